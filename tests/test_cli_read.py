@@ -27,7 +27,18 @@ def test_an_empty_list_is_done(cli: Cli) -> None:
 def test_a_row_has_exactly_these_fields(cli: Cli) -> None:
     cli.save()
     (row,) = cli("list", "--json").json
-    assert list(row) == ["name", "path", "title", "description", "type", "scope", "modified", "pinned", "author"]
+    assert list(row) == [
+        "name",
+        "path",
+        "title",
+        "description",
+        "type",
+        "scope",
+        "modified",
+        "pinned",
+        "author",
+        "since",
+    ]
     assert row["description"] == "No summary at the end of a terse-replies reply" and row["pinned"] is False
 
 

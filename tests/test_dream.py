@@ -45,7 +45,8 @@ from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
 from memdir.records import InboxItem, InboxKind, Reply, Request
 from memdir.store import state
-from memdir.store.files import FileStore, find_ages
+from memdir.store.facts import find_ages
+from memdir.store.files import FileStore
 from memdir.store.inbox import find_payload_edits
 from memdir.store.memory import MemoryStore
 

@@ -10,7 +10,8 @@ from sqlite3 import connect
 from homes import git, write
 from memdir.format.frontmatter import set_fields
 from memdir.records import Draft, Forget, Kind, Origin, Put, Rewrite
-from memdir.store.files import FileStore, find_ages
+from memdir.store.facts import find_ages
+from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.state import Author, write_authors
 from memdir.testing import sample_memory

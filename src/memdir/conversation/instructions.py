@@ -35,10 +35,11 @@ from memdir.project.paths import DIR_NAME, find_project_dir, slug
 from memdir.recall.reminder import break_frame, defuse
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Store
+from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
 from memdir.store.sessions import SessionFile, open_session
-from memdir.store.state import digest_text, hold_sessions, read_authors
+from memdir.store.state import digest_text, hold_sessions
 from memdir.text import fold, one_line, printable
 
 LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
@@ -312,8 +313,8 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
         # An index names memories relative to its own folder, and so must what is compared with it.
         ours = [replace(at, name=at.name.removeprefix(start)) for at in headers if at.name.startswith(start)]
         used = {name.removeprefix(start): count for name, count in uses.items() if name.startswith(start)}
-        known = [(name, at) for name, at in read_authors(store.state).items() if name.startswith(start)]
-        authors = {fold(name.removeprefix(start)): at.name for name, at in known}
+        known = find_authors(store, [header.name for header in headers if header.name.startswith(start)])
+        authors = {fold(name.removeprefix(start)): author for name, author in known.items()}
         text = sign_lines(store.index(TEAM_FOLDER), authors)
         yield _load(context, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
 

@@ -61,7 +61,8 @@ from memdir.records import (
     StoredMemory,
 )
 from memdir.store.contract import StoreBase, StoreOverlay, utc_now
-from memdir.store.files import FileStore, find_ages
+from memdir.store.facts import find_ages
+from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, one_line, shorten

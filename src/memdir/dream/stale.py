@@ -24,7 +24,7 @@ from memdir.language import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Origin, Rewrite, StoredMemory
 from memdir.store.contract import StoreBase
-from memdir.store.files import find_ages
+from memdir.store.facts import find_ages
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.text import one_line, shorten
 from memdir.verify.records import (

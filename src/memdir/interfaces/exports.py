@@ -23,7 +23,8 @@ from memdir.format.frontmatter import decode, encode, translate_dialect
 from memdir.frozen import dataclass
 from memdir.records import TEAM_FOLDER, Dialect, Scope, StoredMemory
 from memdir.store import history
-from memdir.store.files import FileStore, find_ages
+from memdir.store.facts import find_ages
+from memdir.store.files import FileStore
 from memdir.store.plan import is_team
 from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import fold, list_lines

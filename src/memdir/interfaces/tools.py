@@ -15,10 +15,10 @@ from pathlib import Path
 
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.format.age import render_freshness
+from memdir.format.age import render_age, render_freshness
 from memdir.frozen import dataclass, replace
 from memdir.limits import SELECTED
-from memdir.operations.find import FoundMemory, find_memory, list_memories, make_row
+from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
 from memdir.operations.write import (
     FieldChanges,
     NameTakenError,
@@ -32,7 +32,8 @@ from memdir.operations.write import (
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
-from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope
+from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
+from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
@@ -320,7 +321,7 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     context.note_read([at.path for at in excerpts if not at.truncated])
     rows = []
     for at in excerpts:
-        row = _describe(context, at.header) | {"text": clean_result(at.text), "truncated": at.truncated}
+        row = _describe(at.header, at.dated, context.now) | {"text": clean_result(at.text), "truncated": at.truncated}
         rows.append(row | {"note": _make_note(at, context.now), "score": round(at.score, 4)})
     return {"memories": rows, "by": by, "skipped": None if skip is None else skip.words}
 
@@ -331,8 +332,16 @@ def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
         if project.settings.flag("team") or hit.header.scope in _OWN_SCOPES:
             store = next((at for at in project.stores if hit.path == str(at.root / hit.header.file)), None)
             with suppress(MemdirError):
-                found += [] if store is None else [make_excerpt(store.read(hit.header.name), path=hit.path)]
+                found += [] if store is None else [_make_excerpt(store, store.read(hit.header.name), hit.path)]
     return found
+
+
+def _make_excerpt(store: FileStore, memory: StoredMemory, path: str) -> Excerpt:
+    """Return an excerpt with the facts that recall gives it."""
+    name = memory.name
+    author = find_authors(store, [name]).get(name, "") if memory.header.scope is Scope.TEAM else ""
+    since, caveat = find_ages(store, [memory], now=store.clock())[name], find_caveats(store, [memory]).get(name, "")
+    return replace(make_excerpt(memory, path=path, store=store), since=since, author=author, caveat=caveat)
 
 
 def _read(context: _ToolContext, given: Arguments) -> Row:
@@ -342,14 +351,14 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     is_cut = len(memory.body) > READ_CHARS
     if not is_cut:
         context.note_read([str(store.root / header.file)])
-    caveat = find_caveats(store, [memory]).get(header.name, "")
-    return _describe(context, header) | {
+    excerpt = _make_excerpt(store, memory, header.file)
+    return _describe(header, excerpt.dated, context.now) | {
         "title": clean_result(header.title),
         "modified": make_tool_time(header.modified),
         "pinned": header.pinned,
         "body": clean_result(memory.body[:READ_CHARS]),
         "truncated": is_cut,
-        "note": _make_note(replace(make_excerpt(memory, path=header.file), caveat=caveat), context.now),
+        "note": _make_note(excerpt, context.now),
         "digest": memory.digest,
     }
 
@@ -359,17 +368,21 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
     start = _read_number(given, "offset", 0)
     listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
     page = listed[start : start + _read_number(given, "limit", LISTED)]
-    rows = [_describe(context, memory.header) | {"pinned": memory.header.pinned} for memory in page]
-    return {"memories": rows, "total": len(listed)}
+    rows = make_rows(page, (*_ROW, "pinned"), now=context.now)
+    return {
+        "memories": [row | {"description": clean_result(str(row["description"]))} for row in rows],
+        "total": len(listed),
+    }
 
 
-def _describe(context: _ToolContext, header: Header) -> Row:
-    memory = FoundMemory(context.project.private, header)  # none of these fields asks the store
-    return make_row(memory, tuple(_ROW), now=context.now) | {"description": clean_result(header.description)}
+def _describe(header: Header, since: datetime, now: datetime) -> Row:
+    kind = header.kind.value if header.kind else None
+    values = (header.name, header.scope.value, kind, clean_result(header.description), render_age(since, now))
+    return dict(zip(_ROW, values, strict=True))
 
 
 def _make_note(excerpt: Excerpt, now: datetime) -> str:
-    parts = (render_byline(excerpt), render_freshness(excerpt.header.modified, now), one_line(excerpt.caveat))
+    parts = (render_byline(excerpt), render_freshness(excerpt.dated, now), one_line(excerpt.caveat))
     return clean_result(" ".join(filter(None, parts)))
 
 

@@ -3,8 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
@@ -12,6 +10,7 @@ from memdir.errors import MemdirError, NotFoundError
 from memdir.format.age import render_age
 from memdir.records import TEAM_FOLDER, Header, Scope
 from memdir.store.contract import StoreBase
+from memdir.store.facts import find_authors, find_listed_ages
 from memdir.store.files import FileStore
 from memdir.store.plan import is_team
 from memdir.text import fold, fold_link, one_line, shorten
@@ -95,25 +94,45 @@ def list_memories(
     return listed
 
 
-def make_row(memory: FoundMemory[AnyStore], fields: Sequence[str], *, now: datetime) -> dict[str, object]:
-    """Return these fields of a memory, in this order; author and age are only looked up if named."""
-    return {field: _FIELDS[field](memory.store, memory.header, now) for field in fields}
+def make_rows(
+    memories: Sequence[FoundMemory[AnyStore]], fields: Sequence[str], *, now: datetime
+) -> list[dict[str, object]]:
+    """Return these fields of each memory, in this order; author and age are only looked up if named."""
+    facts: dict[tuple[int, str], _RowFacts] = {}
+    for store in {id(memory.store): memory.store for memory in memories}.values():
+        headers = [memory.header for memory in memories if memory.store is store]
+        shared = [header.name for header in headers if header.scope is Scope.TEAM]
+        authors = find_authors(store, shared) if "author" in fields else {}
+        ages = {} if {"age", "since"}.isdisjoint(fields) else find_listed_ages(store, headers, now=now)
+        for name in [header.name for header in headers]:
+            facts[id(store), name] = _RowFacts(authors.get(name), ages.get(name, now), now)
+    return [
+        {field: _FIELDS[field](store, header, facts[id(store), header.name]) for field in fields}
+        for store, header in memories
+    ]
+
+
+class _RowFacts(NamedTuple):
+    author: str | None
+    since: datetime
+    now: datetime
 
 
 # By hand and without getattr: a list may have thousands of rows.
-_FIELDS: dict[str, Callable[[StoreBase, Header, datetime], object]] = {
-    "name": lambda store, header, now: header.name,
-    "path": lambda store, header, now: os.path.join(store.root, header.file) if isinstance(store, FileStore) else "",
-    "title": lambda store, header, now: header.title,
-    "description": lambda store, header, now: header.description,
-    "type": lambda store, header, now: header.kind.value if header.kind else None,
-    "scope": lambda store, header, now: header.scope.value,
-    "modified": lambda store, header, now: header.modified,
-    "pinned": lambda store, header, now: header.pinned,
-    "size": lambda store, header, now: header.signature.size,
-    "version": lambda store, header, now: header.signature.inode,
-    "age": lambda store, header, now: render_age(header.modified, now),
-    "author": lambda store, header, now: _find_author(store, header),
+_FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
+    "name": lambda store, header, facts: header.name,
+    "path": lambda store, header, facts: os.path.join(store.root, header.file) if isinstance(store, FileStore) else "",
+    "title": lambda store, header, facts: header.title,
+    "description": lambda store, header, facts: header.description,
+    "type": lambda store, header, facts: header.kind.value if header.kind else None,
+    "scope": lambda store, header, facts: header.scope.value,
+    "modified": lambda store, header, facts: header.modified,
+    "pinned": lambda store, header, facts: header.pinned,
+    "size": lambda store, header, facts: header.signature.size,
+    "version": lambda store, header, facts: header.signature.inode,
+    "age": lambda store, header, facts: render_age(facts.since, facts.now),
+    "since": lambda store, header, facts: facts.since,
+    "author": lambda store, header, facts: facts.author,
 }
 
 
@@ -176,22 +195,3 @@ def _find_inside(store: StoreBase, text: str) -> str:
         return ""
     roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]
     return next((text.removeprefix(root) for root in roots if text.startswith(root)), "")
-
-
-def _find_author(store: StoreBase, header: Header) -> str | None:
-    """Return who changed a team's memory last; None for any other, and where it is unknown."""
-    if header.scope is not Scope.TEAM or not isinstance(store, FileStore):
-        return None
-    try:
-        facts = os.stat(store.state / "team-authors.json")
-    except OSError:
-        return None
-    return _read_authors(store.state, facts.st_mtime_ns, facts.st_size, facts.st_ino).get(header.name)
-
-
-@lru_cache(maxsize=2)  # read once for a list of many, and again when the file is another
-def _read_authors(state: Path, *_: int) -> dict[str, str]:
-    # Imported here: most lists have no team's memory in them.
-    from memdir.store.state import read_authors
-
-    return {name: author.name for name, author in read_authors(state).items()}

@@ -1,13 +1,14 @@
 """The history and the inbox of one store in PostgreSQL; `ask` runs statements with the tenant and the store as values."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from memdir.errors import NotFoundError
-from memdir.records import Change, ChangedFile, InboxItem, Origin
+from memdir.records import Change, ChangedFile, InboxItem, Origin, StoredMemory
 from memdir.store import inbox
-from memdir.store.history import OUTSIDE, find_undone
+from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone
+from memdir.store.plan import is_index_path
 from memdir.text import replace_surrogates
 
 Row = tuple[Any, ...]
@@ -65,6 +66,27 @@ class PostgresHistory:
             hint = "it was redacted" if rows else "it was purged"
             raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
         return bytes(rows[0][0])
+
+    def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
+        """Return by name the last change of the text of each memory, without its files; with `names` only these."""
+        select = f"""
+            SELECT DISTINCT ON (path) path, change, at, verb, who, why, session
+            FROM memdir.changed_files JOIN memdir.changes USING (tenant, store, change)
+            WHERE {OF_STORE} AND (before IS NULL OR verb <> ALL(%(verbs)s))
+        """
+        where = "" if names is None else " AND path = ANY(%(paths)s)"
+        paths = [f"{clean_text(name)}.md" for name in names or ()]
+        (rows,) = self._ask(f"{select}{where} ORDER BY path, change DESC", verbs=sorted(SAME_WORDS), paths=paths)
+        return {
+            path.removesuffix(".md"): Change(change, at, verb, Origin(*origin))
+            for path, change, at, verb, *origin in rows
+            if not is_index_path(path)
+        }
+
+    def find_dates(self, memories: Sequence[StoredMemory]) -> tuple[ChangeDate, ...]:
+        """Return when the text of each memory last changed; every change of a file is a change of the store here."""
+        steps = self.find_last_steps([memory.name for memory in memories])
+        return tuple(ChangeDate(steps[memory.name].at) if memory.name in steps else ChangeDate() for memory in memories)
 
     def find_actors(self, changes: Iterable[int]) -> dict[int, str]:
         """Change to who made it, as the server knew him."""

@@ -33,7 +33,8 @@ from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
-from memdir.store.files import FileStore, find_ages, find_header_cache, read_index
+from memdir.store.facts import find_ages, find_authors
+from memdir.store.files import FileStore, find_header_cache, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
@@ -382,7 +383,7 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
     reasons = [_find_fault(found, left_out) for _, found in pairs]
     read = [found for (_, found), reason in zip(pairs, reasons, strict=True) if found and not reason]
-    excerpts = _add_freshness(read, request.now)
+    excerpts = _add_facts(read, request.now)
     skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
     return replace(
         empty,
@@ -474,26 +475,23 @@ def _read(stores: Sequence[Store], pick: Pick) -> tuple[StoredMemory, Excerpt, S
         return None
     memory, store = found
     path = str(store.root / pick.header.file) if isinstance(store, FileStore) else pick.header.file
-    excerpt = make_excerpt(memory, path=path, score=pick.score, store=store)
-    if pick.header.scope is Scope.TEAM and isinstance(store, FileStore):
-        # Imported here: few recalls return what a team shares.
-        from memdir.store.state import read_authors
-
-        author = read_authors(store.state).get(excerpt.header.name)
-        excerpt = replace(excerpt, author=author.name) if author else excerpt
-    return memory, excerpt, store
+    return memory, make_excerpt(memory, path=path, score=pick.score, store=store), store
 
 
-def _add_freshness(read: Sequence[tuple[StoredMemory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
-    """The excerpts with the moment their age counts from, and what in them is out of date."""
-    ages: dict[tuple[int, str], datetime] = {}
-    caveats: dict[tuple[int, str], str] = {}
+def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
+    """Return the excerpts with the moment their age counts from, a team's author, and their caveats."""
+    facts: dict[tuple[int, str], tuple[datetime, str, str]] = {}
     for key, store in {id(store): store for _, _, store in read}.items():
         memories = [memory for memory, _, owner in read if owner is store]
-        ages |= {(key, name): at for name, at in find_ages(store, memories, now=now).items()}
-        caveats |= {(key, name): text for name, text in find_caveats(store, memories).items()}
-    keyed = [((id(store), memory.header.name), excerpt) for memory, excerpt, store in read]
-    return [replace(excerpt, since=ages[key], caveat=caveats.get(key, "")) for key, excerpt in keyed]
+        authors = find_authors(store, [memory.name for memory in memories if memory.header.scope is Scope.TEAM])
+        caveats = find_caveats(store, memories)
+        for name, since in find_ages(store, memories, now=now).items():
+            facts[key, name] = since, authors.get(name, ""), caveats.get(name, "")
+    excerpts = []
+    for memory, excerpt, store in read:
+        since, author, caveat = facts[id(store), memory.name]
+        excerpts.append(replace(excerpt, since=since, author=author, caveat=caveat))
+    return excerpts
 
 
 def _has_any(stores: Sequence[Store]) -> bool:

@@ -6,10 +6,10 @@ MemoryStore differ in nothing else.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir import records
 from memdir.errors import ConflictError, NotFoundError, ReviewError
@@ -41,6 +41,10 @@ from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Overlay, Planner, StoreView, WriteRules, is_index_path
 from memdir.text import fold
 
+if TYPE_CHECKING:
+    from memdir.store.history import ChangeDate
+    from memdir.store.state import Author
+
 Clock = Callable[[], datetime]
 Planned = Callable[[list[FileChange]], list[FileChange]]
 PERSON = Origin()
@@ -65,6 +69,8 @@ class ChangeLog(Protocol):
     def count_changes(self) -> int: ...
     def find_marked(self, mark: str) -> int | None: ...
     def read_content(self, digest: str) -> bytes: ...
+    def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]: ...
+    def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]": ...
 
 
 @runtime_checkable
@@ -157,10 +163,22 @@ class StoreBase(Inbox):
         with self._reading_history() as past:
             return past.count_changes() if past else 0
 
-    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
-        """Name to who last changed the words of a memory, and when; those that are gone too."""
-        steps = ((at.path, change) for change in reversed(self.changes()) for at in change.files)
-        return {path.removesuffix(".md"): (at.origin.who, at.at) for path, at in steps if not plan.is_index_path(path)}
+    def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
+        """Return by name the last change of the text of each memory, without its files.
+
+        Includes forgotten memories; with `names` only these.
+        """
+        with self._reading_history() as past:
+            return past.find_last_steps(names) if past else {}
+
+    def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
+        """Return what history knows of when each memory got its bytes; empty if there is no history."""
+        with self._reading_history() as past:
+            return past.find_dates(memories) if past else ()
+
+    def read_signers(self) -> "Mapping[str, Author]":
+        """Return by name who last changed each memory that a team shares in this store."""
+        return {}
 
     def find_sources(self, name: str, *, limit: int = 100) -> dict[str, Change]:
         """Sentence to the change that brought it into a memory as it is now, as far as the newest changes tell; `fold`

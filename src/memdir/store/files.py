@@ -22,16 +22,7 @@ from memdir import files as guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import hold, is_plain_file
 from memdir.format import frontmatter
-from memdir.format.age import count_from
-from memdir.format.frontmatter import (
-    FrontmatterFields,
-    decode,
-    digest_of,
-    make_header,
-    make_memory,
-    parse_fields,
-    read_time,
-)
+from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
@@ -49,7 +40,7 @@ from memdir.records import (
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, Store, StoreBase, utc_now
-from memdir.store.history import ChangeDate, CompactResult, History, create_file
+from memdir.store.history import CompactResult, History, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
 if TYPE_CHECKING:
@@ -247,18 +238,11 @@ class FileStore(StoreBase):
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
 
-    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
-        with self._reading_history() as past:
-            return past.find_last_steps() if past else {}
+    def read_signers(self) -> "Mapping[str, Author]":
+        # Imported here: only what a team shares is signed.
+        from memdir.store.state import read_authors
 
-    def find_dates(self, memories: Sequence[StoredMemory]) -> tuple[history.ChangeDate, ...]:
-        """What history knows of when each memory came to have its bytes; nothing if it cannot be read."""
-        with suppress(DiskError), self._reading_history() as past:
-            if past is not None:
-                with past.reading() as db:
-                    found = [(at.header.file, at.digest, at.header.signature) for at in memories]
-                    return tuple(history.find_dates(db, *at) for at in found)
-        return tuple(history.ChangeDate() for _ in memories)
+        return read_authors(self.state)
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
         """When and for which query a memory, or any, was surfaced; newest first."""
@@ -283,6 +267,12 @@ class FileStore(StoreBase):
             if os.path.exists(path) or self._make_history():
                 with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
                     history.add_recalls(db, recalls)
+
+    def note_dates(self, dates: Mapping[tuple[str, str], datetime]) -> None:
+        """Keep by path and digest since when bytes say what they say, before a change brings them here."""
+        if dates:
+            with self._holding() as (_, past):
+                past.note_dates(dates)
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; returns the files. A file never seen before becomes its own baseline."""
@@ -740,37 +730,3 @@ def read_memories(store: Store, names: Iterable[str]) -> dict[str, StoredMemory]
         with suppress(MemdirError):
             held[name] = store.read(name)
     return held
-
-
-def find_ages(store: Store, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
-    """Return by name the moment from which each memory's age counts: its last change, verification or touch."""
-    dates: Sequence[ChangeDate] = [ChangeDate() for _ in memories]
-    if isinstance(store, FileStore):
-        try:
-            dates = store.find_dates(memories)
-        except MemdirError:  # a damaged history costs no memory
-            pass
-    ages = {}
-    for memory, dated in zip(memories, dates, strict=True):
-        fields = parse_fields(memory.text)
-        changed = _find_changed(store, memory, dated, read_time(fields.modified))
-        moments = (changed, read_time(fields.verified), dated.touched)
-        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
-    return ages
-
-
-def _find_changed(store: Store, memory: StoredMemory, dated: ChangeDate, said: datetime | None) -> datetime | None:
-    header = memory.header
-    if dated.changed is not None and not dated.brought:
-        return dated.changed
-    if dated.is_known and dated.changed is None:
-        # It was changed since history last looked; what the file says of itself may be older than that.
-        mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
-        return header.modified if said is None else max(said, mtime)
-    if said is None and header.scope is Scope.TEAM and isinstance(store, FileStore):
-        # Imported here: few recalls return what a team shares.
-        from memdir.store.state import read_authors
-
-        author = read_authors(store.state).get(header.name)
-        said = author.when if author is not None else None
-    return said or dated.changed or dated.since or header.modified

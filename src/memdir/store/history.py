@@ -29,7 +29,7 @@ from memdir.format.frontmatter import digest_of
 from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Change, ChangedFile, Origin, Signature, Surfacing
+from memdir.records import Change, ChangedFile, Origin, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_link, replace_surrogates
@@ -82,13 +82,14 @@ _MARKS_SINCE = 3
 _DATES_SINCE = 5
 _SEEN_SINCE = 6
 # Verbs that say nothing new of the world: a memory is as old as before.
-_SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
-_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
+SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
+_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote"})
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
 _LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN acts ON act = id WHERE NOT pending)"
 _COMPACT = "compact"  # the verb of a change that removed old versions; its session is the last change that lost them
 _CREATING = allocate_lock()
+_FEW_NAMES = 100  # more are read together
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
@@ -275,6 +276,12 @@ class History(Database):
             self._db.execute("DELETE FROM changes WHERE act = ?", (change,))
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
+    def note_dates(self, dates: Mapping[tuple[str, str], datetime]) -> None:
+        """Keep by path and digest since when bytes that are about to be brought have said what they say."""
+        with self.transaction(durable=False):
+            rows = [(path, digest, int(date.timestamp() * 1e9)) for (path, digest), date in dates.items()]
+            self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", rows)
+
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
     ) -> tuple[FileChange, ...]:
@@ -437,15 +444,28 @@ class History(Database):
             raise DiskError(f"version {digest[:12]} in {self.path.name} is damaged", path=str(self.path), hint=hint)
         return data
 
-    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
-        """Name to who last changed the words of a memory, and when."""
-        words = ",".join("?" * len(_SAME_WORDS))
-        select = "SELECT path, who, at, max(act) FROM changes JOIN acts ON act = id"
-        where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({words})) GROUP BY path"
+    def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
+        """Return by name the last change of the text of each memory, without its files; with `names` only these."""
+        select = "SELECT path, max(act), at, verb, who, why, session FROM changes JOIN acts ON act = id"
+        where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({','.join('?' * len(SAME_WORDS))}))"
+        values = sorted(SAME_WORDS)
+        if names is not None and len(names) <= _FEW_NAMES:
+            where += f" AND path IN ({','.join('?' * len(names))})"
+            values += [f"{name}.md" for name in names]
         with self.reading() as db:
-            rows = db.execute(f"{select} {where}", sorted(_SAME_WORDS)).fetchall()
-        steps = {path: (who, datetime.fromisoformat(at)) for path, who, at, _ in rows if not is_index_path(path)}
-        return {path.removesuffix(".md"): at for path, at in steps.items()}
+            rows = db.execute(f"{select} {where} GROUP BY path", values).fetchall()
+        steps = {path.removesuffix(".md"): row for path, *row in rows if not is_index_path(path)}
+        return {
+            name: Change(change, datetime.fromisoformat(at), verb, Origin(*origin))
+            for name, (change, at, verb, *origin) in steps.items()
+            if names is None or name in names
+        }
+
+    def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
+        """Return what is known of when each memory got its bytes."""
+        with self.reading() as db:
+            files = [(memory.header.file, memory.digest, memory.header.signature) for memory in memories]
+            return tuple(find_dates(db, *file) for file in files)
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
         """Path to digest and signature of every file as it was last recorded."""
@@ -627,34 +647,37 @@ def _find_times(
 def _find_change(
     db: sqlite3.Connection, path: str, digest: str, since: datetime | None
 ) -> tuple[datetime | None, bool]:
-    """When these bytes were said, and whether that is only when they were brought; then what the file says counts
-    first. A dream writes into the file from when on its text counts: the newest of what it was made of."""
-    wanted, earliest, brought, dreamed = digest, None, False, False
-    changes = _read_steps(db, path, None)
-    while (row := next(changes, None)) is not None:
-        change, at, verb, who, before, after = row
+    """Return when these bytes were written, and whether they were only brought then; then the date in the file counts.
+
+    A dream writes the date of its newest source into the file.
+    """
+    earliest: datetime | None = None
+    brought = has_dreamed = False
+    steps = _read_steps(db, path, None)
+    while (step := next(steps, None)) is not None:
+        change, at, verb, who, before, after = step
         moment = datetime.fromisoformat(at)
-        if after == wanted and verb in _SAME_WORDS and before is not None:
-            wanted, dreamed = before, dreamed or who == "dream"
-        elif after == wanted and before is None and (source := _find_source(db, change, wanted, path)):
-            path, changes = source, _read_steps(db, source, change)
+        if after == digest and verb in SAME_WORDS and before is not None:
+            digest, has_dreamed = before, has_dreamed or who == "dream"
+        elif after == digest and before is None and (source := _find_source(db, change, digest, path)):
+            path, steps = source, _read_steps(db, source, change)
             earliest = moment if earliest is None else min(earliest, moment)
-        elif after == wanted:
+        elif after == digest:
             brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
             if verb in (OUTSIDE, "import"):
                 # It was noticed afterwards, or came with the time it had elsewhere; the file may show when it was.
                 moment = moment if since is None else min(moment, since)
             elif not brought:
-                return moment, dreamed
+                return moment, has_dreamed
             earliest = moment if earliest is None else min(earliest, moment)
-        elif before == wanted and earliest is not None:
+        elif before == digest and earliest is not None:
             earliest = min(earliest, moment)  # they were there before this change, which replaced them
     if db.execute("PRAGMA user_version").fetchone()[0] < _SEEN_SINCE:
-        return earliest, brought or dreamed
-    # memdir did not write them: the file's time when memdir first replaced them is the best there is.
-    seen = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, wanted)).fetchone()
-    moments = [at for at in (earliest, _make_time(seen[0]) if seen else None) if at is not None]
-    return min(moments, default=None), brought or dreamed or seen is not None
+        return earliest, brought or has_dreamed
+    # memdir did not write them here: a date that came with them, or the file's when memdir first replaced them, is best.
+    seen = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
+    moments = [moment for moment in (earliest, _make_time(seen[0]) if seen else None) if moment is not None]
+    return min(moments, default=None), brought or has_dreamed or seen is not None
 
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:

@@ -20,6 +20,7 @@ from memdir.frozen import dataclass, replace
 from memdir.project.paths import find_state_dir
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Edit, Forget, Origin, Put, Rewrite, Scope, StoredMemory
+from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.open import Identity, Project, relink, write_identity
 from memdir.store.plan import index_path, is_team
@@ -97,6 +98,10 @@ def _move_across(
 ) -> MoveResult:
     change = None
     if target.read_bytes(f"{put.name}.md") != data:  # else a move that was killed half way
+        memory = source.read(gone.name)
+        if memory.digest == gone.expect:  # else the change below is refused
+            since = find_ages(source, [memory], now=source.clock())[gone.name]
+            target.note_dates({(f"{put.name}.md", memory.digest): since})
         why = replace(origin, why=origin.why or f"from {source.root}")
         change = target.change([put], verb=verb, origin=why).change
     why = replace(origin, why=origin.why or f"to {target.root}")

@@ -24,7 +24,18 @@ from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.state import Author, make_author
-from memdir.sync.state import BRANCH, PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
+from memdir.sync.state import (
+    BRANCH,
+    DATES,
+    PLAIN_MODE,
+    PushResult,
+    PushState,
+    RemoteError,
+    RemoteTree,
+    TeamCommit,
+    TreeEntry,
+    parse_dates,
+)
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
@@ -450,6 +461,16 @@ class GitRemote:
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         commits = read_commits(self.copy, head, after=after)
         return {path: commit.author for commit in reversed(commits) for path in commit.changes}
+
+    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
+        return {path: date for text in self.read_date_lines(head, after) for path, date in parse_dates(text).items()}
+
+    def read_date_lines(self, head: str, after: str) -> list[str]:
+        """Return the lines with dates in the messages since `after`, oldest first."""
+        span = f"{after}..{head}" if after else head
+        ran = self.copy.run("log", "--first-parent", "--reverse", "-n", str(TEAM_LOG), "--format=%B", span, "--")
+        lines = ran.out.decode("utf-8", "replace").splitlines() if ran.code == 0 and head else []
+        return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
         return read_commits(self.copy, head)

@@ -48,6 +48,7 @@ from memdir.store.state import (
 from memdir.sync import git, state
 from memdir.sync.git import GitRemote, TeamClone
 from memdir.sync.state import (
+    DATES,
     OWN_RECORD,
     PLAIN_MODE,
     PushState,
@@ -57,6 +58,7 @@ from memdir.sync.state import (
     SyncPart,
     SyncResult,
     TreeEntry,
+    parse_dates,
     read_local,
 )
 from memdir.sync.sync import SyncTask, find_point, sync
@@ -479,7 +481,11 @@ class SealedRemote:
             if data is not None and path != SYNC_FILE:
                 sealed[name] = encrypted = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
                 self._note(git.hash_blob(encrypted), path, data)
-        return self.inner.push(tree, sealed, author, now, message)
+        words, has_dates, dates = message.partition(DATES)
+        if has_dates:
+            secret = self._age.encrypt(dates.encode(), self._recipients)
+            words += f"{DATES}{base64.b64encode(secret).decode('ascii')}\n"
+        return self.inner.push(tree, sealed, author, now, words)
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
         names = {self._name(path): path for path in paths}
@@ -490,6 +496,13 @@ class SealedRemote:
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         return {}
+
+    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
+        dates: dict[str, datetime] = {}
+        for line in self.inner.read_date_lines(head, after):
+            with suppress(ValueError, self._age.DecryptError):
+                dates |= parse_dates(self._age.decrypt(base64.b64decode(line), self._keys).decode("utf-8", "replace"))
+        return dates
 
     def keep(self, head: str) -> None:
         self.inner.keep(head)

@@ -297,6 +297,9 @@ class ServerRemote:
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         return self._authors
 
+    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
+        return {}  # a server serves teams, whose versions have their authors' dates
+
     def keep(self, head: str) -> None:
         write_table(
             self._folder, MANIFEST, {"head": self._head, "files": {path: list(row) for path, row in self._rows.items()}}

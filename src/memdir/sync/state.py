@@ -9,11 +9,12 @@ after the files were written. Names are kept as digests, so that it reveals no p
 becomes the true one if the change with its mark has happened: the sync was killed.
 """
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -462,6 +463,9 @@ class Remote(Protocol):
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         """Path -> who changed it last since `after`."""
 
+    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
+        """Return by path the dates that came with the messages since `after`."""
+
     def keep(self, head: str) -> None:
         """All parts are in step with this head; what was only needed before may be dropped."""
 
@@ -474,6 +478,25 @@ class TeamRemote(Remote, Protocol):
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Texts by commit and path, `COMMIT^` for the one before; what cannot be read is left out."""
+
+
+# The dates of files in the message of a commit: since when each says what it says.
+DATES = "Memdir-Dates: "
+
+
+def render_dates(dates: Mapping[str, datetime]) -> str:
+    rows = {path: date.astimezone(UTC).isoformat(timespec="seconds") for path, date in sorted(dates.items())}
+    return f"\n{DATES}{json.dumps(rows)}\n" if rows else ""
+
+
+def parse_dates(text: str) -> dict[str, datetime]:
+    """Return the dates of a message by path; what cannot be read is left out."""
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    pairs = rows.items() if isinstance(rows, dict) else ()
+    return {path: date for path, row in pairs if (date := read_time(str(row))) is not None}
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:

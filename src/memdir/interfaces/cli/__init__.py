@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from click import ClickException
     from rich.console import Console
 
+    from memdir.operations.find import FoundMemory
     from memdir.records import Model
 
 
@@ -386,10 +387,21 @@ def show_time(out: Output, when: datetime, now: datetime) -> str:
 def describe_memory(store: FileStore, header: Header) -> Row:
     """Return a memory's JSON row."""
     # Imported here: `recall` makes no such rows.
-    from memdir.operations.find import FoundMemory, make_row
+    from memdir.operations.find import FoundMemory, make_rows
 
-    row: Row = make_row(FoundMemory(store, header), _MEMORY_FIELDS, now=header.modified)
-    return row | {"modified": make_time(header.modified)}
+    return _make_plain_row(make_rows([FoundMemory(store, header)], _MEMORY_FIELDS, now=header.modified)[0])
+
+
+def describe_memories(memories: "Sequence[FoundMemory[FileStore]]", now: datetime) -> list[Row]:
+    """Return the JSON rows of a list, with since when each memory says what it says."""
+    # Imported here: `recall` makes no such rows.
+    from memdir.operations.find import make_rows
+
+    return [_make_plain_row(row) for row in make_rows(memories, (*_MEMORY_FIELDS, "since"), now=now)]
+
+
+def _make_plain_row(row: Mapping[str, object]) -> Row:
+    return {field: make_plain(value) for field, value in row.items()}
 
 
 def make_change_row(change: Change) -> Row:

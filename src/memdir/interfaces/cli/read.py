@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from operator import itemgetter
 
 import click
 
@@ -15,6 +16,7 @@ from memdir.interfaces.cli import (
     app,
     choose_store,
     choose_stores,
+    describe_memories,
     describe_memory,
     fill,
     make_change_row,
@@ -23,6 +25,7 @@ from memdir.interfaces.cli import (
 from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past, list_memories
 from memdir.records import Change, ChangedFile
+from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import FileChange
@@ -32,7 +35,7 @@ _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
     TableColumn("TYPE", "magenta", lambda row: row["type"] or cli.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
-    TableColumn("AGE", "dim", "modified", is_time=True),
+    TableColumn("AGE", "dim", "since", is_time=True),
     TableColumn("", "yellow", "pinned"),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
 )
@@ -55,19 +58,24 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
     In a pipe each memory is one line: name, type, scope, time, `pinned` or nothing, description, with tabs between.
     Who wrote a team's memory is shown on a terminal and in JSON.
     """
-    listed = list_memories(call.open().stores)
+    project = call.open()
+    listed = list_memories(project.stores)
     chosen = [
         memory
         for memory in listed
         if kind in (None, memory.header.kind or cli.NO_TYPE) and scope in (None, memory.header.scope)
     ]
+    rows = describe_memories(chosen, project.now())
+    rows.sort(key=itemgetter("since", "name"), reverse=True)
     if sort == "name":
-        chosen.sort(key=lambda memory: memory.header.name.casefold())
+        rows.sort(key=lambda row: row["name"].casefold())
     elif sort == "type":
-        chosen.sort(key=lambda memory: (*app.KINDS, cli.NO_TYPE).index(memory.header.kind or cli.NO_TYPE))
-    rows = [describe_memory(*memory) for memory in chosen]
+        rows.sort(key=lambda row: (*app.KINDS, cli.NO_TYPE).index(row["type"] or cli.NO_TYPE))
     empty = "none" if listed else "nothing is remembered here yet; `memdir remember TEXT` begins"
-    columns = [at._replace(cell=_render_scope) if at.title == "SCOPE" and call.out.is_table else at for at in _MEMORIES]
+    columns = [
+        column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column
+        for column in _MEMORIES
+    ]
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
 
 
@@ -86,7 +94,8 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     memory = store.read(header.name)
     header = memory.header
-    row = describe_memory(store, header) | fill("body text digest", memory)
+    since = find_ages(store, [memory], now=project.now())[header.name]
+    row = describe_memory(store, header) | fill("body text digest", memory, since=since)
     if as_json:
         out.json(row)
         return
@@ -95,7 +104,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
             raise NotFoundError(f"{header.name} is gone", name=header.name)
         out.raw(data)
         return
-    facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, header.modified, project.now())]
+    facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, since, project.now())]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join([*facts, *(["pinned"] if header.pinned else [])]), "dim"))
     out.line(Styled(row["path"], "dim"))

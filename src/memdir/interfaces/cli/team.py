@@ -21,6 +21,7 @@ from memdir.interfaces.cli import (
     app,
     choose_stores,
     count_words,
+    describe_memories,
     describe_memory,
     fill,
     is_terminal,
@@ -29,7 +30,7 @@ from memdir.interfaces.cli import (
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import make_index_row, show_index
 from memdir.limits import TEAM_SECONDS
-from memdir.operations.find import find_memory
+from memdir.operations.find import find_memory, list_memories
 from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
@@ -646,7 +647,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
     own, row = _find_agent(project, name, scope)
     indexes = load_indexes(find_frame(project, agent=own))
     with closing(open_agent_store(project, own)) as store:
-        memories = [describe_memory(store, header) for header in store.scan()]
+        memories = describe_memories(list_memories([store]), project.now())
     if as_json:
         out.json(row | {"indexes": [make_index_row(at) for at in indexes], "memories": memories})
         return

@@ -35,10 +35,10 @@ from memdir.recall.pipeline import make_excerpt
 from memdir.recall.reminder import TEAM_BYLINE, render_byline
 from memdir.records import Dialect, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
 from memdir.store import plan
+from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
 from memdir.store.plan import Overlay
 from memdir.store.secrets import find_secrets, render_findings
-from memdir.store.state import read_authors
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 try:
@@ -145,8 +145,9 @@ class MemoryCommands:
             return _render_lines(path, text, given.get("view_range"), TEAM_BYLINE if len(segments) > 1 else "")
         memory = self._find(segments)
         if memory is not None:
-            author = read_authors(self.store.state).get(memory.header.name)
-            excerpt = replace(make_excerpt(memory, path=path), author=author.name if author else "")
+            name = memory.name
+            author = find_authors(self.store, [name]).get(name, "") if memory.header.scope is Scope.TEAM else ""
+            excerpt = replace(make_excerpt(memory, path=path), author=author)
             return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), render_byline(excerpt))
         sizes = {_show_name(at.name): at.signature.size for at in self._list(segments)}
         if not sizes and segments:

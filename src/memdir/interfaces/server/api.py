@@ -50,7 +50,7 @@ from memdir.interfaces.server.schemas import (
     whole,
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
-from memdir.operations.find import FoundMemory, make_row
+from memdir.operations.find import FoundMemory, make_rows
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
 from memdir.postgres.search import PostgresSearch
@@ -242,7 +242,7 @@ class HeldError(MemdirError):
 
 
 def render_header(store: PostgresStore, header: Header, digest: str) -> Json:
-    row: Json = make_row(FoundMemory(store, header), _HEADER_FIELDS, now=header.modified)
+    row: Json = make_rows([FoundMemory(store, header)], _HEADER_FIELDS, now=header.modified)[0]
     return {"path": header.name} | row | {"modified": header.modified.isoformat(), "content_sha256": digest}
 
 

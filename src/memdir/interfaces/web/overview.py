@@ -37,8 +37,9 @@ from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.reminder import render_reminder
 from memdir.recall.terms import parse_terms
 from memdir.records import Pick, Usage
+from memdir.store.facts import find_authors
 from memdir.store.secrets import OwnSecretRules
-from memdir.store.state import read_authors, read_events
+from memdir.store.state import read_events
 from memdir.sync.state import read_membership, read_sync_record, read_team_news
 from memdir.text import printable
 from memdir.verify.records import VerifyState
@@ -398,16 +399,16 @@ def _make_team(site: Site, now: datetime) -> Row | None:
     if member is None:
         return None
     record = read_sync_record(store.state)
-    authors = read_authors(store.state)
-    listed, counts = site.memories(), Counter(author.name for author in authors.values())
-    emails = {author.name: author.email for author in authors.values()}
+    signers = store.read_signers()
+    listed, counts = site.memories(), Counter(find_authors(store, signers.keys()).values())
+    emails = {author.name: author.email for author in signers.values()}
     return {
         "branch": member.branch,
         "outcome": record.outcome,
         "error": plain(record.error, 300),
         "last": f"{show_ago(record.last_good, now)} ago" if record.last_good else "never",
         "members": [
-            {"name": plain(name, 60), "email": plain(emails[name], 80), "count": count}
+            {"name": plain(name, 60), "email": plain(emails.get(name, ""), 80), "count": count}
             for name, count in counts.most_common()
         ],
         "news": [

@@ -38,11 +38,12 @@ from memdir.records import (
     StoredMemory,
 )
 from memdir.store.contract import StoreBase
+from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore
+from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
 from memdir.store.plan import index_path, is_index_path
 from memdir.store.sessions import open_session
-from memdir.store.state import read_authors
 from memdir.text import estimate_tokens, fold
 from memdir.verify.records import CheckedClaim, ClaimStatus, Verdict, VerifyState, find_verdicts, render_claim
 
@@ -325,15 +326,14 @@ def count_held(verdict: Verdict) -> str:
 
 
 def _list_forgotten(site: Site, now: datetime) -> list[Row]:
-    listed, found = site.memories(), list[Row]()
+    listed, rows = site.memories(), list[Row]()
     for home, store in site.stores.items():
-        for name, (who, at) in store.find_last_steps().items():
+        for name, step in store.find_last_steps().items():
             if f"{home}/{name}" not in listed.by_key:
-                path = f"/m/{home}/{quote_path(name)}"
-                found.append(
-                    {"home": home, "name": name, "who": name_by(who), "at": at, "ago": show_ago(at, now), "path": path}
-                )
-    return sorted(found, key=lambda row: row["at"], reverse=True)[:200]
+                path, who = f"/m/{home}/{quote_path(name)}", name_by(step.origin.who)
+                row = {"home": home, "name": name, "who": who, "at": step.at, "ago": show_ago(step.at, now)}
+                rows.append(row | {"path": path})
+    return sorted(rows, key=lambda row: row["at"], reverse=True)[:200]
 
 
 def make_meter(site: Site) -> Row | None:
@@ -400,7 +400,7 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "scope_words": name_scope(memory.header.scope if memory else Scope(home)),
         "pinned": bool(memory and memory.header.pinned),
         "can_pin": memory is not None and memory.header.scope is not Scope.TEAM,
-        "fields": _make_fields(site, store, memory, changes, now) if memory else None,
+        "fields": _make_fields(site, store, memory, now) if memory else None,
         "cues": list(memory.header.cues) if memory else [],
         "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
         "is_cut": len(text) > 65_536,
@@ -535,7 +535,7 @@ def _find_quotes(store: StoreBase, name: str) -> dict[int, list[str]]:
     return found
 
 
-def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, changes: Sequence[Change], now: datetime) -> Row:
+def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: datetime) -> Row:
     header = memory.header
     path, short = index_path(header.name)
     folder = path.rpartition("/")[0]
@@ -544,17 +544,12 @@ def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, changes: Se
     life = (
         find_half_life(header.kind, site.project.settings.half_lives()) if site.project else find_half_life(header.kind)
     )
-    row = site.memories().by_key.get(f"{store.scope.value}/{header.name}")
-    changed = row.changed if row else header.modified
-    author = (
-        read_authors(store.state).get(header.name)
-        if isinstance(store, FileStore) and header.scope is Scope.TEAM
-        else None
-    )
+    since = find_ages(store, [memory], now=now)[header.name]
+    author = find_authors(store, [header.name]).get(header.name, OUTSIDE)
     return {
         "type": header.kind.value if header.kind else "none",
-        "age": show_ago(changed, now) + (f"; counts half after {life:g} days" if life else ""),
-        "author": plain(author.name, 60) if author else name_who(changes[-1].origin.who) if changes else "Outside",
+        "age": show_ago(since, now) + (f"; counts half after {life:g} days" if life else ""),
+        "author": name_who(author),
         "size": f"{show_size(len(memory.text.encode('utf-8', 'replace')))}, about {estimate_tokens(memory.text):,} tokens",
         "index": f"line {lines[0].number + 1} of {len(text.splitlines())}" if lines else "no line points to it",
         "verified": show_time(_read_verified(memory), now) if _read_verified(memory) else "",

@@ -25,8 +25,10 @@ from memdir.models.open import find_model
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, InboxState, Origin, Scope, Surfacing
 from memdir.store.contract import Clock, StoreBase, utc_now
+from memdir.store.facts import find_authors, find_listed_ages
 from memdir.store.files import FileStore, find_header_cache
 from memdir.store.history import FILE as HISTORY
+from memdir.store.history import OUTSIDE
 from memdir.store.open import Project
 from memdir.verify.records import VerifyState, read_states, render_signature
 
@@ -211,23 +213,31 @@ class Site:
                 self._marks[key] = marks = dict[str, Stat]()
                 self._files[key] = store.signatures(marks)
                 states, recalls = read_states(store), store.recalls()
-            last = store.find_last_steps()
+            authors = find_authors(store, [header.name for header in headers])
         except MemdirError:  # a directory that cannot be read has no memories; doctor says why
-            headers, last = (), {}
+            headers, authors = (), {}
         self._stamps[key] = self._stamp(key)
         uses = Counter(at.name for at in recalls)
         weeks: dict[str, list[int]] = {}
         for at in recalls:
             if (week := count_weeks(at.at, now)) < WEEKS:
                 weeks.setdefault(at.name, [0] * WEEKS)[WEEKS - 1 - week] += 1
+        ages = self._find_ages(key, headers)
         rows = []
         for header in headers:
             kept = states.get(header.name)
             state = kept[0] if kept and kept[1] == render_signature(header.signature) else None
-            who, when = last.get(header.name, ("outside", header.modified))
             name = header.name
-            rows.append(MemoryRow(key, header, state, uses[name], tuple(weeks.get(name, ())), who, when))
+            who = authors.get(name, OUTSIDE)
+            rows.append(MemoryRow(key, header, state, uses[name], tuple(weeks.get(name, ())), who, ages[name]))
         return rows
+
+    def _find_ages(self, key: str, headers: Sequence[Header]) -> dict[str, datetime]:
+        """Return since when each memory says what it says; only files that are not listed yet are read."""
+        listed = {row.header.name: row for row in self._list.rows if row.home == key}
+        same = {at.name for at in headers if at.name in listed and listed[at.name].header.signature == at.signature}
+        fresh = [header for header in headers if header.name not in same]
+        return {name: listed[name].changed for name in same} | find_listed_ages(self.stores[key], fresh, now=self.now())
 
     # Watching and events
 

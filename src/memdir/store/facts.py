@@ -1,0 +1,93 @@
+"""How old a memory is and who wrote it: one answer for every interface.
+
+Both come from history first. A file's own statement counts where history only knows that the bytes were brought from
+elsewhere, and the commit of a team's memory where the file states nothing. A file's time alone says little: a checkout, a
+pin or a sync moves it.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from memdir.errors import MemdirError
+from memdir.format.age import count_from
+from memdir.format.frontmatter import parse_fields, read_time
+from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
+from memdir.store.contract import Store, StoreBase
+from memdir.store.files import SYNC, read_memories
+from memdir.store.history import ChangeDate
+from memdir.store.inbox import make_mark
+from memdir.store.plan import is_team
+
+_BY = "by "  # begins the reason of an inbox item that came from a teammate
+
+
+def find_ages(store: Store, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
+    """Return by name since when each memory says what it says: its last change, verification or touch.
+
+    Looks at the history, then at the date in the file, then at the commit of a team's memory.
+    """
+    dates: Sequence[ChangeDate] = ()
+    if isinstance(store, StoreBase):
+        with suppress(MemdirError):  # the history may be damaged, and the memories still have to be shown
+            dates = store.find_dates(memories)
+    ages = {}
+    for memory, date in zip(memories, dates or [ChangeDate()] * len(memories), strict=True):
+        fields = parse_fields(memory.text)
+        changed = _find_change(store, memory, date, read_time(fields.modified))
+        moments = (changed, read_time(fields.verified), date.touched)
+        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
+    return ages
+
+
+def find_listed_ages(store: Store, headers: Sequence[Header], *, now: datetime) -> dict[str, datetime]:
+    """Return the same for memories of a list, which are read for it; an unreadable one has the time of its file."""
+    memories = read_memories(store, [header.name for header in headers])
+    return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
+
+
+def find_authors(store: Store, names: Collection[str]) -> dict[str, str]:
+    """Return by name who wrote each memory, as far as that is known.
+
+    A team's memory has the name of a person, any other the origin of the last change of its text, such as `person` or
+    `agent`. An approved change has the author of the item that was approved.
+    """
+    if not names or not isinstance(store, StoreBase):
+        return {}
+    steps: dict[str, Change] = {}
+    with suppress(MemdirError):
+        steps = store.find_last_steps(names)
+    origins = _find_approved(store) if any(step.verb == "approve" for step in steps.values()) else {}
+    authors = {name: _name_author(origins.get(step.id, step.origin)) for name, step in steps.items()}
+    signers = store.read_signers() if any(map(is_team, names)) else {}
+    is_approved = {name for name, step in steps.items() if step.id in origins}
+    return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
+
+
+def _find_change(store: Store, memory: StoredMemory, date: ChangeDate, stated: datetime | None) -> datetime | None:
+    header = memory.header
+    if date.changed is not None and not date.brought:
+        return date.changed
+    if date.is_known and date.changed is None:
+        # It was changed since history last looked; the date in the file may be older than that.
+        mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
+        return header.modified if stated is None else max(stated, mtime)
+    if stated is None and header.scope is Scope.TEAM and isinstance(store, StoreBase):
+        author = store.read_signers().get(header.name)
+        stated = author.when if author is not None else None
+    return stated or date.changed or date.since or header.modified
+
+
+def _find_approved(store: StoreBase) -> dict[int, Origin]:
+    """Return by change the origin of the inbox item that it carried out."""
+    origins = {}
+    with suppress(MemdirError):
+        for item in store.inbox(InboxState.APPROVED):
+            if (change := store.find_marked(make_mark(item))) is not None:
+                origins[change] = item.origin
+    return origins
+
+
+def _name_author(origin: Origin) -> str:
+    is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
+    return origin.why.removeprefix(_BY) if is_teammate else origin.who
