@@ -163,3 +163,7 @@ def test_a_tidied_index_has_one_line_for_each_memory_that_is_there(end: str) -> 
 def test_what_came_back_has_its_line_again_and_what_was_left_out_has_not() -> None:
     tidied = tidy_index("- [B](b.md)\n", ["a", "b", "c"], "", revived=["a"], known=["- [A](a.md)\n- [C](c.md)\n"])
     assert tidied == "- [B](b.md)\n- [A](a.md)\n"
+
+
+def test_a_paragraph_that_ends_with_code_has_no_carriage_return_behind_it() -> None:
+    assert split_paragraphs("a\r\n\r\n```\r\nx\r\n```\r\n\r\nb\r\n") == ("a", "```\r\nx\r\n```", "b")

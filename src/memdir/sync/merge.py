@@ -59,7 +59,7 @@ def split_paragraphs(body: str) -> tuple[str, ...]:
             paragraphs[-1].append(line.rstrip("\r") if not fence else line)
         elif paragraphs[-1]:
             paragraphs.append([])
-    return tuple("\n".join(lines) for lines in paragraphs if lines)
+    return tuple("\n".join(lines).rstrip("\r") for lines in paragraphs if lines)
 
 
 def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
