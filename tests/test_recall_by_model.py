@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memdir.errors import ReplyError, UnreachableError
-from memdir.format.index import render_manifest_line
+from memdir.format.shown import show_header
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS
 from memdir.recall.pipeline import recall
 from memdir.recall.prefetch import SCHEMA, ModelSelector, parse_selected
@@ -54,7 +54,7 @@ def test_the_model_is_shown_rules_manifest_tools_and_query_and_its_choice_is_tak
     (request,) = model.requests
     assert request.max_tokens == SELECT_TOKENS and request.schema == SCHEMA and "selected_memories" in request.system
     listed, asked = (message.text for message in request.messages)
-    assert listed.endswith("\n".join(render_manifest_line(at) for at in HEADERS)), "oldest first"
+    assert listed.endswith("\n".join(show_header(at) for at in HEADERS)), "oldest first"
     assert "Bash, mcp__x" in asked and asked.endswith("how do we deploy")
     assert all(message.role == "user" for message in request.messages)
 
@@ -136,7 +136,7 @@ def test_of_many_the_best_by_local_score_and_the_newest_are_shown() -> None:
     picks = ModelSelector(model, local)(Query("how do we deploy", now=NOW), many, 5)
     lines = model.requests[0].messages[0].text.split("\n")[2:]
     assert asked == [MANIFEST_ENTRIES - MANIFEST_NEWEST] and len(lines) == MANIFEST_ENTRIES
-    assert lines == [render_manifest_line(at) for at in many if render_manifest_line(at) in set(lines)], "oldest first"
+    assert lines == [show_header(at) for at in many if show_header(at) in set(lines)], "oldest first"
     assert [f"note-{number}.md" in "\n".join(lines) for number in range(480, 500)] == [True] * 20
     assert names(picks) == ["note-499", "note-001"], "what is not shown cannot be chosen"
 

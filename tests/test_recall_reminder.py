@@ -5,9 +5,11 @@ import sys
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
+from memdir.format.shown import AMPERSANDS, CLOSING, OPENING, defuse
 from memdir.frozen import replace
-from memdir.recall.reminder import AMPERSANDS, CLOSING, OPENING, defuse, fit_memories, render_reminder
+from memdir.recall.reminder import fit_memories, render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
+from memdir.text import printable
 from tables import table
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
@@ -219,7 +221,8 @@ def make_foreign(text: str, scope: Scope) -> Excerpt:
 
 
 def test_a_line_that_reads_like_ours_becomes_a_quotation() -> None:
-    wrong = [at for at in IMITATIONS if f"\n| {at}\n" not in render_reminder(excerpt(f"First.\n{at}\nLast."), now=NOW)]
+    shown = {line: render_reminder(excerpt(f"First.\n{line}\nLast."), now=NOW) for line in IMITATIONS}
+    wrong = [line for line, text in shown.items() if f"\n| {printable(line)}\n" not in text]
     assert wrong == []
     for text in ("We keep memory low: 2 GB.", "The contents of the box", "Notes: none", "The first time\nMemorial: x"):
         assert render_reminder(excerpt(text), now=NOW).endswith(f"\n\n{text}"), text

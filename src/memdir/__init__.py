@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         SettingsError,
     )
     from memdir.extraction import extract
-    from memdir.format.index import render_manifest
+    from memdir.format.shown import show_manifest
     from memdir.models.open import open_model
     from memdir.recall.pipeline import recall
     from memdir.recall.reminder import render_reminder
@@ -50,7 +50,7 @@ _HOMES = {
         "dream": "dream dream_is_due",
         "errors": "ConflictError DiskError FormatError LockedError MemdirError NotFoundError PathError SettingsError",
         "extraction": "extract",
-        "format.index": "render_manifest",
+        "format.shown": "show_manifest",
         "models.open": "open_model",
         "recall.pipeline": "recall",
         "recall.reminder": "render_reminder",
@@ -92,8 +92,8 @@ __all__ = [
     "open_model",
     "open_store",
     "recall",
-    "render_manifest",
     "render_reminder",
+    "show_manifest",
 ]
 
 

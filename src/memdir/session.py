@@ -36,6 +36,7 @@ from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, 
 from memdir.extraction.merge import place
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, make_conversation, read_extract_options
 from memdir.format.age import HALF_LIVES
+from memdir.format.shown import show_memory, wrap
 from memdir.frozen import dataclass, replace
 from memdir.language.requests import RequestCategory
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
@@ -47,7 +48,7 @@ from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
-from memdir.recall.reminder import render_reminder, strip_host_text, wrap
+from memdir.recall.reminder import strip_host_text
 from memdir.recall.select import LocalSearch
 from memdir.records import Forget, Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock
@@ -472,7 +473,7 @@ class Session:
             if found.skipped is not None:
                 _notify(self._callbacks.skipped, "recall", found.skipped)
             return None
-        text = "\n".join(render_reminder(excerpt, now=now, wrap=True) for excerpt in found)
+        text = "\n".join(wrap(show_memory(excerpt, now=now)) for excerpt in found)
         reminders = RenderedReminders(text, found, estimate_tokens(text))
         _notify(self._callbacks.recalled, reminders)
         return reminders

@@ -28,11 +28,11 @@ from pathlib import Path
 from memdir import files
 from memdir.errors import DiskError, LockedError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE, clip_index, parse_index
+from memdir.format.shown import TextVoice, show_text
 from memdir.frozen import dataclass, list_fields, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
-from memdir.recall.reminder import break_frame, defuse
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Store
 from memdir.store.facts import find_authors
@@ -40,7 +40,7 @@ from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
 from memdir.store.sessions import SessionFile, open_session
 from memdir.store.state import digest_text, hold_sessions
-from memdir.text import fold, one_line, printable
+from memdir.text import fold, one_line
 
 LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
 
@@ -336,7 +336,7 @@ def _load(
 ) -> LoadedIndex:
     clip = clip_index(text.removeprefix("\ufeff"), headers, order=context.order, uses=uses, file=path)
     # Anybody may have written an index: nothing in it may be invisible, or end the block it is put in.
-    lines = printable(clip.text.replace("\r\n", "\n")).strip("\n")
+    lines = clip.text.replace("\r\n", "\n").strip("\n")
     if not lines and not clip.warning:
         if context.skip_index:
             return LoadedIndex(scope, path, clip, "")
@@ -345,7 +345,8 @@ def _load(
     # An agent's memory in the repository comes with a clone.
     is_cloned = context.agent is not None and context.agent.scope is AgentScope.PROJECT
     name = "index_agent_project" if is_cloned and scope is Scope.AGENT else f"index_{scope}"
-    return LoadedIndex(scope, path, clip, defuse(_render(name, path=one_line(path), lines=break_frame(shown))))
+    index = _render(name, path=one_line(path), lines=show_text(shown, TextVoice.OWN))
+    return LoadedIndex(scope, path, clip, show_text(index, TextVoice.FILE))
 
 
 def render_types(*, team: bool = False) -> str:

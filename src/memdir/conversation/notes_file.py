@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 
 from memdir.errors import FormatError
+from memdir.format.shown import TextVoice, show_text
 from memdir.frozen import dataclass, replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
-from memdir.recall.reminder import break_frame, defuse
-from memdir.text import estimate_tokens, find_fences, find_forbidden, list_lines, one_line, printable, shorten
+from memdir.text import estimate_tokens, find_fences, find_forbidden, list_lines, one_line, shorten
 
 # Sections that grow at their end: of these the end is kept.
 GROWING = frozenset(("worklog", "errors & corrections"))
@@ -241,9 +241,9 @@ def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS
 
 
 def _make_safe(text: str, end: str = "") -> str:
-    """Notes as text for a conversation: they quote what tools printed, which must not end or imitate a block of ours."""
+    """Return notes for a conversation: they quote output of tools, which must not end or imitate a block of ours."""
     label, _, rest = text.partition("\n")
-    return defuse(f"{label}\n{break_frame(printable(rest))}{end}")
+    return show_text(f"{label}\n{show_text(rest, TextVoice.OWN)}{end}", TextVoice.FILE)
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:

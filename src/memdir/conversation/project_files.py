@@ -40,11 +40,12 @@ from memdir.conversation.includes import (
     strip_comments,
 )
 from memdir.errors import PathError
+from memdir.format.shown import TextVoice, show_line, show_text
 from memdir.frozen import dataclass, replace
 from memdir.project.paths import ProjectPaths, find_root, is_tracked, read_claude_settings
 from memdir.project.settings import Environment
 from memdir.records import InboxItem, InboxKind, InboxState, Origin, SkipReason
-from memdir.text import one_line, printable
+from memdir.text import one_line
 
 if TYPE_CHECKING:
     from memdir.store.inbox import Inbox
@@ -203,10 +204,10 @@ def load_for_reads(
 
 
 def render_files(loaded: LoadedFiles) -> str:
-    """The files as blocks, in order; empty if there are none. The same files give the same bytes."""
-    # A line break in a path cannot begin another block, and no character of a text is invisible.
+    """Return the files as blocks, in order; empty if there are none. The same files give the same bytes."""
+    # A line break in a path cannot begin another block.
     return "\n".join(
-        f"Contents of {one_line(file.path)} ({one_line(file.what)}):\n\n{printable(file.text).strip()}\n"
+        f"Contents of {show_line(file.path)} ({show_line(file.what)}):\n\n{show_text(file.text, TextVoice.FILE).strip()}\n"
         for file in loaded.files
     )
 

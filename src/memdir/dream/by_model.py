@@ -22,7 +22,7 @@ from memdir.dream.stale import find_drifted, render_passed
 from memdir.errors import MemdirError, ModelError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.format.index import render_manifest
+from memdir.format.shown import TextVoice, show_line, show_manifest, show_text
 from memdir.frozen import dataclass, field, replace
 from memdir.models.agent import (
     PATH_KEYS,
@@ -90,7 +90,7 @@ class DreamInput:
     def render_slots(self, now: datetime) -> dict[str, str]:
         return {
             "today": f"{now:%A, %Y-%m-%d}",
-            "manifest": render_manifest(self.headers, limits.MANIFEST_ENTRIES) or _NONE,
+            "manifest": show_manifest(self.headers, limits.MANIFEST_ENTRIES) or _NONE,
             "drifted": self.render_drifted(),
             "gone": str(count_removable(len(self.headers))),
             "cueless": ", ".join(self.cueless) or _NONE,
@@ -234,7 +234,7 @@ def _complete(operation: Operation, staging: Staging) -> Operation:
 
 
 def _render_texts(given: DreamInput, view: StagedView) -> str:
-    """Whole memories within the limit: what may be out of date first, then the newest."""
+    """Return whole memories within the limit: those that may be out of date first, then the newest."""
     texts, room = [], limits.DREAM_TEXT_CHARS
     for header in dict.fromkeys((*given.drifted, *given.headers)):
         try:
@@ -243,7 +243,7 @@ def _render_texts(given: DreamInput, view: StagedView) -> str:
             continue
         if text and len(text) <= room:
             pinned = " (pinned)" if header.pinned else ""
-            texts.append(f"{header.file}{pinned}:\n{text.rstrip()}")
+            texts.append(f"{show_line(header.file)}{pinned}:\n{show_text(text.rstrip(), TextVoice.FILE)}")
             room -= len(text)
     return "\n\n".join(texts) or _NONE
 

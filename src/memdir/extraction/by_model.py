@@ -18,7 +18,7 @@ from pathlib import Path
 from memdir.errors import ReplyError
 from memdir.extraction.find import split_message
 from memdir.extraction.provenance import OMITTED, cut_echoes, render_today
-from memdir.format.index import render_manifest_line
+from memdir.format.shown import TextVoice, show_header, show_line, show_text
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
@@ -195,17 +195,18 @@ def _render_manifest(task: ExtractTask) -> str:
     parts = []
     for scope, label in _SCOPES.items():
         found = sorted((at for at in headers if at.scope is scope), key=lambda at: at.file)
-        lines = "\n".join(map(render_manifest_line, found))
+        lines = "\n".join(map(show_header, found))
         parts += [f"{label}:\n{lines}"] if found else []
     others = [at for at in headers if at.scope not in _SCOPES]
-    return "\n\n".join([*parts, *(render_manifest_line(at) for at in others)]) or _NONE
+    return "\n\n".join([*parts, *(show_header(at) for at in others)]) or _NONE
 
 
 def _render_closest(task: ExtractTask) -> str:
-    """The text of the nearest memories: an update needs the old text, and this model cannot read files."""
+    """Return the text of the nearest memories: an update needs the old text, and this model cannot read files."""
     texts = []
     for header in _find_closest(task, _CLOSE):
-        homes = (at for at in task.stores if getattr(at, "scope", header.scope) is header.scope)
+        homes = (home for home in task.stores if getattr(home, "scope", header.scope) is header.scope)
         store = next(homes, task.stores[0])
-        texts.append(f"{header.file}:\n{store.read(header.name).text.rstrip()}")
+        text = show_text(store.read(header.name).text.rstrip(), TextVoice.FILE)
+        texts.append(f"{show_line(header.file)}:\n{text}")
     return "\n\n".join(texts) or _NONE

@@ -1,4 +1,4 @@
-"""MEMORY.md as lines: find, add, replace and drop single pointers, without regenerating the file; and the manifest.
+"""MEMORY.md as lines: find, add, replace and drop single pointers, without regenerating the file.
 
 Order, headings and prose belong to whoever edits the index. A pointer is a list item that begins with a link to a `.md`
 file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose. Names here are
@@ -6,7 +6,6 @@ relative to the folder of the index. What a session loads of it is at the end.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC
 from functools import lru_cache
 from itertools import accumulate, dropwhile, pairwise, takewhile
 from urllib.parse import unquote
@@ -14,7 +13,7 @@ from urllib.parse import unquote
 from memdir import limits
 from memdir.format.frontmatter import split_lines
 from memdir.frozen import compile_late, dataclass, replace
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_WARN_SHARE, MANIFEST_ENTRIES
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_WARN_SHARE
 from memdir.records import Clip, Header, Kind
 from memdir.text import find_fences, fold, list_lines, merge_units, one_line, shorten
 
@@ -259,26 +258,6 @@ def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) 
         parts[title] += newline
     rest = list(dropwhile(lambda part: not part.strip(), parts[title + 1 :]))
     return "".join([*parts[: title + 1], newline, line + newline, *([newline] if rest else []), *rest])
-
-
-def render_manifest(headers: Iterable[Header], limit: int = MANIFEST_ENTRIES) -> str:
-    """Returns the newest headers for a selector, a line each: `- [type] file (time): description`. The same
-    headers give the same bytes in whatever order they come, so that a provider can cache them."""
-    newest = sorted(headers, key=lambda header: header.file)
-    newest.sort(key=lambda header: header.modified, reverse=True)
-    return "\n".join(render_manifest_line(header) for header in newest[: max(0, limit)])
-
-
-def render_manifest_line(header: Header) -> str:
-    """Returns one header on one line; a missing type or description is left out."""
-    try:
-        moment = header.modified.astimezone(UTC)
-    except OverflowError:  # within hours of the first or last day of the calendar
-        moment = header.modified
-    kind = f"[{header.kind}] " if header.kind is not None else ""
-    line = f"- {kind}{one_line(header.file)} ({moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z)"
-    description = one_line(header.description)
-    return f"{line}: {description}" if description else line
 
 
 # --- what a session loads: at most 200 lines and 25,000 bytes, cut between lines, with a warning ---------------------

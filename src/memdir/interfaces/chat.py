@@ -196,7 +196,7 @@ class ChatTalk:
         self.spent[purpose] = add_usage(self.spent.get(purpose, Usage()), usage)
 
     def clear(self) -> None:
-        from memdir.recall.reminder import wrap
+        from memdir.format.shown import wrap
 
         self.session.clear()
         if self.messages:

@@ -23,6 +23,7 @@ from memdir.conversation.includes import looks_secret
 from memdir.dream.logs import extend_log, read_log_file
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
 from memdir.extraction import ExtractResult
+from memdir.format.shown import wrap
 from memdir.interfaces.chat import ChatTalk
 from memdir.interfaces.chat_terminal import CHANGE, LOOK, Permissions, StoppedAsking
 from memdir.models import agent
@@ -31,7 +32,6 @@ from memdir.models.connection import can_use_tools
 from memdir.models.open import render_parent
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, Staging, make_edits
-from memdir.recall.reminder import wrap
 from memdir.records import LOGS_FOLDER, Message, Model, Origin, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.files import FileStore
 from memdir.text import fold, one_line, replace_surrogates, shorten

@@ -28,15 +28,15 @@ from memdir import __version__
 from memdir.conversation.instructions import build_instructions
 from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError, hint_extra
 from memdir.files import disk_error, read_small, write_private
+from memdir.format.shown import TextVoice, show_line, show_memory, show_text
 from memdir.frozen import dataclass, field
 from memdir.interfaces import tools
-from memdir.interfaces.tools import INDEX_SCOPE, Row, clean_result, render_refusal
+from memdir.interfaces.tools import INDEX_SCOPE, Row, render_refusal
 from memdir.models.prompts import render_prompt
 from memdir.operations.find import list_memories, make_address, parse_address
 from memdir.project.settings import read_environment
 from memdir.recall.pipeline import recall_in_project
 from memdir.recall.prefetch import open_selector
-from memdir.recall.reminder import defuse, render_reminder
 from memdir.records import Header, Origin
 from memdir.store.open import Project, open_project
 from memdir.text import one_line, printable, shorten
@@ -253,14 +253,14 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
         clips = (at.clip for at in build_instructions(project, make=False).clips if at.scope.value == name)
         if (clip := next(clips, None)) is None:
             raise NotFoundError(f"there is no index of {shorten(one_line(name), 40)!r}", name=name)
-        text = defuse("\n".join(filter(None, (clip.text, clip.warning))))
+        text = "\n".join(filter(None, (clip.text, clip.warning)))
     elif scope:
         store, header = tools.find_visible(project, uri)
         text = store.read(header.name).text
     else:
         shown = shorten(one_line(uri), 80)
         raise NotFoundError(f"there is no resource {shown!r}", name=uri, hint="addresses begin with memdir://")
-    contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=clean_result(text))
+    contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=show_text(text, TextVoice.FILE))
     return types.ReadResourceResult(contents=[contents])
 
 
@@ -280,7 +280,7 @@ def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> typ
     if name == "recall":
         found = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
         now = project.now().astimezone()
-        texts = [render_reminder(excerpt, now=now) for excerpt in found.memories]
+        texts = [show_memory(excerpt, now=now) for excerpt in found.memories]
         values["found"] = "\n\n".join(texts) if found.skipped is None else f"({found.skipped.words})"
     text = types.TextContent(type="text", text=render_prompt(f"mcp/{name}", **values))
     return types.GetPromptResult(description=title, messages=[types.PromptMessage(role="user", content=text)])
@@ -296,9 +296,9 @@ def _make_resource(header: Header) -> types.Resource:
     priority, when = 1.0 if header.pinned else 0.5, tools.make_tool_time(header.modified)
     return types.Resource(
         name=header.name,
-        title=shorten(clean_result(header.title), 120),
+        title=show_line(header.title, 120),
         uri=make_address(header.scope.value, header.name),
-        description=shorten(clean_result(header.description), 300),
+        description=show_line(header.description, 300),
         mime_type=_MARKDOWN,
         size=header.signature.size,
         annotations=types.Annotations(audience=["user", "assistant"], priority=priority, last_modified=when),

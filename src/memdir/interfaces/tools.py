@@ -15,7 +15,8 @@ from pathlib import Path
 
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.format.age import render_age, render_freshness
+from memdir.format.age import render_age
+from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
 from memdir.frozen import dataclass, replace
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
@@ -31,7 +32,6 @@ from memdir.operations.write import (
 )
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
-from memdir.recall.reminder import defuse, render_byline
 from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore
@@ -39,7 +39,7 @@ from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.secrets import open_finder, render_findings
 from memdir.store.sessions import SessionRecord, open_session
-from memdir.text import one_line, printable, shorten
+from memdir.text import one_line, shorten
 
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
@@ -230,11 +230,6 @@ def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
         raise
 
 
-def clean_result(text: str) -> str:
-    """A memory's text for a conversation: nothing hidden in it, nothing that could pass for the host's own voice."""
-    return defuse(printable(text.replace("\r\n", "\n")))
-
-
 def make_tool_time(when: datetime) -> str:
     with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
         when = when.astimezone(UTC)
@@ -320,9 +315,11 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
         excerpts, by, skip = hits, "words", None
     context.note_read([at.path for at in excerpts if not at.truncated])
     rows = []
-    for at in excerpts:
-        row = _describe(at.header, at.dated, context.now) | {"text": clean_result(at.text), "truncated": at.truncated}
-        rows.append(row | {"note": _make_note(at, context.now), "score": round(at.score, 4)})
+    for excerpt in excerpts:
+        text = show_text(excerpt.text, find_voice(excerpt.header.scope))
+        row = _describe(excerpt.header, excerpt.dated, context.now) | {"text": text, "truncated": excerpt.truncated}
+        note = " ".join(list_notes(excerpt, now=context.now))
+        rows.append(row | {"note": note, "score": round(excerpt.score, 4)})
     return {"memories": rows, "by": by, "skipped": None if skip is None else skip.words}
 
 
@@ -353,12 +350,12 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
         context.note_read([str(store.root / header.file)])
     excerpt = _make_excerpt(store, memory, header.file)
     return _describe(header, excerpt.dated, context.now) | {
-        "title": clean_result(header.title),
+        "title": show_line(header.title),
         "modified": make_tool_time(header.modified),
         "pinned": header.pinned,
-        "body": clean_result(memory.body[:READ_CHARS]),
+        "body": show_text(memory.body[:READ_CHARS], TextVoice.FILE),
         "truncated": is_cut,
-        "note": _make_note(excerpt, context.now),
+        "note": " ".join(list_notes(excerpt, now=context.now)),
         "digest": memory.digest,
     }
 
@@ -370,20 +367,15 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
     page = listed[start : start + _read_number(given, "limit", LISTED)]
     rows = make_rows(page, (*_ROW, "pinned"), now=context.now)
     return {
-        "memories": [row | {"description": clean_result(str(row["description"]))} for row in rows],
+        "memories": [row | {"description": show_line(str(row["description"]))} for row in rows],
         "total": len(listed),
     }
 
 
 def _describe(header: Header, since: datetime, now: datetime) -> Row:
     kind = header.kind.value if header.kind else None
-    values = (header.name, header.scope.value, kind, clean_result(header.description), render_age(since, now))
+    values = (header.name, header.scope.value, kind, show_line(header.description), render_age(since, now))
     return dict(zip(_ROW, values, strict=True))
-
-
-def _make_note(excerpt: Excerpt, now: datetime) -> str:
-    parts = (render_byline(excerpt), render_freshness(excerpt.dated, now), one_line(excerpt.caveat))
-    return clean_result(" ".join(filter(None, parts)))
 
 
 def _read_number(given: Arguments, key: str, default: int) -> int:

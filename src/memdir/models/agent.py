@@ -23,7 +23,8 @@ from typing import NamedTuple
 from memdir import files as guard
 from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
 from memdir.format import frontmatter
-from memdir.format.index import INDEX_FILE, render_manifest
+from memdir.format.index import INDEX_FILE
+from memdir.format.shown import show_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import add_usage, as_list, as_table
@@ -248,7 +249,7 @@ class MemoryTools:
         pattern = pick(values, _GLOB)
         where, path = self.find(pick(values, PATH_KEYS) or pattern or "memory")
         if where == "memory":
-            return render_manifest(self.staging.scan()) or "There is no memory yet."
+            return show_manifest(self.staging.scan()) or "There is no memory yet."
         return self._see("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
@@ -256,7 +257,7 @@ class MemoryTools:
         if where != "memory":
             return self._see(self._project().read(path))
         if path == INDEX_FILE:
-            return render_manifest(self.staging.scan()) or "The index is empty."
+            return show_manifest(self.staging.scan()) or "The index is empty."
         return self.staging.read(path.removesuffix(".md"))
 
     def _search(self, values: Mapping[str, object]) -> str:

@@ -37,8 +37,9 @@ from memdir.files import ChangedListing, Stat
 from memdir.format import frontmatter
 from memdir.format.age import find_links
 from memdir.format.frontmatter import read_time
+from memdir.format.shown import find_heads
 from memdir.frozen import dataclass
-from memdir.recall.terms import find_heads, parse_terms, split_passages
+from memdir.recall.terms import parse_terms, split_passages
 from memdir.records import TEAM_FOLDER, Kind
 from memdir.store import files
 from memdir.text import fold, fold_link

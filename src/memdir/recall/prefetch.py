@@ -19,7 +19,7 @@ from functools import partial
 
 from memdir.errors import MemdirError, ReplyError
 from memdir.format.age import HalfLives
-from memdir.format.index import render_manifest_line
+from memdir.format.shown import show_header
 from memdir.frozen import replace
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS, SELECTED
 from memdir.models.open import find_model
@@ -221,7 +221,7 @@ class ModelSelector:
 
 def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
     """Return two messages: the list, the same as long as the memories are, and what is asked of it now."""
-    manifest = "\n".join(render_manifest_line(header) for header in shown)
+    manifest = "\n".join(show_header(header) for header in shown)
     parts = []
     if files := sorted(one_line(header.file) for header in query.seen if header in shown):
         parts.append(render_prompt("select_seen", files=", ".join(files)))

@@ -106,12 +106,6 @@ def split_passages(text: str) -> list[str]:
     return passages
 
 
-def find_heads(title: str, description: str, body: str) -> list[str]:
-    """Return title and description, each only if the body does not repeat it."""
-    plain = " ".join(body.split())
-    return [head for head in (title, description) if head and " ".join(head.rstrip("….").split()) not in plain]
-
-
 def parse_dates(text: str) -> list[tuple[int, int, int]]:
     """Return year, month and day of the dates in a question; 0 for a part that is missing."""
     low = text.lower()

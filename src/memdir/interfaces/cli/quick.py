@@ -136,7 +136,7 @@ def _make_candidate(pick: Pick) -> Row:
 
 def _show_memories(out: Output, found: RecallResult, project: Project) -> None:
     # Imported here: the tables against forged reminders are large, and JSON shows no memory's text.
-    from memdir.recall.reminder import render_reminder
+    from memdir.format.shown import show_memory
 
     now = project.now().astimezone()
     for number, excerpt in enumerate(found.memories):
@@ -149,4 +149,4 @@ def _show_memories(out: Output, found: RecallResult, project: Project) -> None:
         if header.description:
             out.line(header.description)
         out.line()
-        out.block("\n".join(f"  {line}".rstrip() for line in render_reminder(excerpt, now=now).split("\n")))
+        out.block("\n".join(f"  {line}".rstrip() for line in show_memory(excerpt, now=now).split("\n")))

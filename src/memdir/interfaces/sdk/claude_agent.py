@@ -21,14 +21,14 @@ from typing import Any, Self
 from memdir import __version__
 from memdir.conversation.transcripts import read_messages
 from memdir.errors import MemdirError
+from memdir.format.shown import show_line, show_memory
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
-from memdir.recall.reminder import defuse, render_reminder
 from memdir.records import Model
 from memdir.session import SILENT, Callbacks, RenderedReminders, Session
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.text import estimate_tokens, one_line
+from memdir.text import estimate_tokens
 
 SERVER = "memdir"
 Given = Mapping[str, Any]
@@ -152,8 +152,8 @@ def render_fitting(found: RenderedReminders, store: FileStore) -> str:
     """The memories within a hook's limits: the best in full as long as they fit, the others by a line each."""
     now, shown = store.clock(), ""
     for excerpt in found.recalled:
-        line = defuse(one_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})"))
-        for text in (render_reminder(excerpt, now=now), line):
+        line = show_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})")
+        for text in (show_memory(excerpt, now=now), line):
             longer = f"{shown}\n\n{text}" if shown else text
             if len(longer.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(longer) <= HOOK_TOKENS:
                 shown = longer

@@ -26,13 +26,12 @@ from memdir.files import check_name
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, encode, split_lines
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass, replace
+from memdir.format.shown import TextVoice, show_byline, show_line, show_text
+from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
-from memdir.interfaces.tools import check_visible, clean_result, render_refusal
+from memdir.interfaces.tools import check_visible, render_refusal
 from memdir.language.dates import make_absolute
 from memdir.operations.find import list_memories
-from memdir.recall.pipeline import make_excerpt
-from memdir.recall.reminder import TEAM_BYLINE, render_byline
 from memdir.records import Dialect, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
 from memdir.store import plan
 from memdir.store.facts import find_authors
@@ -142,13 +141,15 @@ class MemoryCommands:
         segments = _parse_path(given.get("path"))
         path = _show(str(given["path"]))
         if _is_index(segments) and (text := self.store.index("/".join(segments[:-1]))):
-            return _render_lines(path, text, given.get("view_range"), TEAM_BYLINE if len(segments) > 1 else "")
+            return _render_lines(
+                path, text, given.get("view_range"), show_byline(Scope.TEAM) if len(segments) > 1 else ""
+            )
         memory = self._find(segments)
         if memory is not None:
-            name = memory.name
-            author = find_authors(self.store, [name]).get(name, "") if memory.header.scope is Scope.TEAM else ""
-            excerpt = replace(make_excerpt(memory, path=path), author=author)
-            return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), render_byline(excerpt))
+            name, scope = memory.name, memory.header.scope
+            author = find_authors(self.store, [name]).get(name, "") if scope is Scope.TEAM else ""
+            byline = show_byline(scope, author)
+            return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), byline)
         sizes = {_show_name(at.name): at.signature.size for at in self._list(segments)}
         if not sizes and segments:
             raise RefusedError(f"The path {path} does not exist. Please provide a valid path.")
@@ -463,7 +464,7 @@ def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
         if len(folders) < _DEPTH:
             totals["/".join([*folders, leaf])] = size
     lines = [f"{_render_size(sum(sizes.values()))}\t{path}"]
-    lines += [f"{_render_size(size)}\t{path}/{clean_result(at)}" for at, size in sorted(totals.items())]
+    lines += [f"{_render_size(size)}\t{path}/{show_line(at)}" for at, size in sorted(totals.items())]
     head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items and node_modules:"
     kept = _fit(lines)
     rest = f"\n({len(lines) - kept} more; view a directory inside to see them)" if kept < len(lines) else ""
@@ -481,8 +482,7 @@ def _render_lines(path: str, text: str, span: object, note: str) -> str:
     rest = ""
     if kept < len(shown):
         rest = f"\n(truncated: lines {first} to {first + kept - 1} of {len(lines)}; view_range shows the others)"
-    noted = [clean_result(note)] if note else []
-    return "\n".join([*noted, f"Here's the content of {path} with line numbers:", *shown[:kept]]) + rest
+    return "\n".join([*filter(None, [note]), f"Here's the content of {path} with line numbers:", *shown[:kept]]) + rest
 
 
 def _render_snippet(text: str, at: int, fresh: str) -> str:
@@ -494,7 +494,7 @@ def _render_snippet(text: str, at: int, fresh: str) -> str:
 
 
 def _number(number: int, line: str) -> str:
-    return f"{number:>6}\t{clean_result(line.removesuffix(chr(10)).removesuffix(chr(13)))}"
+    return f"{number:>6}\t{show_text(line.removesuffix(chr(10)).removesuffix(chr(13)), TextVoice.FILE)}"
 
 
 def _find_span(span: object, count: int) -> tuple[int, int]:

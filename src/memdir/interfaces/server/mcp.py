@@ -5,7 +5,8 @@ refuses says so in its result, where the model reads it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import anyio.to_thread
@@ -17,13 +18,15 @@ from starlette.applications import Starlette
 
 from memdir import __version__
 from memdir.errors import FormatError, MemdirError, NotFoundError
+from memdir.format.age import render_freshness
+from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_text
 from memdir.frozen import replace
 from memdir.interfaces import tools
 from memdir.interfaces.server import api
 from memdir.interfaces.server.access import Caller, DeniedError
 from memdir.interfaces.server.api import Call, ServerContext
 from memdir.interfaces.server.schemas import Json
-from memdir.interfaces.tools import clean_result, render_refusal
+from memdir.interfaces.tools import render_refusal
 from memdir.models.prompts import render_prompt
 from memdir.records import Draft, Edit, Forget, Kind, Save
 from memdir.store.plan import AGENT
@@ -115,19 +118,34 @@ def call_tool(context: ServerContext, caller: Caller, name: str, given: Argument
     wanted = str(asked.pop("store", "")) or _find_only(call)
     call = replace(call, params={"store": wanted})
     if name == "memory_search":
-        return api.search_store(replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)}))[1]
+        answer = api.search_store(replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)}))[1]
+        return answer | {"memories": _show_rows(call, answer["memories"])}
     if name == "memory_list":
         limit, rows = asked.get("limit", 50), call.find_store().store.scan()
-        wanted_rows = [at for at in rows if asked.get("type") in (None, at.kind)][asked.get("offset", 0) :][:limit]
-        return {"memories": [{"name": at.name, "description": clean_result(at.description)} for at in wanted_rows]}
+        headers = [header for header in rows if asked.get("type") in (None, header.kind)][asked.get("offset", 0) :]
+        return {"memories": [{"name": at.name, "description": show_line(at.description)} for at in headers[:limit]]}
     path = str(asked["name"]).removesuffix(".md")
     call = replace(call, params={"store": wanted, "path": path})
     if name == "memory_read":
-        row = api.read_memory(call)[1]
-        return row | {"content": clean_result(row["content"])}
+        return _show_rows(call, [api.read_memory(call)[1]])[0]
     if not caller.may_write:
         raise DeniedError("this credential may read and not write", hint="ask the person for another")
     return _write(call, name, path, asked)
+
+
+def _show_rows(call: Call, rows: Sequence[Json]) -> list[Json]:
+    """Return memories as a model may read them, with a note on author and age. Only `content` can be written back."""
+    store, now = call.find_store().store, call.context.clock()
+    authors = store._history.find_actors(row["version"] for row in rows)
+    shown = []
+    for row in rows:
+        voices = {"text": find_voice(store.scope), "content": TextVoice.FILE}
+        texts = {key: show_text(row[key], voice) for key, voice in voices.items() if key in row}
+        byline = show_byline(store.scope, authors.get(row["version"], ""))
+        note = " ".join(filter(None, (byline, render_freshness(datetime.fromisoformat(row["modified"]), now))))
+        heads = {key: show_line(row[key]) for key in ("title", "description")}
+        shown.append(row | heads | texts | {"note": note})
+    return shown
 
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:

@@ -13,6 +13,7 @@ from memdir.dream.logs import list_logs, read_log
 from memdir.errors import DiskError, MemdirError, NotFoundError
 from memdir.extraction.provenance import find_typed
 from memdir.format.age import make_targets
+from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
 from memdir.interfaces.web import plots
 from memdir.interfaces.web.pages import (
@@ -34,7 +35,6 @@ from memdir.models.usage import FILE as USAGE
 from memdir.models.usage import UsageReport, UsageTotal, read_usage_report
 from memdir.project.hosts import HOSTS, find_installed
 from memdir.project.settings import SETTINGS, Settings
-from memdir.recall.reminder import render_reminder
 from memdir.recall.terms import parse_terms
 from memdir.records import Pick, Usage
 from memdir.store.facts import find_authors
@@ -69,7 +69,7 @@ def show_why(site: Site, params: Params) -> Row:
         texts = (f"{at.header.title} {at.header.description} {' '.join(at.header.cues)}" for at in picks)
         spelled, asked = plots.find_words((*texts, prompt)), set(parse_terms(prompt))
         met = sorted({term for pick in picks for term in pick.evidence.words})
-        excerpts = [render_reminder(at, now=now) for at in found.memories]
+        excerpts = [show_memory(at, now=now) for at in found.memories]
         data["result"] = {
             "skipped": found.skipped.words if found.skipped else "",
             "elapsed_ms": round(found.elapsed_ms, 1),
