@@ -125,7 +125,7 @@ TEXTS: dict[str, tuple[bytes, bytes | str, str]] = {
     "a climbing name with backslashes": (b"..\\evil.md", memory_text("A"), "begins with a dot"),
     "a hidden name": (b".hidden.md", memory_text("A"), "begins with a dot"),
     "an endless name": (b"x" * 250 + b".md", memory_text("A"), "longer than"),
-    "no memory at all": (b"evil.sh", "rm -rf ~\n", "no memory"),
+    "no memory at all": (b"evil.sh", "rm -rf ~\n", "not a memory"),
     "a file of 2 MiB": (b"large.md", "x" * 2_097_152, "larger than"),
     "16 MiB of nothing": (b"zeros.md", bytes(16_777_216), "larger than"),
     "a YAML bomb": (b"bomb.md", BOMB, "YAML"),
