@@ -39,7 +39,7 @@ from memdir.extraction.provenance import (
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.language import split_text
+from memdir.language.sentences import split_text
 from memdir.limits import DREAM_OPINION_CHARS
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms

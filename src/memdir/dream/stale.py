@@ -20,7 +20,7 @@ from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.format.frontmatter import digest_of, encode
-from memdir.language import split_text
+from memdir.language.sentences import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Origin, Rewrite, StoredMemory
 from memdir.store.contract import StoreBase

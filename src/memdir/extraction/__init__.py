@@ -44,7 +44,7 @@ from memdir.extraction.provenance import (
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, digest_of, encode
 from memdir.frozen import dataclass, field, replace
-from memdir.language import split_text
+from memdir.language.sentences import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import add_usage, can_use_tools

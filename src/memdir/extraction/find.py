@@ -16,7 +16,7 @@ from itertools import takewhile
 from memdir.errors import FormatError
 from memdir.format.frontmatter import check_description
 from memdir.frozen import dataclass, replace
-from memdir.language import Sentence, compile_any, count_content, split_items, split_sentences
+from memdir.language import compile_any, count_content
 from memdir.language.dates import make_absolute
 from memdir.language.requests import (
     IgnoreReach,
@@ -31,6 +31,7 @@ from memdir.language.requests import (
     load_request_languages,
     starts,
 )
+from memdir.language.sentences import Sentence, split_items, split_sentences
 from memdir.records import Draft, Kind, Message
 from memdir.store.inbox import MASK
 from memdir.store.secrets import find_secrets

@@ -16,9 +16,10 @@ from memdir.extraction.find import FORGET, MemoryRequest
 from memdir.format import frontmatter
 from memdir.format.frontmatter import HOW, WHY, make_slug
 from memdir.frozen import dataclass
-from memdir.language import compile_any, load_words, split_text
+from memdir.language import compile_any, load_words
 from memdir.language.dates import load_date_languages
 from memdir.language.requests import compile_pattern, has, load_request_languages
+from memdir.language.sentences import split_text
 from memdir.models.staged import Staging
 from memdir.recall.terms import STOP, make_term, parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind

@@ -14,7 +14,7 @@ neither model. The hashes of earlier turns are kept with the session.
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 
 from memdir.errors import FormatError, ReplyError
@@ -23,6 +23,7 @@ from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
 from memdir.language import CJK, compile_any
+from memdir.language.sentences import LEAD, find_sentences
 from memdir.limits import FOREIGN_RUNS, OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
@@ -50,17 +51,6 @@ _TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp
 
 _TOKEN = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")
 _WIDE = re.compile(rf"[{CJK}]")
-# A sentence ends before a space or a line end; not after a title or an abbreviation, nor inside `1.5` or `e.g.`.
-_SENTENCE = re.compile(
-    r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bNr\.)(?<!\bvs\.)"
-    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b\w\.\w\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
-    r"(?<=[。！？])[」』”]*|\n+"
-)
-# What opens a line without saying anything: marks of lists and headings, and the names of the two parts.
-_LEAD = re.compile(
-    r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?(?:[*_]{0,2}(?:why|how to apply|how)[ \t]*[:：][*_]{0,2})?\s*+",
-    re.IGNORECASE,
-)
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
 
@@ -164,7 +154,7 @@ def cut_echoes(text: str, foreign: Set[int]) -> str:
     if not foreign or foreign.isdisjoint(find_runs(text)):
         return text
     parts = []
-    for start, end in _find_sentences(text):
+    for start, end in find_sentences(text):
         parts.append(OMITTED if not foreign.isdisjoint(find_runs(text[start:end])) else text[start:end])
     return re.sub(rf"(?:{re.escape(OMITTED)}\s*)+", f"{OMITTED} ", " ".join(parts)).strip()
 
@@ -316,7 +306,7 @@ class _TypedText:
     @staticmethod
     def read(typed: Sequence[TypedMessage]) -> "_TypedText":
         own = [at.text for at in typed if _is_talk(at.text)]
-        found = [text[start:end] for text in own for start, end in _find_sentences(text)]
+        found = [text[start:end] for text in own for start, end in find_sentences(text)]
         lines = [line for text in own for line in text.splitlines()]
         words = " ¶ ".join(join_words(at.text) for at in typed)
         return _TypedText(f" {words} ", {key: text for text in (*lines, *found) if (key := join_words(text))})
@@ -457,20 +447,8 @@ def _render_dropped(sentence: str) -> str:
     return f"This is no longer so, or is to be left out: “{sentence}”"
 
 
-def _find_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences of a text stand, without marks of lists and the names of parts before them."""
-    start = 0
-    for stop in (*_SENTENCE.finditer(text), None):
-        end = stop.start() if stop else len(text)
-        lead = _LEAD.match(text, start, end)
-        begin = lead.end() if lead else start
-        if re.search(r"\w", text[begin:end]):
-            yield begin, begin + len(text[begin:end].rstrip())
-        start = stop.end() if stop else end
-
-
 def _list_sentences(text: str) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in _find_sentences(text))
+    return tuple(text[start:end] for start, end in find_sentences(text))
 
 
 def _cut_parts(body: str) -> str:
@@ -486,13 +464,13 @@ def _find_advice(body: str) -> str:
 def _cut_sentences(body: str, refused: Collection[str]) -> str:
     """The body without these sentences, nor lines of which only the mark is left."""
     parts, place = [], 0
-    for start, end in _find_sentences(body):
+    for start, end in find_sentences(body):
         if body[start:end] in refused:
             parts.append(body[place:start])
             place = end
     text = "".join((*parts, body[place:]))
     lines = [line.rstrip() for line in text.split("\n")]
-    kept = [line for line in lines if not line.strip() or re.search(r"\w", _LEAD.sub("", line, count=1))]
+    kept = [line for line in lines if not line.strip() or re.search(r"\w", LEAD.sub("", line, count=1))]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n") + "\n"
 
 

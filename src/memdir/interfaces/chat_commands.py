@@ -32,9 +32,9 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
-from memdir.language import split_sentences as split_said
-from memdir.language import split_text
 from memdir.language.requests import compile_pattern, find_request_languages, is_question, starts
+from memdir.language.sentences import split_sentences as split_said
+from memdir.language.sentences import split_text
 from memdir.limits import SHOWN
 from memdir.models.staged import Staging
 from memdir.recall.pipeline import RecallResult, RecallSkip

@@ -7,7 +7,7 @@ not speak of memory reads none. `dates` and `requests` each read their own secti
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -52,8 +52,8 @@ def _fill(value: Any, parts: Mapping[str, str]) -> Any:
     return {key: _fill(item, parts) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-# --- sentences and words ---------------------------------------------------------------------------------------------
-# Sentences, stop words, content words, scripts, and patterns that are tried before the language of a text is known.
+# --- words ---------------------------------------------------------------------------------------------
+# Stop words, content words, scripts, and patterns that are tried before the language of a text is known.
 
 # Characters of Chinese and Japanese, for use inside a character class.
 HIRAGANA = r"\u3040-\u309f"
@@ -65,33 +65,6 @@ _SPACED = rf"(?:(?![{CJK}{_UNSPACED}])[^\W_])+"
 _TOKEN = rf"[{CJK}]+|[{_UNSPACED}]+|{_SPACED}(?:['.:-]{_SPACED})*"
 _ELIDED = r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)'(?=\w)|'(?:s|re|ve|ll|m|d)$"
 
-_QUOTED = re.compile(
-    r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
-    r"『[^』\n]{1,300}』|《[^》\n]{1,300}》|‘[^’\n]{1,80}’|(?<!\w)'[^'\n]{1,80}'(?!\w)"
-)
-_END = re.compile(
-    r"(?!(?<=\d\.)\s+(?:[a-zäöüß]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))(?<=[.!?…])"
-    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bz\.B\.)(?<!\bca\.)(?<!\bp\.ej\.)(?<!\bapprox\.)"
-    r"[\"'”’)»]*\s+|(?<=[。！？])[」』”]*\s*|\s*\n\s*"
-)
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
-_ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
-_TEXT_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_]*\s+(?=\S)|(?<=[。！？；])|\n+")
-_MARKS = re.compile(r"\A[\s>]*+(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])?\s*+")
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """One sentence of a message; `hidden` has its quotes and code masked and the same length as `text`.
-
-    `begins` says that it opens a line, `bullet` that the line is an item of a list.
-    """
-
-    text: str
-    hidden: str
-    begins: bool = False
-    bullet: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class WordCount:
@@ -99,23 +72,6 @@ class WordCount:
 
     words: int
     telling: int
-
-
-def split_sentences(text: str) -> list[Sentence]:
-    """Return the sentences of a typed message; recognises list items, abbreviations and quotes."""
-    return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
-
-
-def split_text(text: str) -> tuple[str, ...]:
-    """Return the sentences of a memory's text, as they are compared: without list and heading marks."""
-    parts = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
-    return tuple(part for part in parts if re.search(r"\w", part))
-
-
-def split_items(text: str) -> list[str]:
-    """The parts of "1) this, 2) that"; a text without such numbers is one part."""
-    parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
-    return parts if len(_ITEMS.findall(text)) > 1 else [text]
 
 
 def count_content(text: str) -> WordCount:
@@ -142,21 +98,6 @@ def _count_cjk(text: str) -> int:
     """About how many words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
     han, katakana, hiragana = (re.findall(rf"[{script}]+", text) for script in (HAN, KATAKANA, HIRAGANA))
     return sum((len(run) + 1) // 2 for run in han) + len(katakana) + sum(len(run) // 4 for run in hiragana)
-
-
-def _split(text: str) -> Iterator[Sentence]:
-    masked = _QUOTED.sub(lambda found: found[0][0] + "§" * (len(found[0]) - 2) + found[0][-1], text)
-    start, begins = 0, True
-    for stop in [*_END.finditer(masked), None]:
-        end = stop.start() if stop else len(masked)
-        bullet = _BULLET.match(text[start:end]) if begins else None
-        start += bullet.end() if bullet else 0
-        start += len(text[start:end]) - len(text[start:end].lstrip())
-        part = text[start:end].rstrip()
-        if part:
-            yield Sentence(part, masked[start:end].rstrip(), begins, bullet is not None)
-        start = stop.end() if stop else len(masked)
-        begins = bool(stop and "\n" in stop[0])
 
 
 @cache

@@ -184,7 +184,7 @@ class StoreBase(Inbox):
         """Sentence to the change that brought it into a memory as it is now, as far as the newest changes tell; `fold`
         makes sentences comparable."""
         # Imported here: only the page shows it.
-        from memdir.language import split_text
+        from memdir.language.sentences import split_text
 
         found: dict[str, Change] = {}
         for change in reversed(self.changes(name, limit=limit)):

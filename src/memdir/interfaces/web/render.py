@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from memdir.format.frontmatter import split_frontmatter
 from memdir.frozen import dataclass
-from memdir.language import split_text
+from memdir.language.sentences import split_text
 from memdir.recall.terms import parse_terms
 from memdir.text import fold, printable, shorten
 from memdir.verify.records import CheckedClaim, ClaimStatus

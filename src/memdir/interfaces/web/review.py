@@ -22,7 +22,7 @@ from memdir.interfaces.web.render import (
     show_time,
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
-from memdir.language import split_text
+from memdir.language.sentences import split_text
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase, StoreOverlay
 from memdir.store.files import FileStore

@@ -1,0 +1,89 @@
+"""Where the sentences of a text begin and end."""
+
+import re
+from collections.abc import Iterator
+
+from memdir.frozen import dataclass
+
+# A sentence ends before a space or a line end; not after a title or an abbreviation, nor inside `1.5` or `e.g.`.
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bNr\.)(?<!\bvs\.)"
+    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b\w\.\w\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
+    r"(?<=[。！？])[」』”]*|\n+"
+)
+# What opens a line without saying anything: marks of lists and headings, and the names of the two parts.
+LEAD = re.compile(
+    r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?(?:[*_]{0,2}(?:why|how to apply|how)[ \t]*[:：][*_]{0,2})?\s*+",
+    re.IGNORECASE,
+)
+
+_QUOTED = re.compile(
+    r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
+    r"『[^』\n]{1,300}』|《[^》\n]{1,300}》|‘[^’\n]{1,80}’|(?<!\w)'[^'\n]{1,80}'(?!\w)"
+)
+_END = re.compile(
+    r"(?!(?<=\d\.)\s+(?:[a-zäöüß]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))(?<=[.!?…])"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bz\.B\.)(?<!\bca\.)(?<!\bp\.ej\.)(?<!\bapprox\.)"
+    r"[\"'”’)»]*\s+|(?<=[。！？])[」』”]*\s*|\s*\n\s*"
+)
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
+_TEXT_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_]*\s+(?=\S)|(?<=[。！？；])|\n+")
+_MARKS = re.compile(r"\A[\s>]*+(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])?\s*+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a message; `hidden` has its quotes and code masked and the same length as `text`.
+
+    `begins` says that it opens a line, `bullet` that the line is an item of a list.
+    """
+
+    text: str
+    hidden: str
+    begins: bool = False
+    bullet: bool = False
+
+
+def find_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences of a text stand, without marks of lists and the names of parts before them."""
+    start = 0
+    for stop in (*_SENTENCE.finditer(text), None):
+        end = stop.start() if stop else len(text)
+        lead = LEAD.match(text, start, end)
+        begin = lead.end() if lead else start
+        if re.search(r"\w", text[begin:end]):
+            yield begin, begin + len(text[begin:end].rstrip())
+        start = stop.end() if stop else end
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Return the sentences of a typed message; recognises list items, abbreviations and quotes."""
+    return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
+
+
+def split_text(text: str) -> tuple[str, ...]:
+    """Return the sentences of a memory's text, as they are compared: without list and heading marks."""
+    parts = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
+    return tuple(part for part in parts if re.search(r"\w", part))
+
+
+def split_items(text: str) -> list[str]:
+    """The parts of "1) this, 2) that"; a text without such numbers is one part."""
+    parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
+    return parts if len(_ITEMS.findall(text)) > 1 else [text]
+
+
+def _split(text: str) -> Iterator[Sentence]:
+    masked = _QUOTED.sub(lambda found: found[0][0] + "§" * (len(found[0]) - 2) + found[0][-1], text)
+    start, begins = 0, True
+    for stop in [*_END.finditer(masked), None]:
+        end = stop.start() if stop else len(masked)
+        bullet = _BULLET.match(text[start:end]) if begins else None
+        start += bullet.end() if bullet else 0
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        part = text[start:end].rstrip()
+        if part:
+            yield Sentence(part, masked[start:end].rstrip(), begins, bullet is not None)
+        start = stop.end() if stop else len(masked)
+        begins = bool(stop and "\n" in stop[0])
