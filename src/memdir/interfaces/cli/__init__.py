@@ -106,8 +106,8 @@ class Output:
         self.is_terminal = is_terminal(sys.stdout)
         self._has_progress = False
         self._began = 0.0
-        wanted = color == "always" or (color == "auto" and self.is_terminal and not no_color)
-        self._console = _open_console() if wanted else None
+        is_coloured = color == "always" or (color == "auto" and self.is_terminal and not no_color)
+        self._console = _open_console() if is_coloured else None
 
     @property
     def is_table(self) -> bool:
@@ -149,10 +149,12 @@ class Output:
         if not self.is_table:
             _write(sys.stdout, "".join("\t".join(row) + "\n" for row in cells))
             return
-        used = [any(row[at] for row in cells) for at in range(len(columns))]
+        used = [any(row[index] for row in cells) for index in range(len(columns))]
         columns, cells = list(compress(columns, used)), [list(compress(row, used)) for row in cells]
         lines = [
-            self._render([Styled(text, at.style if number else "bold") for at, text in zip(columns, row, strict=True)])
+            self._render(
+                [Styled(text, one.style if number else "bold") for one, text in zip(columns, row, strict=True)]
+            )
             for number, row in enumerate(render_columns(columns, cells, self.width))
         ]
         if self.is_terminal and is_terminal(sys.stdin) and len(lines) >= self.height:
@@ -283,21 +285,21 @@ def _open_console() -> "Console | None":
 def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The titles and every row, each cell padded; together no wider than `width` where cutting can do it."""
     table = [[column.title for column in columns], *rows]
-    widths = [max(measure_width(row[at]) for row in table) for at in range(len(columns))]
+    widths = [max(measure_width(row[index]) for row in table) for index in range(len(columns))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
     while excess > 0:  # the widest column that may be cut gives first
-        wide = [at for at, column in enumerate(columns) if column.is_cut and widths[at] > _LEAST]
+        wide = [index for index, column in enumerate(columns) if column.is_cut and widths[index] > _LEAST]
         if not wide:
             break
         widest = max(wide, key=lambda at: widths[at])
-        others = [widths[at] for at in wide if at != widest]
+        others = [widths[index] for index in wide if index != widest]
         step = max(1, min(excess, widths[widest] - max([_LEAST, *others])))
         widths[widest] -= step
         excess -= step
-    table = [[cut_width(cell, widths[at]) for at, cell in enumerate(row)] for row in table]
+    table = [[cut_width(cell, widths[index]) for index, cell in enumerate(row)] for row in table]
     last = len(columns) - 1
     return [
-        [cell + " " * (widths[at] + GAP - measure_width(cell) if at < last else 0) for at, cell in enumerate(row)]
+        [cell + " " * (widths[i] + GAP - measure_width(cell) if i < last else 0) for i, cell in enumerate(row)]
         for row in table
     ]
 
@@ -312,8 +314,8 @@ def cut_width(text: str, width: int) -> str:
     if measure_width(text) <= width:
         return text
     totals = accumulate(map(_measure_char, text))
-    kept = takewhile(lambda at: at[1] <= max(width - 1, 0), zip(text, totals, strict=True))
-    return "".join(char for char, _ in kept).rstrip() + "…"
+    fitting = takewhile(lambda at: at[1] <= max(width - 1, 0), zip(text, totals, strict=True))
+    return "".join(char for char, _ in fitting).rstrip() + "…"
 
 
 def _measure_char(char: str) -> int:
@@ -346,7 +348,7 @@ def fill(fields: str, *sources: object, **given: Any) -> Row:
     for field in fields.split():
         key = field.removesuffix("?")
         if key not in given:
-            value = next(getattr(at, name) for at in sources for name in (key, f"is_{key}") if hasattr(at, name))
+            value = next(getattr(item, name) for item in sources for name in (key, f"is_{key}") if hasattr(item, name))
             row[key] = None if value == "" and field != key else value
         else:
             row[key] = given[key]
@@ -370,7 +372,7 @@ def render_json(value: object, *, ascii_only: bool = False) -> str:
     if (text.isascii() and "\x7f" not in text) or printable(text) == text:
         return text
     # Every such character is inside a string, as the rest of JSON is ASCII.
-    return "".join(json.dumps(at)[1:-1] if at not in "\n\t" and printable(at) != at else at for at in text)
+    return "".join(json.dumps(char)[1:-1] if char not in "\n\t" and printable(char) != char else char for char in text)
 
 
 def make_time(when: datetime) -> str:
@@ -442,8 +444,8 @@ def render_misuse(error: "ClickException") -> str:
         verb = path.removeprefix(context.find_root().command_path).strip()
         hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
     message = error.format_message()
-    for said, meant in _PLAIN:
-        message = message.replace(said, meant)
+    for click_words, plain_words in _PLAIN:
+        message = message.replace(click_words, plain_words)
     return _join(message, hint)
 
 
@@ -607,7 +609,7 @@ class CliContext:
         if as_json:
             self.out.json(rows)
         elif rows:
-            self.out.table(columns, rows, self.open().now() if any(at.is_time for at in columns) else None)
+            self.out.table(columns, rows, self.open().now() if any(column.is_time for column in columns) else None)
         elif self.out.is_table and empty:
             self.out.line(empty)
 

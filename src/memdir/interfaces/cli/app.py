@@ -124,14 +124,14 @@ class CliProgram(CliGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _MODULES:
             return None
-        found = getattr(import_module(f"memdir.interfaces.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_verb")
-        return found if isinstance(found, click.Command) else None
+        command = getattr(import_module(f"memdir.interfaces.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_verb")
+        return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for subject, verbs in VERBS.items():
             commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
             with formatter.section(subject):
-                formatter.write_dl([(verb, at.get_short_help_str(80)) for verb, at in commands if at is not None])
+                formatter.write_dl([(verb, item.get_short_help_str(80)) for verb, item in commands if item is not None])
 
 
 def verb(name: str, short_help: str, *examples: str, **more: Any) -> Callable[[Callable[..., Any]], CliVerb]:
@@ -160,8 +160,8 @@ def limit_option(
 
 
 def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:
-    shown = metavar if required else f"[{metavar}]"
-    return click.argument(name, required=required, metavar=shown, shell_complete=complete_names)
+    label = metavar if required else f"[{metavar}]"
+    return click.argument(name, required=required, metavar=label, shell_complete=complete_names)
 
 
 def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict[str, str]]) -> list[CompletionItem]:
@@ -181,7 +181,7 @@ def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
     def find(project: Project) -> dict[str, str]:
         headers = [header for store in project.stores for header in store.scan()]
-        return {at.name: one_line(at.description) for at in headers if _PLAIN_NAME.fullmatch(printable(at.name))}
+        return {one.name: one_line(one.description) for one in headers if _PLAIN_NAME.fullmatch(printable(one.name))}
 
     return complete(ctx, incomplete, find)
 
@@ -200,8 +200,8 @@ def parse_day(text: str) -> datetime:
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
-        shown = shorten(one_line(text), 40)
-        raise FormatError(f"{shown!r} is no day", field="since", hint="as in 2026-10-01") from None
+        excerpt = shorten(one_line(text), 40)
+        raise FormatError(f"{excerpt!r} is no day", field="since", hint="as in 2026-10-01") from None
 
 
 def notice(store: FileStore) -> None:
@@ -214,12 +214,12 @@ def notice(store: FileStore) -> None:
 def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
     """Which secrets texts hold, by rule and place; never the value. Each text has the name of its place as its key."""
     try:
-        found = [*map(open_finder(environment), texts.values())]
+        hits = [*map(open_finder(environment), texts.values())]
     except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
         return [f"secrets were not looked for: {error}"]
-    rendered = (at for place, each in zip(texts, found, strict=True) for at in render_findings(each, place=place))
+    rendered = (line for place, each in zip(texts, hits, strict=True) for line in render_findings(each, place=place))
     plainly = "the file holds it as given, and it is never put into a prompt; say where it is kept instead"
-    return [f"this looks like a secret: {at}; {plainly}" for at in rendered]
+    return [f"this looks like a secret: {finding}; {plainly}" for finding in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:

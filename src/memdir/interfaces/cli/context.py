@@ -26,7 +26,7 @@ def show_verb(call: CliContext, as_json: bool) -> None:
     switch = project.places.switch
     indexes = instructions.load_indexes(find_frame(project))
     if as_json:
-        call.out.json(fill("on rule", switch, indexes=[make_index_row(at) for at in indexes]))
+        call.out.json(fill("on rule", switch, indexes=[make_index_row(index) for index in indexes]))
         return
     if not switch.on:
         call.out.line(f"memory is off ({switch.rule}): a session loads nothing")
@@ -70,13 +70,13 @@ def prompt_verb(
     if agent is not None and scope is not None:
         own = find_agent_place(agent, AgentScope(scope), environment=project.environment, root=root)
     frame = find_frame(project, mode=InstructionMode(mode) if mode else None, agent=own)
-    made = _make_directories(frame)
+    created_paths = _make_directories(frame)
     built = build_instructions(project, mode=frame.mode, agent=own)
     if as_json:
         tokens = {"guidance": estimate_tokens(built.guidance), "index": estimate_tokens(built.index)}
-        parts = [fill("name text", at, tokens=estimate_tokens(at.text)) for at in built.parts]
-        indexes = [make_index_row(at) | {"tokens": estimate_tokens(at.text)} for at in built.clips]
-        facts = {"tokens": tokens, "parts": parts, "indexes": indexes, "made": made}
+        parts = [fill("name text", item, tokens=estimate_tokens(item.text)) for item in built.parts]
+        indexes = [make_index_row(clip) | {"tokens": estimate_tokens(clip.text)} for clip in built.clips]
+        facts = {"tokens": tokens, "parts": parts, "indexes": indexes, "made": created_paths}
         call.out.json(fill("on rule mode guidance index", switch, built, **facts))
     elif built.mode is InstructionMode.OFF:
         complain("memory is off" + (f" ({switch.rule})" if not switch.on else ""))
@@ -138,10 +138,11 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
         root=places.root.path,
         files=file_rows,
         memory=memory,
-        total={key: sum(at[key] for at in (*file_rows, *memory)) for key in ("chars", "bytes", "tokens")},
-        pending=[fill("path layer base paths", at) for at in loaded.pending],
+        total={key: sum(part[key] for part in (*file_rows, *memory)) for key in ("chars", "bytes", "tokens")},
+        pending=[fill("path layer base paths", pending_file) for pending_file in loaded.pending],
         refused=[
-            fill("path real? reason by", at, words=at.reason.words, inbox=items.get(at.real)) for at in loaded.refusals
+            fill("path real? reason by", one, words=one.reason.words, inbox=items.get(one.real))
+            for one in loaded.refusals
         ],
     )
     if as_json:
@@ -168,7 +169,7 @@ def make_part_rows(built: Instructions) -> list[Row]:
     """What a session is given of its memory, part by part and how large."""
     parts = [(part.name, None, part.text) for part in built.parts]
     parts += [("index", None, built.heading)] if built.heading else []
-    indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in built.clips if at.text]
+    indexes = [(f"index of {clip.scope.value} memory", clip.path, clip.text) for clip in built.clips if clip.text]
     return [_measure(text) | {"part": part, "path": path} for part, path, text in (*parts, *indexes)]
 
 
@@ -177,10 +178,10 @@ def _measure(text: str) -> Row:
 
 
 def _make_directories(frame: instructions.InstructionsContext) -> list[str]:
-    made = [str(path) for path in instructions.make_directories(frame)]
-    for path in made:
+    created_paths = [str(path) for path in instructions.make_directories(frame)]
+    for path in created_paths:
         complain(f"made {path}, so that a model can be told of it")
-    return made
+    return created_paths
 
 
 def _show_context(out: Output, row: Row) -> None:
@@ -195,7 +196,7 @@ def _show_context(out: Output, row: Row) -> None:
         if file["why"] and not file["by"]:
             why = f"           {'added: ' if file['added'] else ''}{file['what']}; {file['why']}"
             files.append(("", Styled(why, "dim")))
-    refused = [(at, f"; `memdir inbox show {at['inbox']}`" if at["inbox"] else "") for at in row["refused"]]
+    refused = [(item, f"; `memdir inbox show {item['inbox']}`" if item["inbox"] else "") for item in row["refused"]]
     sections: dict[str, Sequence[tuple[str | Styled, ...]]] = {
         "instruction files": files,
         "memory": [(f"  {part['tokens']:>7,}  {part['path'] or part['part']}",) for part in row["memory"]],
@@ -203,7 +204,7 @@ def _show_context(out: Output, row: Row) -> None:
             (f"  {rule['path']}", Styled(f"  paths: {', '.join(rule['paths'])}", "dim")) for rule in row["pending"]
         ],
         "not loaded": [
-            (f"  {at['path']}", Styled(f"  {at['words']}{wait} ({at['by']})", "dim")) for at, wait in refused
+            (f"  {item['path']}", Styled(f"  {item['words']}{wait} ({item['by']})", "dim")) for item, wait in refused
         ],
     }
     for title, lines in sections.items():

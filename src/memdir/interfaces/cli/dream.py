@@ -77,17 +77,17 @@ def dream_verb(
     with _show_progress(call) as show:
         if preview:
             model, around = call.choose_model(spec), find_dream_context(project)
-            done = DreamResult(preview_dream(store, model=model, now=project.now(), context=around, on_progress=show))
+            result = DreamResult(preview_dream(store, model=model, now=project.now(), context=around, on_progress=show))
         elif apply_id is not None:
-            done = apply_kept(store, apply_id, now=project.now(), on_progress=show)
+            result = apply_kept(store, apply_id, now=project.now(), on_progress=show)
         else:
-            done = _dream(call, project, spec, show, is_gated=if_due)
+            result = _dream(call, project, spec, show, is_gated=if_due)
     if as_json:
-        call.out.json({"dream": _make_dreamed(store, done, project.now()), "status": None})
-    elif preview and done.patches is not None:
-        _show_preview(call.out, store, done.patches, project.now())
+        call.out.json({"dream": _make_dreamed(store, result, project.now()), "status": None})
+    elif preview and result.patches is not None:
+        _show_preview(call.out, store, result.patches, project.now())
     else:
-        _show_dreamed(call.out, done)
+        _show_dreamed(call.out, result)
 
 
 def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgress, *, is_gated: bool) -> DreamResult:
@@ -122,11 +122,11 @@ def _show_progress(call: CliContext) -> Iterator[OnProgress]:
     began = monotonic()
 
     def show(step: ProgressStep) -> None:
-        done, tokens, spent = round(step.share * _BAR), step.usage.input + step.usage.output, monotonic() - began
+        filled, tokens, spent = round(step.share * _BAR), step.usage.input + step.usage.output, monotonic() - began
         used = f", {tokens:,} tokens" if tokens else ""
         # At most: a model may be done before its last turn.
         left = f", at most {render_seconds(spent / step.share - spent)} left" if spent > 1 and step.share > 0.05 else ""
-        call.out.progress(f"[{'#' * done}{'-' * (_BAR - done)}] {step.phase.value}, {step.files} files{used}{left}")
+        call.out.progress(f"[{'#' * filled}{'-' * (_BAR - filled)}] {step.phase.value}, {step.files} files{used}{left}")
         is_main = threading.current_thread() is threading.main_thread()
         if step.phase is DreamPhase.APPLY and not restored and is_main:
             restored.append(signal.signal(signal.SIGINT, signal.SIG_IGN))
@@ -148,7 +148,7 @@ def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetim
         out.line(f"nothing to tidy, by {patches.by}")
         _show_spared(out, patches)
         return
-    changes = {at.path: at for at in _plan(store, patches, now)}
+    changes = {planned.path: planned for planned in _plan(store, patches, now)}
     for patch in patches.patches:
         _show_patch(out, patch)
         for name in patch.names:
@@ -195,8 +195,8 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
     _show_spared(out, patches)
     proof = applied.proof
     if proof.removed:
-        kept = f"{proof.in_history} in history, {proof.elsewhere} also stand in another memory"
-        out.line(f"nothing lost: of {count_words(proof.removed, 'sentence')} removed {kept}")
+        remaining = f"{proof.in_history} in history, {proof.elsewhere} also stand in another memory"
+        out.line(f"nothing lost: of {count_words(proof.removed, 'sentence')} removed {remaining}")
     _show_cost(out, patches)
     if applied.change is not None:
         out.line(f"{done.text}; {undo} takes all of it back")
@@ -237,9 +237,9 @@ def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> Row:
         patches,
         done,
         **(fill("change repeated changed dropped waiting", applied) if applied else untouched),
-        patches=[fill("kind names reason evidence", at) for at in patches.patches],
-        proposals=[_make_proposal(at) for at in patches.proposals],
-        diff=[_make_diff(at) for at in ([] if applied else _plan(store, patches, now))],
+        patches=[fill("kind names reason evidence", patch) for patch in patches.patches],
+        proposals=[_make_proposal(proposal) for proposal in patches.proposals],
+        diff=[_make_diff(change) for change in ([] if applied else _plan(store, patches, now))],
         sentences=fill("removed elsewhere in_history", applied.proof) if applied else None,
         tokens=fill(cli.TOKENS, patches.usage) if patches.requests else None,
         dollars=patches.usage.dollars if done.patches else None,
@@ -252,7 +252,7 @@ def _make_proposal(item: InboxItem) -> Row:
 
 
 def _make_diff(change: FileChange) -> Row:
-    before, after = (None if at is None else at.decode("utf-8", "replace") for at in (change.before, change.after))
+    before, after = (None if one is None else one.decode("utf-8", "replace") for one in (change.before, change.after))
     return {"path": change.path, "before": before, "after": after}
 
 
@@ -265,11 +265,14 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     store, now = project.private, project.now()
     due = find_due(project, now=now, session=project.environment.session)
     last, holder = read_last(store.root), find_holder(store.root, now=now)
-    words, sets = due.skip.words if due.skip else "", [(at, store.has_mark(at.mark)) for at in list_sets(store.state)]
+    words, sets = (
+        due.skip.words if due.skip else "",
+        [(one, store.has_mark(one.mark)) for one in list_sets(store.state)],
+    )
     if as_json:
-        kept = [fill("id at by", at, patches=len(at.patches), applied=applied) for at, applied in sets[:_SHOWN_SETS]]
-        held = fill("pid since ours late", holder) if holder else None
-        facts = {"reason": due.skip, "words": words, "last": last, "next": due.next_at, "holder": held, "kept": kept}
+        rows = [fill("id at by", one, patches=len(one.patches), applied=applied) for one, applied in sets[:_SHOWN_SETS]]
+        owner = fill("pid since ours late", holder) if holder else None
+        facts = {"reason": due.skip, "words": words, "last": last, "next": due.next_at, "holder": owner, "kept": rows}
         out.json({"dream": None, "status": fill("due sessions", due, **facts)})
         return
 
@@ -287,9 +290,9 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
         late = ", longer than an hour: see whether it still works" if holder.is_late else ""
         text = f"{who}, process {holder.pid}, since {show_time(out, holder.since, now)}{late}"
         show("held by", Styled(text, "yellow"))
-    for at, applied in sets[:_SHOWN_SETS]:
-        state = "applied" if applied else f"`memdir dream --apply {at.id}`"
-        show("kept", f"{at.id}, by {at.by}, {count_words(len(at.patches), 'change')}: {state}")
+    for stored, applied in sets[:_SHOWN_SETS]:
+        state = "applied" if applied else f"`memdir dream --apply {stored.id}`"
+        show("kept", f"{stored.id}, by {stored.by}, {count_words(len(stored.patches), 'change')}: {state}")
 
 
 # `log`.
@@ -355,13 +358,13 @@ def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
     today = project.now().astimezone().date()
     named = {None: today, "today": today, "yesterday": today - timedelta(days=1)}
     try:
-        wanted = named[day] if day in named else date.fromisoformat(day or "")
+        log_day = named[day] if day in named else date.fromisoformat(day or "")
     except ValueError:
         raise click.BadParameter(f"{day!r} is no day; write it as {today.isoformat()}") from None
-    text = read_log(project.private, wanted)
+    text = read_log(project.private, log_day)
     if as_json:
-        path = project.private.root / make_log_path(wanted)
-        call.out.json({"day": str(wanted), "path": path, "text": text})
+        path = project.private.root / make_log_path(log_day)
+        call.out.json({"day": str(log_day), "path": path, "text": text})
     else:
         call.out.block(text)
 
@@ -375,7 +378,7 @@ def _list_logs(call: CliContext, as_json: bool) -> None:
     In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, with tabs between.
     """
     store = call.open().private
-    waiting, root = {at.day for at in list_undistilled(store)}, store.root if as_json else Path()
+    waiting, root = {log.day for log in list_undistilled(store)}, store.root if as_json else Path()
     rows = [
         fill("", day=str(log.day), path=root / log.path, bytes=log.size, distilled=log.day not in waiting)
         for log in reversed(list_logs(store))

@@ -61,8 +61,8 @@ def _host_arguments(decorated: Any) -> Any:
     names = click.argument("names", nargs=-1, metavar="[HOST]...", type=click.STRING, shell_complete=complete)
     every = click.option("--all", "is_all", is_flag=True, help="Every agent that has been used on this machine.")
     project = click.option("--project", "is_project", is_flag=True, help="In this project's files instead of your own.")
-    shown = click.option("--print", "is_shown", is_flag=True, help="Show what would be changed; change nothing.")
-    return names(every(project(shown(json_option(decorated)))))
+    print_option = click.option("--print", "is_shown", is_flag=True, help="Show what would be changed; change nothing.")
+    return names(every(project(print_option(json_option(decorated)))))
 
 
 @verb(
@@ -163,7 +163,7 @@ def _decide_model(
 ) -> None:
     """Store the model that was named or agreed to; a no is stored as well, so that nobody is asked twice."""
     settings = read_settings(call.environment, root=None)
-    undecided, host = agents.render_undecided(settings, hosts), next((at for at in hosts if at.model), None)
+    undecided, host = agents.render_undecided(settings, hosts), next((item for item in hosts if item.model), None)
     if spec is None and undecided and host is not None and is_asking:
         problem = _check_model(call, host.model)
         spec = None if problem else _ask_for_model(call, host, int(settings.number("budget.day_tokens")))
@@ -220,16 +220,16 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
             raise NotFoundError("no agent that memdir knows has been used here", hint=f"name one: {known}")
         here = ", ".join(host.key for host in present) or "none that is known"
         if present and cli.is_terminal(sys.stdin) and call.out.is_terminal:
-            wanted = [at for at in present if click.confirm(f"Put memory into {at.title}?", default=True)]
-            if wanted:
-                return tuple(wanted)
+            accepted = [offer for offer in present if click.confirm(f"Put memory into {offer.title}?", default=True)]
+            if accepted:
+                return tuple(accepted)
         raise click.UsageError(f"which one? Here: {here}; known: {known}; --all takes those that are here")
-    found: dict[str, Host] = {}
+    hosts_by_key: dict[str, Host] = {}
     for name in names:
         if (host := agents.find_host(name)) is None:
             raise NotFoundError(f"no agent is known by the name {name!r}", hint=f"known: {known}")
-        found[host.key] = host
-    return tuple(found.values())
+        hosts_by_key[host.key] = host
+    return tuple(hosts_by_key.values())
 
 
 def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_shown: bool, as_json: bool) -> None:
@@ -261,8 +261,8 @@ def _install_plugin(
     folder = call.environment.state_home / install.PLUGIN_FOLDER
     changes = [] if is_shown else install.write_plugin(folder, program)
     if as_json:
-        done = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
-        call.out.json([{"host": CLAUDE_CODE.key, "path": folder, **done}])
+        facts = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
+        call.out.json([{"host": CLAUDE_CODE.key, "path": folder, **facts}])
         return
     call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
     start = f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`"
@@ -426,7 +426,7 @@ _STEPS = (
 )  # fmt: skip
 @click.argument("source", metavar="SOURCE|PATH")
 @click.option(
-    "--from", "named", type=click.Choice([at.value for at in ImportFormat]), help="Whose; found out if not given."
+    "--from", "named", type=click.Choice([item.value for item in ImportFormat]), help="Whose; found out if not given."
 )
 @click.option(
     "--scope", type=click.Choice(("private", "user")), help="For this project, or for all. Private if not given."
@@ -468,27 +468,27 @@ def import_verb(
     store = choose_store(project, scope)
     context = ImportContext(project.places.root.path, project.environment, project.now(), flags["with_team"])
     call.out.progress(f"reading {source}")
-    found = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
+    hits = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
     call.out.progress("")
-    if not found.candidates and found.export is None:
+    if not hits.candidates and hits.export is None:
         raise NotFoundError(f"no memories were found in {source}", name=source, hint="--from says whose they are")
-    if flags["is_learning"] and found.export is None:
+    if flags["is_learning"] and hits.export is None:
         raise click.UsageError("--learn is for an export of ChatGPT or Claude; `memdir extract` reads transcripts")
-    origin = Origin(IMPORT, f"{found.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
+    origin = Origin(IMPORT, f"{hits.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
     begin = parse_day(since) if since is not None else None
-    model = call.choose_model(spec) if found.export is not None else None
-    plan = imports.plan_import(store, found, now=project.now(), origin=origin, since=begin)
-    done = apply_import(store, plan, origin=origin) if is_applied else None
+    model = call.choose_model(spec) if hits.export is not None else None
+    plan = imports.plan_import(store, hits, now=project.now(), origin=origin, since=begin)
+    applied = apply_import(store, plan, origin=origin) if is_applied else None
     rows = [_make_step(step, call) for step in plan.steps]
     if not flags["as_json"]:
-        _show_import(call, store, plan, done, rows)
+        _show_import(call, store, plan, applied, rows)
     learned = None
-    if found.export is not None:
+    if hits.export is not None:
         name = spec or project.settings.text("model")
-        learned = _learn_export(call, store, found.export, begin, (model, name), flags)
+        learned = _learn_export(call, store, hits.export, begin, (model, name), flags)
     if not flags["as_json"]:
         return
-    result = done or ImportResult(None)
+    result = applied or ImportResult(None)
     counts = {fate.value: plan.count(fate) for fate in ImportAction}
     facts = {"source": source, "scope": store.scope, "applied": is_applied, "counts": counts, "steps": rows}
     waiting = [item.id for item in result.waiting]
@@ -505,14 +505,14 @@ def _show_import(
         out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
     if done is None and out.is_table:
         _show_texts(out, store, plan)
-    counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
+    counts = [f"{plan.count(item)} {_FATES.get(item, item.value)}" for item in ImportAction if plan.count(item)]
     out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memory to take over")
     if done is None:
         fitting, rest = imports.preview_index(store, plan) if plan.count(ImportAction.NEW) else (0, 0)
         if rest:
             text = f"the index has room for {fitting} of them; recall finds the other {rest} as well, and `memdir pin` lifts one"
             out.line(Styled(text, "yellow"))
-        if any(plan.count(at) for at in (ImportAction.NEW, ImportAction.WAITING)):
+        if any(plan.count(action) for action in (ImportAction.NEW, ImportAction.WAITING)):
             out.line("nothing was changed; the same with --apply does it, and `memdir undo` takes it back")
         if plan.found.export is not None and store.scope is not Scope.USER and rows:
             out.line("what is about you and not about this project: --scope user keeps it for all projects")
@@ -527,7 +527,7 @@ def _show_import(
 
 def _show_texts(out: cli.Output, store: FileStore, plan: ImportPlan) -> None:
     """Every body and all prose of an index that would be taken over: what nobody has seen must not come in."""
-    for step in (at for at in plan.steps if at.fate is ImportAction.NEW):
+    for step in (planned for planned in plan.steps if planned.fate is ImportAction.NEW):
         out.line(Styled(f"{step.name}.md", "cyan"))
         for line in frontmatter.split_frontmatter(step.text).body.strip().splitlines():
             out.line(Styled("  | ", "dim"), line)
@@ -591,28 +591,28 @@ def _learn_export(
         return row
     if not is_agreed(call, ahead, model, name, flags["is_sure"]):
         return row
-    conversation, run = turns.make_conversation(project), next((at for at in known if at.startswith("run:")), "")
+    conversation, run = turns.make_conversation(project), next((cue for cue in known if cue.startswith("run:")), "")
     if not run:
         run = f"run:{project.now():%Y%m%dT%H%M%S}"
         note_learned(store.state, run)
     for number, (id, chat) in enumerate(read()):
         out.progress(f"learning from {shorten(one_line(chat.title), 40)!r}", number, ahead.transcripts)
         now = project.now()
-        done = turns.harvest_chat(
+        learned = turns.harvest_chat(
             store, chat, id + run.removeprefix("run"), model=model, conversation=conversation, now=now
         )
-        if done.skipped is ExtractSkip.FAILED:
+        if learned.skipped is ExtractSkip.FAILED:
             hint = f"{row['learned']} are done; the same command goes on"
-            raise ModelError(f"the conversation {chat.title!r} could not be learned from: {done.error}", hint=hint)
+            raise ModelError(f"the conversation {chat.title!r} could not be learned from: {learned.error}", hint=hint)
         note_learned(store.state, id)
         row["learned"] += 1
-        row["written"] += done.written
-        row["waiting"] += len(done.waiting)
+        row["written"] += learned.written
+        row["waiting"] += len(learned.waiting)
     out.progress("")
     if not flags["as_json"]:
-        kept = count_words(len(set(row["written"])), "memory")
+        memories = count_words(len(set(row["written"])), "memory")
         undo = f"`memdir undo{scope_flag(store)} --session '{export.service}:*'` takes it back"
-        out.line(f"learned from {row['learned']} conversations: {kept}", f"; {undo}" if row["written"] else "")
+        out.line(f"learned from {row['learned']} conversations: {memories}", f"; {undo}" if row["written"] else "")
         if row["waiting"]:
             out.line(Styled(f"{row['waiting']} waiting for you: `memdir inbox`", "yellow"))
     return row
@@ -641,7 +641,7 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
     "memdir export --format jsonl -o memories.jsonl",
 )  # fmt: skip
 @click.option(
-    "--format", "named", type=click.Choice([at.value for at in ExportFormat]), default="tar", show_default=True,
+    "--format", "named", type=click.Choice([item.value for item in ExportFormat]), default="tar", show_default=True,
     help="An archive as it is; one text; JSON lines; an archive in Claude Code's newer or in the flat dialect.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FILE|-", default="-", help="Where to; standard output if not given.")
@@ -668,16 +668,16 @@ def export_verb(
         raise click.UsageError("an archive is nothing for a terminal: say -o FILE")
     project = call.open()
     store = choose_store(project, scope)
-    meant = Scope(scope) if scope is not None else None
-    done = export(store, format, now=project.now(), scope=meant, with_history=with_history)
-    if not done.names:
+    only_scope = Scope(scope) if scope is not None else None
+    exported = export(store, format, now=project.now(), scope=only_scope, with_history=with_history)
+    if not exported.names:
         raise NotFoundError("there are no memories to export", hint="`memdir where` shows where they would be")
-    warnings = [f"{path} is not in it: {why}" for path, why in done.unread]
-    warnings += [f"the file holds a secret: {at}; keep it accordingly" for at in done.secrets]
+    warnings = [f"{path} is not in it: {why}" for path, why in exported.unread]
+    warnings += [f"the file holds a secret: {secret}; keep it accordingly" for secret in exported.secrets]
     if output == "-":
         # An archive and JSON are exact; a text may end on somebody's terminal by way of a pipe.
         is_plain = format is ExportFormat.MARKDOWN
-        call.out.raw(printable(done.data.decode("utf-8", "replace")).encode() if is_plain else done.data)
+        call.out.raw(printable(exported.data.decode("utf-8", "replace")).encode() if is_plain else exported.data)
         flush(sys.stdout)
     else:
         path = call.cwd / Path(output).expanduser()
@@ -685,12 +685,12 @@ def export_verb(
             raise ConflictError(f"{path} is there already", hint="--force replaces it")
         if not path.parent.is_dir():  # a folder made for a misspelled path would hide a backup
             raise NotFoundError(f"there is no folder {path.parent}", hint="make it first, or name another place")
-        packed = gzip.compress(done.data, mtime=0) if path.name.endswith(".gz") else done.data
+        packed = gzip.compress(exported.data, mtime=0) if path.name.endswith(".gz") else exported.data
         write_private(path, packed)
         if as_json:
-            facts = {"format": format, "memories": done.names, "bytes": len(packed), "warnings": warnings}
+            facts = {"format": format, "memories": exported.names, "bytes": len(packed), "warnings": warnings}
             call.out.json({"path": path, **facts})
         else:
-            call.out.line(f"{count_words(len(done.names), 'memory')} in {path} ({len(packed):,} bytes)")
+            call.out.line(f"{count_words(len(exported.names), 'memory')} in {path} ({len(packed):,} bytes)")
     for warning in warnings:
         call.out.warn(warning)

@@ -67,7 +67,7 @@ class PlacedItem(NamedTuple):
 def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Numbers of items that need review."""
     return complete(
-        ctx, incomplete, lambda project: {at.id: one_line(at.mask(at.item.title)) for at in _find_all(project)}
+        ctx, incomplete, lambda project: {item.id: one_line(item.mask(item.item.title)) for item in _find_all(project)}
     )
 
 
@@ -96,7 +96,7 @@ def _list(call: CliContext, every: bool, as_json: bool) -> None:
 
     In a pipe: id, kind, what, why it waits, from whom, session, time, state, with tabs between.
     """
-    rows = [make_inbox_row(at) for at in _find_all(call.open(), None if every else InboxState.WAITING)]
+    rows = [make_inbox_row(placed) for placed in _find_all(call.open(), None if every else InboxState.WAITING)]
     columns = _COLUMNS if every or not call.out.is_table else _COLUMNS[:-1]
     call.show_rows(columns, rows, as_json=as_json, empty="nothing waits for you")
 
@@ -127,7 +127,7 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         "decided": show_time(out, item.decided, now) if item.decided else "",
         "note": item.note,
     }
-    for label, text in (*facts.items(), *((key, str(at)) for key, at in item.payload.items() if key not in _SHOWN)):
+    for label, text in (*facts.items(), *((key, str(one)) for key, one in item.payload.items() if key not in _SHOWN)):
         if "\n" in text:
             out.line(f"  {label}")
             _show_lines(call, text, placed)
@@ -186,19 +186,19 @@ def _find_all(project: Project, state: InboxState | None = InboxState.WAITING) -
 
 def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
     """The items meant, each once; NotFoundError if one of them is not there."""
-    found: dict[str, PlacedItem] = {}
+    placed_by_id: dict[str, PlacedItem] = {}
     for text in ids:
         match = _ID.fullmatch(text)
         if match is None:
             raise click.BadParameter(f"{text!r} is no item's number; `memdir inbox` lists them")
-        scope = next((at.value for at, letter in _LETTERS.items() if letter == match[1].lower()), None)
+        scope = next((item.value for item, letter in _LETTERS.items() if letter == match[1].lower()), None)
         store = choose_store(project, scope)
         try:
             placed = PlacedItem(store, store.inbox_item(int(match[2])))
         except NotFoundError as error:
             raise NotFoundError(f"no item {text} in the inbox", name=text, hint=error.hint) from None
-        found[placed.id] = placed
-    return list(found.values())
+        placed_by_id[placed.id] = placed
+    return list(placed_by_id.values())
 
 
 def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
@@ -209,23 +209,23 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
         raise click.UsageError("say which: the ID of one or several items, or --all")
     chosen = _find_all(project) if every else _find(project, ids)
     rows: list[Row] = []
-    for at in chosen:
+    for placed in chosen:
         changed = None
         try:
             if is_approved:
-                changed = approve(at.store, at.item, origin=call.origin())
+                changed = approve(placed.store, placed.item, origin=call.origin())
             else:
-                reject(at.store, at.item)
+                reject(placed.store, placed.item)
         except MemdirError as error:
-            cli.complain(f"inbox item {at.id}: {render_error(error)}")
+            cli.complain(f"inbox item {placed.id}: {render_error(error)}")
             continue
         what = fill("change names", changed) if changed else {"change": None, "names": []}
-        rows.append({"id": at.id, "scope": at.store.scope, "kind": at.item.kind, "state": done, **what})
+        rows.append({"id": placed.id, "scope": placed.store.scope, "kind": placed.item.kind, "state": done, **what})
         if as_json:
             continue
-        out.line(f"{done} ", Styled(at.id, "bold"), f": {one_line(at.mask(at.item.title))}")
+        out.line(f"{done} ", Styled(placed.id, "bold"), f": {one_line(placed.mask(placed.item.title))}")
         if changed is not None and changed.change is not None:
-            undo = f"`memdir undo{scope_flag(at.store)} {changed.change}`"
+            undo = f"`memdir undo{scope_flag(placed.store)} {changed.change}`"
             out.line("  changed ", Styled(", ".join(dict.fromkeys(changed.names)), "cyan"), f"; {undo} takes it back")
     if as_json and (rows or not chosen):
         out.json(rows)
@@ -239,19 +239,19 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
     text, has_text, diff = "", True, None
     if isinstance(edit, Save):
         draft = edit.draft
-        done, name = "save" if edit.expect is None else "replace", placed.mask(draft.name or draft.title)
+        action, name = "save" if edit.expect is None else "replace", placed.mask(draft.name or draft.title)
         text = f"title: {draft.title}\ndescription: {draft.description}\ntype: {draft.kind.value}\n\n{draft.body}"
     elif isinstance(edit, IndexEdit):
-        done, name, has_text = "change the index line of", edit.name, isinstance(edit, ReplaceLine)
+        action, name, has_text = "change the index line of", edit.name, isinstance(edit, ReplaceLine)
         text = edit.line if isinstance(edit, ReplaceLine) else ""
     else:
-        done, name = "forget", edit.name
+        action, name = "forget", edit.name
         with suppress(MemdirError):
             text = placed.store.read(name).text
         if isinstance(edit, Rewrite | Put):
             diff = cli.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
-            done, text = "rewrite", edit.text
-    call.out.line(Styled(f"would {done} ", "bold"), Styled(name, "cyan"))
+            action, text = "rewrite", edit.text
+    call.out.line(Styled(f"would {action} ", "bold"), Styled(name, "cyan"))
     if has_text:
         _show_lines(call, text, placed)
     if diff is not None:

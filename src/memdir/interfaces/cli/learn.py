@@ -90,9 +90,9 @@ def extract_verb(
         for number, (path, session) in enumerate(chosen):
             now = project.now()
             call.out.progress(f"learning from {path.name}", number, len(chosen))
-            for done in turns.harvest(store, path, session, model=model, conversation=around, now=now, dry_run=is_dry):
+            for item in turns.harvest(store, path, session, model=model, conversation=around, now=now, dry_run=is_dry):
                 call.out.progress("")
-                show(done, session.id, path)
+                show(item, session.id, path)
         call.out.progress("")
     if as_json:
         estimate = None if ahead is None else fill("messages pieces tokens", ahead, conversations=ahead.transcripts)
@@ -135,12 +135,12 @@ def _choose_transcripts(
             call.out.warn(f"this conversation was held in {one_line(info.cwd)}; it is kept for the project here")
         return [(path, open_session(state, session_id or info.session or str(path)))]
     begin = None if since is None else parse_day(since)
-    found = list_transcripts(project.environment, root, since=begin)
-    found = tuple(info for info in found if begin is None or (info.ended or info.modified) >= begin)
-    if not found:
+    transcripts = list_transcripts(project.environment, root, since=begin)
+    transcripts = tuple(info for info in transcripts if begin is None or (info.ended or info.modified) >= begin)
+    if not transcripts:
         when = f" since {since}" if since else ""
         raise NotFoundError(f"no conversation of this project was found{when}", hint="name a transcript instead")
-    return [(info.path, open_session(state, info.session)) for info in found]
+    return [(info.path, open_session(state, info.session)) for info in transcripts]
 
 
 def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
@@ -189,7 +189,7 @@ def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
 
 
 def _make_learned(done: ExtractResult, session: str, path: Path | str) -> Row:
-    reasons = [fill("name action why quote text", at) for at in done.reasons]
+    reasons = [fill("name action why quote text", reason) for reason in done.reasons]
     fields = "messages by skipped error written forgotten waiting change notice"
     cost = _make_cost(done.ran, "tokens")
     return fill(fields, done, session=session, transcript=path, reasons=reasons, **cost)
@@ -236,16 +236,16 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     """Print the notes of a session: the file, or what a conversation is given of it after it was shortened."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
-    text, kept = notes.read_notes_file(file), notes.find_notes(file)
-    if text is None or kept is None:
+    text, notes_info = notes.read_notes_file(file), notes.find_notes(file)
+    if text is None or notes_info is None:
         what = f"there are no notes of session {_quote(session)}"
         raise NotFoundError(what, hint="`memdir notes update` writes them")
     template = notes_file.make_template(read_notes_options(project).template)
-    found = notes_file.open_notes(text, template)
+    opened = notes_file.open_notes(text, template)
     if form == "compaction":
-        text = notes_file.render_for_compaction(found, path=str(file.path), template=template)
+        text = notes_file.render_for_compaction(opened, path=str(file.path), template=template)
     elif form == "hook":
-        digest = notes_file.hook_digest(found, path=str(file.path))
+        digest = notes_file.hook_digest(opened, path=str(file.path))
         text = f"{digest}\n" if digest else ""
     if not as_json:
         call.out.raw(text.encode("utf-8", "replace"))
@@ -253,13 +253,13 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     row = {
         "session": session,
         "path": file.path,
-        "modified": kept.modified,
-        "tokens": notes_file.measure_notes(found),
-        "empty": notes_file.is_empty(found, template),
-        "oversize": notes_file.list_oversize(found),
+        "modified": notes_info.modified,
+        "tokens": notes_file.measure_notes(opened),
+        "empty": notes_file.is_empty(opened, template),
+        "oversize": notes_file.list_oversize(opened),
         "sections": [
-            fill("name text", at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
-            for at in found.sections
+            fill("name text", item, description=item.description.strip("_*"), tokens=estimate_tokens(item.text))
+            for item in opened.sections
         ],
         "text": text,
     }
@@ -282,11 +282,11 @@ def _update_notes(
     if transcript is not None:
         session_id, path = session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
     else:
-        wanted = session_id or project.environment.session
+        wanted_id = session_id or project.environment.session
         past = reversed(list_transcripts(project.environment, project.places.root.path))
-        info = next((info for info in past if not wanted or info.session == wanted), None)
+        info = next((info for info in past if not wanted_id or info.session == wanted_id), None)
         if info is None:
-            what = f"no transcript of session {_quote(wanted)}" if wanted else "no conversation of this project"
+            what = f"no transcript of session {_quote(wanted_id)}" if wanted_id else "no conversation of this project"
             raise NotFoundError(f"{what} was found", hint="name one with --transcript")
         session_id, path = info.session or str(info.path), info.path
     file, session = (
@@ -295,20 +295,20 @@ def _update_notes(
     )
     out.progress(f"reading {path.name}")
     model = call.choose_model(spec)
-    done = notes.update_from_transcript(project, path, session, file, model=model, force=not if_due)
-    _check_notes(done)
+    result = notes.update_from_transcript(project, path, session, file, model=model, force=not if_due)
+    _check_notes(result)
     place = Styled(str(file.path), "dim")
     if as_json:
-        cost = _make_cost(done.ran, "spent")
+        cost = _make_cost(result.ran, "spent")
         facts = {"session": session_id, "path": file.path, "transcript": path}
-        out.json(fill("by? skipped changed messages tokens cut", done, **facts, **cost))
-    elif done.skipped is not None:
-        out.line(f"{done.skipped.words}: ", place)
+        out.json(fill("by? skipped changed messages tokens cut", result, **facts, **cost))
+    elif result.skipped is not None:
+        out.line(f"{result.skipped.words}: ", place)
     else:
-        changed = "" if done.changed else ", nothing changed"
-        out.line(f"{done.messages} messages noted by {done.by}; about {done.tokens:,} tokens{changed}: ", place)
-        if done.cut:
-            out.warn(f"cut to their limit: {', '.join(done.cut)}")
+        changed = "" if result.changed else ", nothing changed"
+        out.line(f"{result.messages} messages noted by {result.by}; about {result.tokens:,} tokens{changed}: ", place)
+        if result.cut:
+            out.warn(f"cut to their limit: {', '.join(result.cut)}")
 
 
 @notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
@@ -338,14 +338,14 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
     """
     project = call.open()
     template, rows = notes_file.make_template(read_notes_options(project).template), []
-    for at in list_notes(find_home(project)):
-        file, title = at.place, ""
+    for note in list_notes(find_home(project)):
+        file, title = note.place, ""
         try:
             section = notes_file.open_notes(notes.read_notes_file(file), template).find("Session Title")
             title = shorten(one_line(section.text), 100) if section else ""
         except MemdirError:  # too large, or gone since
             pass
-        rows.append(fill("modified", at, session=file.leaf, path=file.path, title=title, bytes=at.size))
+        rows.append(fill("modified", note, session=file.leaf, path=file.path, title=title, bytes=note.size))
     call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
 
 
@@ -354,8 +354,8 @@ def _choose_notes(
 ) -> tuple[str, NotesFile]:
     """The session meant, and its file: the one named, the one we are in, else that of the newest notes."""
     home = find_home(project)
-    if found := session_id or (_read_session(call, transcript) if transcript else project.environment.session):
-        return found, notes.find_notes_file(home, found)
+    if chosen_id := session_id or (_read_session(call, transcript) if transcript else project.environment.session):
+        return chosen_id, notes.find_notes_file(home, chosen_id)
     newest = next(iter(list_notes(home)), None)
     if newest is None:
         raise NotFoundError("no session of this project has notes", hint="`memdir notes update` writes them")

@@ -53,7 +53,7 @@ def where_verb(call: CliContext, as_json: bool) -> None:
         paths = ProjectPaths(paths.root, paths.switch, directory, None, paths.notes)
     collision = find_collision(environment, paths)
     used = (paths.private, paths.user, paths.project)
-    private, user, own = (None if at is None else _make_directory(at, environment) for at in used)
+    private, user, own = (None if place is None else _make_directory(place, environment) for place in used)
     row = fill(
         "on rule",
         paths.switch,
@@ -74,13 +74,13 @@ def where_verb(call: CliContext, as_json: bool) -> None:
 
     show("project", row["project"]["root"], row["project"]["kind"])
     show("memory is", "on" if row["on"] else "off", row["rule"])
-    for label, at in (("private", private), ("user", user), ("project", own)):
-        if at is not None:
-            show(label, at["path"], at["rule"], exists=at["exists"])
-            for step in at["steps"] if label == "private" else ():
+    for label, used_directory in (("private", private), ("user", user), ("project", own)):
+        if used_directory is not None:
+            show(label, used_directory["path"], used_directory["rule"], exists=used_directory["exists"])
+            for step in used_directory["steps"] if label == "private" else ():
                 value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
                 out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
-            show("  state", at["state"], "", exists=at["state_exists"])
+            show("  state", used_directory["state"], "", exists=used_directory["state_exists"])
         elif label == "user":
             show("user", "none", "--dir" if call.directory is not None else "user_memory, see the notes")
     show("config", row["config"]["path"], "", exists=row["config"]["exists"])
@@ -100,7 +100,7 @@ def find_collision(environment: Environment, paths: ProjectPaths) -> PathError |
 
 def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row:
     state, exists = find_state_dir(directory.path, environment), directory.path.is_dir()
-    steps = [fill("rule value verdict", at) for at in directory.steps]
+    steps = [fill("rule value verdict", step) for step in directory.steps]
     return fill("path rule", directory, exists=exists, steps=steps, state=state, state_exists=state.is_dir())
 
 
@@ -141,8 +141,8 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
         move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
     would = "would be " if dry_run else ""
     if as_json:
-        found = [fill("path root reason", at) for at in candidates]
-        facts = {"target": own.path, "root": identity.root, "candidates": found}
+        candidate_rows = [fill("path root reason", candidate) for candidate in candidates]
+        facts = {"target": own.path, "root": identity.root, "candidates": candidate_rows}
         out.json({"action": action, "dry_run": dry_run, "source": chosen, **facts})
     elif is_claim:
         out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
@@ -150,8 +150,8 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
         out.line(f"{would}moved {chosen}")
         out.line(f"to {own.path}")
     else:
-        for at in candidates:
-            out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
+        for candidate in candidates:
+            out.line(Styled(str(candidate.path), "cyan"), f" ({candidate.reason})")
         out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
 
 
@@ -165,7 +165,7 @@ def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCan
     if not candidates:
         hint = "`memdir relink --from DIR` takes a directory you know"
         raise NotFoundError("no memory of a moved project was found", hint=hint)
-    best = [at for at in candidates if at.rank == candidates[0].rank]
+    best = [candidate for candidate in candidates if candidate.rank == candidates[0].rank]
     if yes and (len(best) > 1 or best[0].rank >= _ALIVE):
         hint = "choose with --from; `memdir relink` lists them"
         raise NotFoundError("it is not clear which memory is meant", hint=hint)
@@ -231,13 +231,13 @@ def _unset(call: CliContext, key: str, as_json: bool) -> None:
     """Take one setting out of your config file, so that the default counts again."""
     was_there = remove_setting(call.environment, key)
     known = {item.key: item for item in SETTINGS}.get(key) if was_there else find_setting(key)
-    done = f"{key} is unset" if was_there else f"{key} was not set in your config file"
+    message = f"{key} is unset" if was_there else f"{key} was not set in your config file"
     if known is not None:
-        _report_setting(call, known, done, as_json=as_json)
+        _report_setting(call, known, message, as_json=as_json)
     elif as_json:
         call.out.json({"key": key, "value": None, "default": None, "source": "none"})
     else:
-        call.out.line(done)
+        call.out.line(message)
 
 
 _UNITS = {"m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -265,16 +265,16 @@ def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> No
     end = (call.environment.now or datetime.now(UTC)) + parse_duration(text)
     remove_setting(call.environment, "paused")
     write_setting(call.environment, "paused_until", end.astimezone().isoformat(timespec="seconds"))
-    done = f"paused until {end.astimezone():%Y-%m-%d %H:%M}; `memdir resume` ends it earlier"
-    _report_setting(call, find_setting("paused_until"), done, as_json=as_json)
+    message = f"paused until {end.astimezone():%Y-%m-%d %H:%M}; `memdir resume` ends it earlier"
+    _report_setting(call, find_setting("paused_until"), message, as_json=as_json)
 
 
 def parse_duration(text: str) -> timedelta:
     """A duration such as 2h or 1h30m; raises FormatError."""
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
-        shown = shorten(one_line(text), 40)
-        raise FormatError(f"{shown!r} is no duration", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
+        excerpt = shorten(one_line(text), 40)
+        raise FormatError(f"{excerpt!r} is no duration", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
     return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
 
 

@@ -84,7 +84,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         if count % 200 == 0:  # fewer are read in a fraction of a second
             out.progress(f"reading memories into the index: {count:,}")
 
-    found = recall_in_project(
+    recalled = recall_in_project(
         project,
         " ".join(asked.query),
         session=asked.session,
@@ -96,20 +96,20 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         make_selector=_find_selector(project, asked),
     )
     out.progress("")
-    candidates = [_make_candidate(pick) for pick in found.picks] if asked.explain else []
+    candidates = [_make_candidate(pick) for pick in recalled.picks] if asked.explain else []
     if asked.as_json:
-        memories = [_make_recalled(excerpt, project) for excerpt in found.memories]
-        elapsed = round(found.elapsed_ms, 2)
-        row = fill("query selector memories skipped elapsed_ms", found, memories=memories, elapsed_ms=elapsed)
+        memories = [_make_recalled(excerpt, project) for excerpt in recalled.memories]
+        elapsed = round(recalled.elapsed_ms, 2)
+        row = fill("query selector memories skipped elapsed_ms", recalled, memories=memories, elapsed_ms=elapsed)
         out.json(row | {"candidates": candidates} if asked.explain else row)
         return
     if candidates:
         out.table(_EXPLAINED, candidates)
-    elif found.memories:
-        _show_memories(out, found, project)
-    if found.skipped is not None and (out.is_table or not candidates):
-        is_usual = found.skipped is RecallSkip.NOTHING_FITS
-        out.line("nothing here fits" if is_usual else f"nothing is recalled: {found.skipped.words}")
+    elif recalled.memories:
+        _show_memories(out, recalled, project)
+    if recalled.skipped is not None and (out.is_table or not candidates):
+        is_usual = recalled.skipped is RecallSkip.NOTHING_FITS
+        out.line("nothing here fits" if is_usual else f"nothing is recalled: {recalled.skipped.words}")
 
 
 def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":

@@ -131,7 +131,9 @@ _CHANGES = (
     TableColumn("DID", "magenta", "verb"),
     TableColumn("WHAT", "cyan", "names", is_cut=True),
     TableColumn("WHY", "", "why", is_cut=True),
-    TableColumn("", "yellow", lambda row: ", ".join(f"{at.replace('_', ' ')} {row[at]}" for at in _MARKS if row[at])),
+    TableColumn(
+        "", "yellow", lambda row: ", ".join(f"{one.replace('_', ' ')} {row[one]}" for one in _MARKS if row[one])
+    ),
 )
 
 
@@ -167,12 +169,12 @@ def history_verb(
 
         project = call.open_to_write()
         store = choose_store(project, scope)
-        done = compact_history(project, store, call.origin())
+        removed = compact_history(project, store, call.origin())
         if not as_json:
-            call.out.line(f"removed {cli.count_words(done.versions, 'old version')}, {done.bytes:,} bytes")
+            call.out.line(f"removed {cli.count_words(removed.versions, 'old version')}, {removed.bytes:,} bytes")
             return
-    store, found = _find_store(call.open(), name, scope)
-    rows = [make_change_row(change) for change in store.changes(found, limit=limit or -1)]
+    store, past_name = _find_store(call.open(), name, scope)
+    rows = [make_change_row(change) for change in store.changes(past_name, limit=limit or -1)]
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="nothing has been changed here by memdir yet")
 
 
@@ -229,21 +231,21 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
     undone, planned = store.undo(change_id, origin=call.origin())
     number = store.read_change(undone.id).undone_by
     if as_json:
-        files = [{"path": at.path, "change": _name_change(at)} for at in planned]
+        files = [{"path": file.path, "change": _name_change(file)} for file in planned]
         call.out.json({"undone": make_change_row(undone), "change": number, "changes": files, "more": []})
         return
     when = cli.show_time(call.out, undone.at, call.open().now())
     what = f" ({undone.verb} {', '.join(cli.find_change_names(undone))}, {when})"
     call.out.line(Styled(f"undone: change {undone.id}", "bold"), what)
-    for at in planned:
-        name = at.path.removesuffix(".md")
+    for file in planned:
+        name = file.path.removesuffix(".md")
         words = {
             "created": f"{name} is back",
             "removed": f"{name} is gone again (change {undone.id} had made it)",
             "changed": f"{name} reads as before change {undone.id}",
         }
-        index = f"{at.path}: its lines are as before change {undone.id}"
-        call.out.line("  ", index if at.is_index else words[_name_change(at)])
+        index = f"{file.path}: its lines are as before change {undone.id}"
+        call.out.line("  ", index if file.is_index else words[_name_change(file)])
     if not planned:
         call.out.line("  everything already was as before it")
     if number is not None:
@@ -267,26 +269,26 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Bring back an earlier version of a memory, forgotten or not."""
     project = call.open_to_write()
-    store, found = find_past(choose_stores(project, scope), name, scope=scope)
+    store, past_name = find_past(choose_stores(project, scope), name, scope=scope)
     app.notice(store)
     before = ""
     with suppress(MemdirError):
-        before = store.read(found).digest
-    memory = store.restore(found, change=change_id, origin=call.origin())
+        before = store.read(past_name).digest
+    memory = store.restore(past_name, change=change_id, origin=call.origin())
     is_new = before != memory.digest
     # The oldest change that left the memory as it is now made this version.
     header, version = memory.header, (memory.header.file, memory.digest)
-    makers = [at for at in store.changes(header.name) if version in [(file.path, file.after) for file in at.files]]
+    makers = [one for one in store.changes(header.name) if version in [(file.path, file.after) for file in one.files]]
     source = makers[-1] if makers else None
     if as_json:
-        change = store.changes(found, limit=1)[0].id if is_new else None
+        change = store.changes(past_name, limit=1)[0].id if is_new else None
         facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
         call.out.json(describe_memory(store, header) | {"change": change, **facts})
         return
     when = cli.show_time(call.out, source.at, project.now()) if source else ""
-    done = "restored " if is_new else "nothing to restore: it is already "
+    message = "restored " if is_new else "nothing to restore: it is already "
     left = f" as change {source.id} left it ({when})" if source else " as it was before"
-    call.out.line(done, Styled(found, "cyan"), left)
+    call.out.line(message, Styled(past_name, "cyan"), left)
 
 
 def _find_store(project: Project, name: str | None, scope: str | None) -> tuple[FileStore, str | None]:
@@ -315,29 +317,29 @@ def _find_change(
 
 def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: bool) -> None:
     prefix, is_open = session.removesuffix("*"), session.endswith("*")
-    found = [
-        at
-        for at in store.changes()
-        if at.undone_by is None and at.undoes is None
-        if (at.origin.session.startswith(prefix) if is_open else at.origin.session == session) and at.origin.session
+    session_changes = [
+        one
+        for one in store.changes()
+        if one.undone_by is None and one.undoes is None
+        if (one.origin.session.startswith(prefix) if is_open else one.origin.session == session) and one.origin.session
     ]
-    if not found:
+    if not session_changes:
         raise NotFoundError(
             f"no change was made in a conversation {session}", hint="`memdir history` shows what changed"
         )
     files: list[Row] = []
-    for number, change in enumerate(found):
-        call.out.progress("undoing", number, len(found))
+    for number, change in enumerate(session_changes):
+        call.out.progress("undoing", number, len(session_changes))
         files += [
-            {"path": at.path, "change": _name_change(at)} for at in store.undo(change.id, origin=call.origin())[1]
+            {"path": file.path, "change": _name_change(file)} for file in store.undo(change.id, origin=call.origin())[1]
         ]
     call.out.progress("")
     drop_learned(store.state, prefix if is_open else session)
     if as_json:
-        first, *more = [make_change_row(store.read_change(at.id)) for at in found]
+        first, *more = [make_change_row(store.read_change(undone_change.id)) for undone_change in session_changes]
         call.out.json({"undone": first, "change": first["undone_by"], "changes": files, "more": more})
     else:
-        call.out.line(f"undone: {cli.count_words(len(found), 'change')} of {session}")
+        call.out.line(f"undone: {cli.count_words(len(session_changes), 'change')} of {session}")
 
 
 def _name_change(planned: FileChange) -> str:

@@ -132,20 +132,20 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
         fill("name path scope line snippet", hit, hit.header)
         for hit in search_memories(project.stores, words, limit=limit)
     ]
-    said: list[Row] = []
+    transcript_rows: list[Row] = []
     if transcripts:
         folders = list_folders(project.places, project.environment.claude_home, call.cwd)
         hits = search_transcripts(folders, words, limit=limit)
-        said = [fill("line role snippet", hit, path=hit.file, time=hit.at) for hit in hits]
+        transcript_rows = [fill("line role snippet", hit, path=hit.file, time=hit.at) for hit in hits]
     if as_json:
-        out.json({"query": words, "memories": memories, "transcripts": said if transcripts else None})
+        out.json({"query": words, "memories": memories, "transcripts": transcript_rows if transcripts else None})
         return
-    tables: list[tuple[Sequence[TableColumn], Sequence[Any]]] = [(_MEMORIES, memories), (_TRANSCRIPTS, said)]
-    for number, ((first, *others), rows) in enumerate([at for at in tables if at[1]]):
+    tables: list[tuple[Sequence[TableColumn], Sequence[Any]]] = [(_MEMORIES, memories), (_TRANSCRIPTS, transcript_rows)]
+    for number, ((first, *others), rows) in enumerate([table for table in tables if table[1]]):
         if number and out.is_table:
             out.line()
         out.table((first if out.is_table else first._replace(cell="path"), *others), rows, project.now())
-    if not memories and not said and out.is_table:
+    if not memories and not transcript_rows and out.is_table:
         out.line("these words stand nowhere together")
 
 
@@ -168,19 +168,19 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
     between.
     """
     project, out = call.open(), call.out
-    store, found = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
-    recalls = store.recalls(found)
-    rows = [fill("at query session selector", at, score=round(at.score, 4)) for at in recalls[: limit or None]]
+    store, past_name = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
+    recalls = store.recalls(past_name)
+    rows = [fill("at query session selector", entry, score=round(entry.score, 4)) for entry in recalls[: limit or None]]
     if as_json:
         facts = {"count": len(recalls), "surfaced": rows, "skip_reasons": make_skip_rows()}
-        out.json({"name": found, "scope": store.scope, **facts})
+        out.json({"name": past_name, "scope": store.scope, **facts})
     elif rows:
         if out.is_table:
             often = "once" if len(recalls) == 1 else f"{len(recalls)} times"
-            out.line(Styled(found, "bold"), f" was recalled {often}")
+            out.line(Styled(past_name, "bold"), f" was recalled {often}")
         out.table(_SURFACED, rows, project.now())
     elif out.is_table:
-        out.line(Styled(found, "bold"), " was never recalled. Recall brings nothing at all when")
+        out.line(Styled(past_name, "bold"), " was never recalled. Recall brings nothing at all when")
         for skip in make_skip_rows():
             out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 
@@ -214,7 +214,7 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
     report = bench_recall(*paths, now=now, k=k, semantic=not no_semantic, on_progress=show)
     call.out.progress("")
     if as_json:
-        figures = {name: _make_figures(at, k) for name, at in report.categories.items()}
+        figures = {name: _make_figures(category, k) for name, category in report.categories.items()}
         times = {key: round(getattr(report, key), 3) for key in ("p50_ms", "p95_ms", "index_s")}
         whole = _make_figures(report.all, k)
         call.out.json({"all": whole, "categories": figures, **times, "selector": report.selector})
@@ -301,7 +301,7 @@ def bench_recall(
         asked.setdefault(question.group, []).append(question)
     outcomes: list[BenchOutcome] = []
     index_s, selector = 0.0, ""
-    for group, wanted in asked.items():
+    for group, group_questions in asked.items():
         with tempfile.TemporaryDirectory(prefix="memdir-bench-") as folder:
             memory = Path(folder) / "memory"
             ids = plant(memory, groups[group])
@@ -310,7 +310,7 @@ def bench_recall(
                 search.refresh()
                 index_s += time.perf_counter() - start
                 selector = search.name
-                for question in wanted:
+                for question in group_questions:
                     outcomes.append(_ask(store, search, question, ids, k, now))
                     on_progress(len(outcomes), len(questions))
     return make_report(outcomes, k=k, index_s=index_s, selector=selector)
@@ -329,18 +329,18 @@ def read_corpus(path: Path) -> dict[str, list[BenchRow]]:
 
 def read_queries(path: Path) -> list[tuple[int, BenchQuestion]]:
     """Every question with its line."""
-    found: list[tuple[int, BenchQuestion]] = []
+    numbered_questions: list[tuple[int, BenchQuestion]] = []
     for number, row in _read_rows(path, QUERY_ROW, ("group",)):
         text, gold = row.get("query"), row.get("gold")
         if not isinstance(text, str) or not text.strip():
             raise _refuse(path, number, 'it has no "query"', QUERY_ROW)
-        if not isinstance(gold, list) or not all(isinstance(at, str | int) for at in gold):
+        if not isinstance(gold, list) or not all(isinstance(id_value, str | int) for id_value in gold):
             raise _refuse(path, number, '"gold" is no list of ids', QUERY_ROW)
         group, category = str(row["group"]), str(row.get("category") or "")
-        found.append((number, BenchQuestion(group, text, frozenset(map(str, gold)), category)))
-    if not found:
+        numbered_questions.append((number, BenchQuestion(group, text, frozenset(map(str, gold)), category)))
+    if not numbered_questions:
         raise FormatError(f"{path} has no rows", hint=f"a row is {QUERY_ROW}")
-    return found
+    return numbered_questions
 
 
 def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
@@ -383,7 +383,7 @@ def parse_date(text: str) -> datetime | None:
 
 def make_report(outcomes: Sequence[BenchOutcome], *, k: int, index_s: float, selector: str) -> BenchReport:
     names = sorted({outcome.category for outcome in outcomes if outcome.category})
-    categories = {name: _count([at for at in outcomes if at.category == name]) for name in names}
+    categories = {name: _count([outcome for outcome in outcomes if outcome.category == name]) for name in names}
     times = sorted(outcome.ms for outcome in outcomes)
     p50, p95 = (times[min(len(times) - 1, len(times) * percent // 100)] for percent in (50, 95))  # the nearest rank
     return BenchReport(k, _count(outcomes), categories, p50, p95, index_s, selector)
@@ -393,9 +393,9 @@ def _ask(
     store: FileStore, search: LocalSearch, question: BenchQuestion, ids: Mapping[str, str], k: int, now: datetime
 ) -> BenchOutcome:
     start = time.perf_counter()
-    found = recall((store,), question.text, selector=search, now=now, limit=k)
+    recalled = recall((store,), question.text, selector=search, now=now, limit=k)
     ms = (time.perf_counter() - start) * 1000
-    picked = [ids[memory.header.name] for memory in found.memories]
+    picked = [ids[memory.header.name] for memory in recalled.memories]
     if gold := question.gold:
         figures = (not gold.isdisjoint(picked[:1]), not gold.isdisjoint(picked), gold.issubset(picked))
     else:

@@ -92,7 +92,7 @@ def run_verb(
     options = operations.ServeOptions(**given)
     if not is_check:
         return int(operations.serve(place, options, operations.say_line))
-    rows = [{"what": what, "found": found, "ok": ok} for what, found, ok in operations.check(place, options)]
+    rows = [{"what": what, "found": state, "ok": ok} for what, state, ok in operations.check(place, options)]
     columns = [TableColumn("what", cell="what"), TableColumn("found", cell="found"), TableColumn("ok", cell="ok")]
     call.show_rows(columns, rows, as_json=as_json)
     return 0 if all(row["ok"] for row in rows) else 1
@@ -109,8 +109,8 @@ def migrate_verb(call: CliContext, /, **place: Any) -> None:
     """Run the numbered migrations that have not run yet, each in a transaction. Safe to run several times and at once."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        ran = operations.migrate(_need_owner(owner))
-    call.out.line(f"ran {', '.join(ran)}" if ran else "nothing to do")
+        migrations = operations.migrate(_need_owner(owner))
+    call.out.line(f"ran {', '.join(migrations)}" if migrations else "nothing to do")
 
 
 @serve_verb.command(
@@ -163,8 +163,8 @@ def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
     """The organisations of this server, oldest first."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        found = operations.list_tenants(_need_owner(owner))
-    rows = [{"id": str(id), "name": name, "created": created} for id, name, created in found]
+        tenants = operations.list_tenants(_need_owner(owner))
+    rows = [{"id": str(id), "name": name, "created": created} for id, name, created in tenants]
     call.show_rows(
         [TableColumn("id", cell="id"), TableColumn("name", cell="name")], rows, as_json=as_json, empty="there is none"
     )

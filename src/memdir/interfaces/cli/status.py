@@ -102,8 +102,8 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         settings=[make_setting(project.settings, item) for item in SETTINGS],
         skip_reasons={
             "recall": cli.make_skip_rows(),
-            "extract": [{"reason": at.value, "words": at.words} for at in ExtractSkip],
-            "dream": [{"reason": at.value, "words": at.words} for at in DreamSkip],
+            "extract": [{"reason": skip.value, "words": skip.words} for skip in ExtractSkip],
+            "dream": [{"reason": skip.value, "words": skip.words} for skip in DreamSkip],
         },
         usage={
             "path": usage_file,
@@ -201,19 +201,19 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     """One screen: the state, what happened lately, what needs the person, and costs."""
     now = project.now()
     _show_state(out, project, row)
-    installed = {at.host for at in find_installed(project.environment, project.places.root.path)}
+    installed = {installation.host for installation in find_installed(project.environment, project.places.root.path)}
     hosts = [host for host in HOSTS.values() if host.key in installed]
-    titles = ", ".join(at.title for at in hosts) or "none; `memdir install` puts it into one"
+    titles = ", ".join(host.title for host in hosts) or "none; `memdir install` puts it into one"
     out.line(f"{'agents':<14}{titles}")
     for scope in row["scopes"]:
         label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
         out.line(f"{label:<14}{count_words(scope['memories'], 'memory')}, {used}", Styled(f"  {scope['path']}", "dim"))
-    lately = [at for store in project.stores for at in _list_lately(store)]
+    lately = [event for store in project.stores for event in _list_lately(store)]
     out.line()
     out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
-    for at, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
-        out.line(f"  {cli.show_time(out, at, now)}: {what}")
+    for time, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
+        out.line(f"  {cli.show_time(out, time, now)}: {what}")
     out.line()
     needs = []
     if waiting := sum(scope["waiting"] for scope in row["scopes"]):
@@ -226,7 +226,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     ]
     stale = sum(scope["verdicts"][VerifyState.STALE] for scope in row["scopes"])
     needs += [f"{count_words(stale, 'memory')} no longer true: `memdir verify`"] if stale else []
-    needs += [at for at in (problem, render_undecided(project.settings, hosts)) if at]
+    needs += [line for line in (problem, render_undecided(project.settings, hosts)) if line]
     out.line(Styled("needs you", "bold"), "" if needs else "  nothing")
     for need in needs:
         out.line(Styled(f"  {need}", "yellow"))
@@ -304,8 +304,8 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         out.line(Styled(f"  {problem}", "red"))
     elif not report.last:
         out.line("  no model has been asked yet")
-    installed = {at.host for at in find_installed(project.environment, project.places.root.path)}
-    if undecided := render_undecided(project.settings, [at for at in HOSTS.values() if at.key in installed]):
+    installed = {installation.host for installation in find_installed(project.environment, project.places.root.path)}
+    if undecided := render_undecided(project.settings, [host for host in HOSTS.values() if host.key in installed]):
         out.line(Styled(f"  {undecided}", "yellow"))
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
@@ -367,43 +367,43 @@ def verify_verb(
     """
     call = ctx.ensure_object(CliContext)
     out, project = call.out, call.open_to_write() if is_stamping else call.open()
-    found: list[tuple[FileStore, Verdict]] = []
+    verdicts: list[tuple[FileStore, Verdict]] = []
     reports, stamps = [], []
-    for store, wanted in _choose(project, names, scope):
+    for store, chosen_names in _choose(project, names, scope):
         root, now = None if store.scope is Scope.USER else project.places.root.path, project.now()
-        report = verify(store, root, wanted, now=now, changed_only=changed, on_progress=out.progress)
+        report = verify(store, root, chosen_names, now=now, changed_only=changed, on_progress=out.progress)
         stamps.append(stamp(store, report, now=now, origin=call.origin()) if is_stamping else StampResult(None))
         reports.append(report)
-        found += [(store, verdict) for verdict in report.verdicts]
+        verdicts += [(store, verdict) for verdict in report.verdicts]
     out.progress("")
-    counts = Counter(verdict.state for _, verdict in found)
+    counts = Counter(verdict.state for _, verdict in verdicts)
     if as_json:
         row = {
-            "memories": [_make_verdict(store, verdict) for store, verdict in found],
+            "memories": [_make_verdict(store, verdict) for store, verdict in verdicts],
             "counts": {state.value: counts[state] for state in VerifyState},
             "stamped": [name for one in stamps for name in one.names],
             "changes": [one.change for one in stamps if one.change is not None],
         }
         out.json(row)
     elif out.is_table:
-        _show_verdicts(out, found, counts)
+        _show_verdicts(out, verdicts, counts)
         for one in stamps:
             if one.names:
                 out.line(f"stamped {len(one.names)}; `memdir undo {one.change}` takes it back")
     else:
         cells = [
             (name_scope(store, verdict.name), verdict.name, verdict.state.value, *claim)
-            for store, verdict in found
+            for store, verdict in verdicts
             for claim in [
-                (str(at.claim.line), at.claim.kind.value, at.claim.text, at.status.value, render_claim(at))
-                for at in verdict.stale
+                (str(item.claim.line), item.claim.kind.value, item.claim.text, item.status.value, render_claim(item))
+                for item in verdict.stale
             ]
             or [("",) * 5]
         ]
-        out.table([TableColumn("", "", itemgetter(at)) for at in range(8)], cells)
+        out.table([TableColumn("", "", itemgetter(index)) for index in range(8)], cells)
     for problem in dict.fromkeys(report.problem for report in reports if report.problem):
         out.warn(problem)
-    for name, reason in [at for one in stamps for at in one.refused]:
+    for name, reason in [refusal for one in stamps for refusal in one.refused]:
         out.warn(f"{name} is not stamped: {reason}")
     if any(report.has_stale for report in reports):
         ctx.exit(cli.REFUSED)
@@ -412,14 +412,14 @@ def verify_verb(
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
     """The stores to look at, each with the names wanted of it; None for all."""
     if names:
-        wanted: dict[int, tuple[FileStore, list[str]]] = {}
+        names_by_store: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
             store, header = find_memory(choose_stores(project, scope), name, scope=scope)
-            wanted.setdefault(id(store), (store, []))[1].append(header.name)
-        return list(wanted.values())
+            names_by_store.setdefault(id(store), (store, []))[1].append(header.name)
+        return list(names_by_store.values())
     if scope in (Scope.PRIVATE.value, Scope.TEAM.value):
         store = choose_store(project, scope)
-        return [(store, [at.name for at in store.scan() if (at.scope is Scope.TEAM) == (scope == Scope.TEAM.value)])]
+        return [(store, [one.name for one in store.scan() if (one.scope is Scope.TEAM) == (scope == Scope.TEAM.value)])]
     return [(store, None) for store in choose_stores(project, scope)]
 
 
@@ -431,7 +431,7 @@ def _make_verdict(store: FileStore, verdict: Verdict) -> Row:
         path=store.root / f"{verdict.name}.md",
         scope=name_scope(store, verdict.name),
         caveat=records.render_caveat(verdict) or None,
-        claims=[fill(fields, at, at.claim) for at in verdict.claims],
+        claims=[fill(fields, claim, claim.claim) for claim in verdict.claims],
     )
 
 
@@ -439,13 +439,15 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
     for store, verdict in found:
         if verdict.state is VerifyState.UNCHECKED:
             continue
-        known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
-        held = len(known) - len(verdict.stale)
-        what = f"{held} of {len(known)} hold" if verdict.stale else f"{len(known)} hold{'s' if len(known) == 1 else ''}"
+        known = [claim for claim in verdict.claims if claim.status is not ClaimStatus.UNKNOWN]
+        holding = len(known) - len(verdict.stale)
+        what = (
+            f"{holding} of {len(known)} hold" if verdict.stale else f"{len(known)} hold{'s' if len(known) == 1 else ''}"
+        )
         state, name = verdict.state.value, f"{name_scope(store, verdict.name)}: {verdict.name}"
         out.line(Styled(state, _STATE_STYLES[state]), "  ", Styled(name, "cyan"), Styled(f"  {what}", "dim"))
-        for at in verdict.stale:
-            out.line(f"    line {at.claim.line}: {render_claim(at)}")
+        for checked in verdict.stale:
+            out.line(f"    line {checked.claim.line}: {render_claim(checked)}")
     words = {VerifyState.UNCHECKED: "with nothing to check"}
     summary = ", ".join(f"{counts[state]} {words.get(state, state.value)}" for state in VerifyState if counts[state])
     out.line(cli.count_words(len(found), "memory") + (f": {summary}" if summary else ""))
@@ -472,14 +474,16 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str |
     """
     call = ctx.ensure_object(CliContext)
     out = call.out
-    found, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
-    rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in found]
+    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
-        out.json({"findings": rows, "counts": doctor.count_kinds([at for _, at in found]), "fixed": fixed})
+        out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
     else:
         if not out.is_table:
-            cells = [(at["level"], at["kind"], at["scope"], _name_place(at), at["message"], at["fix"]) for at in rows]
-            out.table([TableColumn("", "", itemgetter(at)) for at in range(6)], cells)
+            cells = [
+                (one["level"], one["kind"], one["scope"], _name_place(one), one["message"], one["fix"]) for one in rows
+            ]
+            out.table([TableColumn("", "", itemgetter(index)) for index in range(6)], cells)
         for level in dict.fromkeys(LEVELS.values()) if out.is_table else ():
             if at_level := [row for row in rows if row["level"] == level]:
                 counted = f"{len(at_level)} advice" if level == "advice" else cli.count_words(len(at_level), level)
@@ -488,8 +492,8 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str |
                 place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
                 out.line("  ", place, f": {row['message']}", fix)
         if fixed or is_fixing:
-            done = f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back"
-            out.line(done if fixed else "nothing to fix by itself")
+            message = f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back"
+            out.line(message if fixed else "nothing to fix by itself")
         if not rows and out.is_table:
             out.line(Styled("nothing wrong", "green"))
     if any(row["level"] != "advice" for row in rows):
@@ -507,28 +511,30 @@ def _look(
         # Settings say where memory is: without them nothing else can be looked at.
         what = f"{error}; nothing else was looked at"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
-    found = [("settings", at) for at in doctor.check_settings(settings, paths)]
+    hits = [("settings", finding) for finding in doctor.check_settings(settings, paths)]
     if call.directory is None and (collision := find_collision(environment, paths)) is not None:
         # The files there are another project's; nothing can be said of this one's until it has a place.
         where = str(paths.private.path)
-        return [*found, ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint))], 0
+        return [*hits, ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint))], 0
     project = call.open()
     stores, skip_index = choose_stores(project, scope), project.settings.flag("skip_index")
     try:
         own = read_own_rules(project.environment.config_file.with_name(SECRETS_FILE))
     except SettingsError as error:
         own = OwnSecretRules()
-        found.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
+        hits.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
     fixed = 0
     if is_fixing:
         project.check_on()
         for store in stores:
-            fixed += doctor.repair(store, [at for at in examine(store, skip_index=skip_index, own=own) if at.fixable])
+            fixed += doctor.repair(
+                store, [one for one in examine(store, skip_index=skip_index, own=own) if one.fixable]
+            )
         for state in (project.private.state, project.environment.state_home) if scope is None else ():
             fixed += doctor.repair_background(state, examine_background(state, now=project.now()), now=project.now())
-    found += [(store.scope.value, at) for store in stores for at in examine(store, skip_index=skip_index, own=own)]
-    found += [(store.scope.value, at) for store in stores for at in doctor.check_deep(store)] if is_deep else []
-    return (found if scope else [*found, *(("background", at) for at in _examine_background(project))]), fixed
+    hits += [(store.scope.value, item) for store in stores for item in examine(store, skip_index=skip_index, own=own)]
+    hits += [(store.scope.value, item) for store in stores for item in doctor.check_deep(store)] if is_deep else []
+    return (hits if scope else [*hits, *(("background", item) for item in _examine_background(project))]), fixed
 
 
 def _examine_background(project: Project) -> list[DoctorFinding]:
@@ -536,12 +542,14 @@ def _examine_background(project: Project) -> list[DoctorFinding]:
     environment, root, now = project.environment, project.places.root.path, project.now()
     is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
     installed = find_installed(environment, root) if is_known else ()
-    since = min((at.since for at in installed), default=now)
+    since = min((installation.since for installation in installed), default=now)
     past = list_transcripts(environment, root, since=since) if installed else ()
-    ran = [doctor.HostConversation(at.host.value, at.started, at.ended or at.modified) for at in past if at.started]
-    found = examine_background(project.private.state, now=now, installed=installed, ran=ran)
+    conversations = [
+        doctor.HostConversation(one.host.value, one.started, one.ended or one.modified) for one in past if one.started
+    ]
+    findings = examine_background(project.private.state, now=now, installed=installed, ran=conversations)
     # What went wrong before a hook knew its project is kept with the person.
-    return [*found, *examine_background(environment.state_home, now=now)]
+    return [*findings, *examine_background(environment.state_home, now=now)]
 
 
 def _name_place(row: Row) -> str:

@@ -105,7 +105,7 @@ def _move(
     if to is Scope.TEAM and not project.private.team:
         _offer_team(call)
     if scope is None and header.scope is to:  # perhaps a move was cut short: then it is also in another scope
-        for other in (at for at in app.SCOPES if at != to.value):
+        for other in (candidate for candidate in app.SCOPES if candidate != to.value):
             try:
                 store, header = find_memory(choose_stores(project, other), name, scope=other)
                 break
@@ -119,7 +119,7 @@ def _move(
         warnings += app.warn_of_secrets({now.file: moved.memory.text}, project.environment)
     # The old place first, so that the memory is never nowhere.
     ends = ((moved.source, moved.source_change), (moved.store, moved.change))
-    undos = [f"memdir undo{scope_flag(at)} {change}" for at, change in ends if change is not None]
+    undos = [f"memdir undo{scope_flag(end)} {change}" for end, change in ends if change is not None]
     if as_json:
         facts = {"action": f"{done}d", "was": fill("name scope", header), "undo": undos, "warnings": warnings}
         out.json(describe_memory(moved.store, now) | fill("change source_change", moved, **facts))
@@ -244,10 +244,10 @@ def _enter(
         if not is_terminal(sys.stdin):
             raise SettingsError("the server needs a token", key="token", hint=f"--token-file FILE, or {TOKEN_VARIABLE}")
         token = click.prompt("Token", hide_input=True, err=True).strip()
-    done = syncing.enter_server(
+    result = syncing.enter_server(
         project, address, token, store=store, member=member, now=now, create=create, seconds=seconds
     )
-    return _report(call, done, as_json)
+    return _report(call, result, as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
@@ -335,14 +335,14 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     project = call.open()
     remote = syncing.open_team(project, is_offline=True)
     commits = remote.read_log(syncing.read_remote_head(project.private).head)
-    wanted = fold(author.strip())
-    found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
+    wanted_author = fold(author.strip())
+    matching = [item for item in commits if wanted_author in fold(f"{item.author.name} <{item.author.email}>")][:limit]
     hidden = (INDEX_FILE, TEAM_FILE)
     rows = []
-    for at in found:
-        changes = [{"path": path, "change": how} for path, how in sorted(at.changes.items()) if path not in hidden]
-        who = at.author
-        rows.append(fill("email", who, commit=at.sha, at=who.when, author=who.name, changes=changes))
+    for commit in matching:
+        changes = [{"path": path, "change": how} for path, how in sorted(commit.changes.items()) if path not in hidden]
+        who = commit.author
+        rows.append(fill("email", who, commit=commit.sha, at=who.when, author=who.name, changes=changes))
     lines = [{**row, **change} for row in rows for change in row["changes"]]
     empty = "nobody has written anything yet"
     call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty=empty)
@@ -369,18 +369,18 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
     head = syncing.read_remote_head(project.private).head
-    done = syncing.revert_author(project.private, remote, head, author, since=begin, origin=origin)
+    reverted = syncing.revert_author(project.private, remote, head, author, since=begin, origin=origin)
     if as_json:
-        out.json(fill("commits names left change", done, author=author))
+        out.json(fill("commits names left change", reverted, author=author))
         return
-    changed = count_words(len(done.names), "memory")
-    out.line(f"took back {count_words(done.commits, 'commit')}, which changed {changed}")
-    for name in done.names:
+    changed = count_words(len(reverted.names), "memory")
+    out.line(f"took back {count_words(reverted.commits, 'commit')}, which changed {changed}")
+    for name in reverted.names:
         out.line(f"  {name}")
-    for name in done.left:
+    for name in reverted.left:
         out.warn(f"{name} as it was before may not be shared any more; it was left alone")
-    if done.change is not None:
-        out.line(f"`memdir undo {done.change}` brings it back; `memdir team sync` tells the others")
+    if reverted.change is not None:
+        out.line(f"`memdir undo {reverted.change}` brings it back; `memdir team sync` tells the others")
 
 
 @team_verb.command("leave", examples=("memdir team leave",))
@@ -409,8 +409,8 @@ def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
         out.warn(note)
     for name in done.sent:
         out.line("  sent      ", Styled(name, "cyan"))
-    for at in done.received:
-        out.line(f"  {at.change:<9} ", Styled(at.name, "cyan"), f" by {at.author}" if at.author else "")
+    for item in done.received:
+        out.line(f"  {item.change:<9} ", Styled(item.name, "cyan"), f" by {item.author}" if item.author else "")
     for name in done.clashes:
         out.line("  both kept ", Styled(name, "yellow"), ": `memdir inbox` shows the two sides")
     for name in done.waiting:
@@ -422,15 +422,15 @@ def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
 
 
 def _make_sync(done: SyncResult) -> Row:
-    refused, withheld = ([fill("path why new", at) for at in files] for files in (done.refused, done.withheld))
-    facts = {"received": [state.render_row(at) for at in done.received], "refused": refused, "withheld": withheld}
+    refused, withheld = ([fill("path why new", file) for file in files] for files in (done.refused, done.withheld))
+    facts = {"received": [state.render_row(item) for item in done.received], "refused": refused, "withheld": withheld}
     return fill("outcome error? sent clashes waiting notes change commit?", done, pid=None, **facts)
 
 
 def _show_held_back(call: CliContext, row: Row) -> None:
     for label, files in (("refused ", row["refused"]), ("not sent", row["withheld"])):
-        for at in files:
-            call.out.line(f"  {label}  ", Styled(at["path"], "yellow"), f": {at['why']}")
+        for file in files:
+            call.out.line(f"  {label}  ", Styled(file["path"], "yellow"), f": {file['why']}")
 
 
 # `sync`.
@@ -475,11 +475,11 @@ def _sync_init(
     project = call.open_to_write()
     file = str((call.cwd / Path(key).expanduser()).absolute()) if key else ""
     setup = own.OwnSetup(remote, branch, recipients, file)
-    done = own.start(project, setup, now=project.now(), encrypt=encrypt, seconds=seconds)
-    made = own.read_setup(project.environment)
-    if made and made.recipients and not as_json:
-        call.out.line(f"encrypted; the key is {made.key_file}: keep a copy, and put it on your other machines")
-    return _report(call, done, as_json)
+    result = own.start(project, setup, now=project.now(), encrypt=encrypt, seconds=seconds)
+    setup_now = own.read_setup(project.environment)
+    if setup_now and setup_now.recipients and not as_json:
+        call.out.line(f"encrypted; the key is {setup_now.key_file}: keep a copy, and put it on your other machines")
+    return _report(call, result, as_json)
 
 
 @sync_verb.command("now", examples=("memdir sync now", "memdir sync now --json"))
@@ -510,10 +510,10 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
         encrypted=bool(setup and setup.recipients),
         last=record.at,
         directories=[
-            {"path": str(at.path), "folder": at.prefix.rstrip("/") or None, "why": at.why or None, "unsent": unsent}
-            for at, unsent in rows
+            {"path": str(one.path), "folder": one.prefix.rstrip("/") or None, "why": one.why or None, "unsent": unsent}
+            for one, unsent in rows
         ],
-        elsewhere=[fill("id name", at) for at in (own.list_elsewhere(project) if setup else ())],
+        elsewhere=[fill("id name", other) for other in (own.list_elsewhere(project) if setup else ())],
         refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
         withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
     )
@@ -528,20 +528,20 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
         "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
         "error": row["error"],
         "in step": row["last_good"] if row["last_good"] != row["last"] else None,
-        "elsewhere": ", ".join(at["name"] or at["id"] for at in row["elsewhere"]),
+        "elsewhere": ", ".join(other["name"] or other["id"] for other in row["elsewhere"]),
     }
     for label, text in facts.items():
         if text:
             out.line(Styled(f"{label:<10}", "dim"), text)
-    for at in row["directories"]:
-        told = (
-            f"{at['why']}"
-            if at["why"]
-            else f"{count_words(len(at['unsent']), 'memory')} to send"
-            if at["unsent"]
+    for directory in row["directories"]:
+        details = (
+            f"{directory['why']}"
+            if directory["why"]
+            else f"{count_words(len(directory['unsent']), 'memory')} to send"
+            if directory["unsent"]
             else ""
         )
-        out.line("  ", Styled(at["folder"] or at["path"], "cyan"), f": {told}" if told else "")
+        out.line("  ", Styled(directory["folder"] or directory["path"], "cyan"), f": {details}" if details else "")
     _show_held_back(call, row)
 
 
@@ -555,11 +555,11 @@ def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> No
 
     For a folder without git, a fork, or a clone whose remote has a new address.
     """
-    found = own.link(call.open_to_write(), name, seconds=seconds)
+    project_id = own.link(call.open_to_write(), name, seconds=seconds)
     if as_json:
-        call.out.json({"id": found})
+        call.out.json({"id": project_id})
     else:
-        call.out.line("this project is synced as ", Styled(found, "cyan"), "; `memdir sync` does it now")
+        call.out.line("this project is synced as ", Styled(project_id, "cyan"), "; `memdir sync` does it now")
 
 
 @sync_verb.command("stop", examples=("memdir sync stop",))
@@ -613,19 +613,19 @@ def _list(call: CliContext, as_json: bool) -> None:
     """
     project = call.open()
     environment, root = project.environment, project.places.root.path
-    found: list[tuple[str, AgentDirectory | None, Any, str]] = []  # name, directory, definition, problem
-    for at in opening.list_definitions(environment, root):
-        own, problem = None, at.problem
+    agent_rows: list[tuple[str, AgentDirectory | None, Any, str]] = []  # name, directory, definition, problem
+    for agent in opening.list_definitions(environment, root):
+        own, problem = None, agent.problem
         try:
-            if at.memory is not None:
-                own = opening.find_agent_place(at.name, at.memory, environment=environment, root=root)
+            if agent.memory is not None:
+                own = opening.find_agent_place(agent.name, agent.memory, environment=environment, root=root)
         except PathError as error:
             problem = str(error)
-        found.append((at.name, own, at.path, problem))
-    asked = {(fold(own.name), own.scope) for _, own, *_ in found if own}
-    kept = [at for at in opening.list_agent_memories(environment, root) if (fold(at.name), at.scope) not in asked]
+        agent_rows.append((agent.name, own, agent.path, problem))
+    asked = {(fold(own.name), own.scope) for _, own, *_ in agent_rows if own}
+    others = [one for one in opening.list_agent_memories(environment, root) if (fold(one.name), one.scope) not in asked]
     rows = []
-    for name, own, definition, problem in [*found, *((at.name, at, None, "") for at in kept)]:
+    for name, own, definition, problem in [*agent_rows, *((other.name, other, None, "") for other in others)]:
         count = 0
         if own is not None:
             try:
@@ -649,7 +649,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
     with closing(open_agent_store(project, own)) as store:
         memories = describe_memories(list_memories([store]), project.now())
     if as_json:
-        out.json(row | {"indexes": [make_index_row(at) for at in indexes], "memories": memories})
+        out.json(row | {"indexes": [make_index_row(index) for index in indexes], "memories": memories})
         return
     if not row["on"]:
         out.line(f"memory is off ({project.places.switch.rule}): an agent loads nothing")

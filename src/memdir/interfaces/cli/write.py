@@ -125,7 +125,7 @@ def save_verb(
         raise click.UsageError("--new and --replace exclude one another")
     if agent is None and scope == AgentScope.LOCAL:
         raise click.UsageError("--scope local is for an agent's memory: say --agent NAME")
-    if agent is not None and scope not in (None, *(at.value for at in AgentScope)):
+    if agent is not None and scope not in (None, *(agent_scope.value for agent_scope in AgentScope)):
         raise click.UsageError("an agent's memory has the scope user, project or local")
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
@@ -135,10 +135,10 @@ def save_verb(
     else:
         own, _ = find_agent_directory(project, agent, None if scope is None else AgentScope(scope))
         store = open_agent_store(project, own)
-    taken = TakenName.REPLACE if is_replacing else TakenName.ALONGSIDE if is_new else TakenName.REFUSE
+    on_taken = TakenName.REPLACE if is_replacing else TakenName.ALONGSIDE if is_new else TakenName.REFUSE
     is_shared = agent is None and scope == Scope.TEAM.value
     try:
-        done = save(store, draft, _make_context(call, project), taken=taken, team=is_shared)
+        result = save(store, draft, _make_context(call, project), taken=on_taken, team=is_shared)
     except NameTakenError as error:
         if not as_json:
             call.out.diff(_render_diff(call, error.before, error.after, f"{error.name}.md", "yours"))
@@ -147,11 +147,11 @@ def save_verb(
     except NotFoundError as error:
         error.hint = "save it without --replace"
         raise
-    lines = [] if done.action is WriteAction.UNCHANGED else _render_dates(done.dates)
+    lines = [] if result.action is WriteAction.UNCHANGED else _render_dates(result.dates)
     texts = {"the title": shown_title, "the description": description, "the body": text}
-    warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, done)
+    warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
     words = {WriteAction.CHANGED: "replaced", WriteAction.UNCHANGED: "already saved:"}
-    _report_saved(call, store, done, words, lines, warnings, as_json=as_json)
+    _report_saved(call, store, result, words, lines, warnings, as_json=as_json)
 
 
 @verb(
@@ -180,28 +180,28 @@ def remember_verb(
 
     text = " ".join(words) if words != ("-",) else app.read_body("-")
     project = call.open_to_write()
-    store, wanted = choose_store(project, scope), None if kind is None else Kind(kind)
+    store, wanted_kind = choose_store(project, scope), None if kind is None else Kind(kind)
     name = None if name is None else name.removesuffix(".md")
     team = scope == Scope.TEAM.value
-    done = remember([store], text, _make_context(call, project), kind=wanted, name=name, team=team, pin=pin)
-    memory = done.memory
+    result = remember([store], text, _make_context(call, project), kind=wanted_kind, name=name, team=team, pin=pin)
+    memory = result.memory
     if memory is None:
-        raise NotFoundError(f"{done.name} is gone", name=done.name)
+        raise NotFoundError(f"{result.name} is gone", name=result.name)
     warnings, lines = [], list[str]()
-    if done.action is WriteAction.FORGOTTEN:
-        lines = [f"  `memdir undo{scope_flag(store)} {done.change}` brings it back"]
+    if result.action is WriteAction.FORGOTTEN:
+        lines = [f"  `memdir undo{scope_flag(store)} {result.change}` brings it back"]
     else:
         texts = {"the title": memory.title, "the description": memory.description, "the body": text}
-        warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, done)
+        warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
         if holds_secret(text) and not any("secret" in warning for warning in warnings):
             warnings.append("this looks like a number that opens something; say where it is kept instead")
-    if done.action is WriteAction.CREATED:
+    if result.action is WriteAction.CREATED:
         body = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
-        lines = [*(f"  {line}" for line in body), *_render_dates(done.dates)]
-    elif done.action is WriteAction.CHANGED and done.before is not None and not as_json:
-        lines = _render_diff(call, done.before, memory.text, memory.header.file, "now")
-    said = {WriteAction.CHANGED: "updated", WriteAction.UNCHANGED: "nothing new, already in"}
-    _report_saved(call, store, done, said, lines, warnings, as_json=as_json)
+        lines = [*(f"  {line}" for line in body), *_render_dates(result.dates)]
+    elif result.action is WriteAction.CHANGED and result.before is not None and not as_json:
+        lines = _render_diff(call, result.before, memory.text, memory.header.file, "now")
+    messages = {WriteAction.CHANGED: "updated", WriteAction.UNCHANGED: "nothing new, already in"}
+    _report_saved(call, store, result, messages, lines, warnings, as_json=as_json)
 
 
 def _report_saved(
@@ -305,10 +305,10 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
             fields["body"] = app.read_body(fields["body"])
         if "kind" in fields:
             fields["kind"] = Kind(fields["kind"])
-        done = update(store, header.name, cast(FieldChanges, fields), _make_context(call, project))
+        result = update(store, header.name, cast(FieldChanges, fields), _make_context(call, project))
     else:
-        done = _edit_in_editor(call, project, store, header.name)
-    _report_edit(call, store, done, as_json=as_json)
+        result = _edit_in_editor(call, project, store, header.name)
+    _report_edit(call, store, result, as_json=as_json)
 
 
 @verb(
@@ -326,8 +326,8 @@ def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json:
     """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
-    done = pin(store, header.name, not off, _make_context(call, project))
-    _report_edit(call, store, done, is_pin=True, as_json=as_json)
+    result = pin(store, header.name, not off, _make_context(call, project))
+    _report_edit(call, store, result, is_pin=True, as_json=as_json)
 
 
 def _edit_in_editor(call: CliContext, project: Project, store: FileStore, name: str) -> WriteResult:
@@ -354,18 +354,18 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, name: 
             what = f"the editor {editor[0]} ended with {ended.returncode}"
             raise SettingsError(what, key="EDITOR", hint="nothing was changed")
         edited = path.read_bytes()
-        done = WriteResult(WriteAction.UNCHANGED, name, memory.header.scope, memory, memory.text)
+        result = WriteResult(WriteAction.UNCHANGED, name, memory.header.scope, memory, memory.text)
         if edited != data:
-            done = rewrite(store, name, decode(edited), _make_context(call, project), expect=digest_of(data))
+            result = rewrite(store, name, decode(edited), _make_context(call, project), expect=digest_of(data))
     except MemdirError as error:
         if path.exists() and path.read_bytes() != data:
-            kept = f"your text is kept in {path}"
-            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+            note = f"your text is kept in {path}"
+            error.hint = f"{error.hint}; {note}" if error.hint else note
         else:
             path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
-    return done
+    return result
 
 
 def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pin: bool = False, as_json: bool) -> None:
@@ -408,23 +408,23 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
     It works while memory is switched off, too.
     """
     project, out = call.open(), call.out
-    store, found = find_past(choose_stores(project, scope), name, scope=scope)
-    row: Row = {"name": found, "scope": name_scope(store, found), "change": None, "purged": purge}
+    store, past_name = find_past(choose_stores(project, scope), name, scope=scope)
+    row: Row = {"name": past_name, "scope": name_scope(store, past_name), "change": None, "purged": purge}
     if purge:
-        app.confirm(f"Wipe every trace of {found!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
-        traces = find_traces(project, store, found)
-        count = store.purge(found) + sum(other.purge(was) for other, was in traces)
-        for at, was in ((store, found), *traces):
-            drop_edits(call.environment, at.root, was)
+        app.confirm(f"Wipe every trace of {past_name!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
+        traces = find_traces(project, store, past_name)
+        count = store.purge(past_name) + sum(other.purge(was) for other, was in traces)
+        for holder, was in ((store, past_name), *traces):
+            drop_edits(call.environment, holder.root, was)
         drop_copy(find_own_sync(call.environment), OWN_COPY)
     else:
-        count, row["change"] = 0, forget(store, found, _make_context(call, project)).change
+        count, row["change"] = 0, forget(store, past_name, _make_context(call, project)).change
     if as_json:
         out.json(row | {"changes_cleaned": count, "unreached": UNREACHED if purge else None})
     elif purge:
         changes = cli.count_words(count, "change")
-        out.line("purged ", Styled(found, "cyan"), f" from the directory and from {changes} of its history")
+        out.line("purged ", Styled(past_name, "cyan"), f" from the directory and from {changes} of its history")
         out.line(f"memdir cannot reach {UNREACHED}")
     else:
         undo = f"`memdir undo{scope_flag(store)} {row['change']}`"
-        out.line("forgot ", Styled(found, "cyan"), f"; {undo} brings it back")
+        out.line("forgot ", Styled(past_name, "cyan"), f"; {undo} brings it back")
