@@ -88,8 +88,8 @@ def find_export(path: Path) -> ChatExport | None:
         chats += 1
         if service == CHATGPT:
             notes.read(row, name)
-    found = notes.list() if service == CHATGPT else list(_read_claude_notes(path))
-    return ChatExport(path, service or CLAUDE, tuple(found), chats)
+    entries = notes.list() if service == CHATGPT else list(_read_claude_notes(path))
+    return ChatExport(path, service or CLAUDE, tuple(entries), chats)
 
 
 def _has_chats(path: Path) -> bool:
@@ -101,17 +101,17 @@ def _has_chats(path: Path) -> bool:
 
 def _list_names(path: Path) -> list[str]:
     if path.is_dir():
-        found = (at for folder in ("", "memories", "projects") for at in sorted((path / folder).glob("*.json")))
-        return [at.relative_to(path).as_posix() for at in found if at.is_file() and not at.is_symlink()]
+        files = (file for folder in ("", "memories", "projects") for file in sorted((path / folder).glob("*.json")))
+        return [file.relative_to(path).as_posix() for file in files if file.is_file() and not file.is_symlink()]
     if path.suffix.lower() == ".json":
         return [path.name] if path.is_file() else []
     with zipfile.ZipFile(path) as archive:
         return archive.namelist()[:IMPORT_FILES]
 
 
-def _read_rows(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
+def _read_rows(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
     """The objects in the files of that name, with the name; what is no object is left out."""
-    names, total = [name for name in _list_names(path) if wanted.fullmatch(name)], 0
+    names, total = [name for name in _list_names(path) if pattern.fullmatch(name)], 0
     for name in sorted(names):
         try:
             data = _read_member(path, name, EXPORT_BYTES - total)
@@ -142,15 +142,15 @@ def _read_member(path: Path, name: str, most: int) -> bytes:
 
 def _decode(text: str, name: str) -> Iterator[Any]:
     """The values of a JSON list, one at a time, or the one value."""
-    decoder, at = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
-    is_list = text[at : at + 1] == "["
-    at = _SPACE.match(text, at + is_list).end()  # type: ignore[union-attr]
+    decoder, offset = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
+    is_list = text[offset : offset + 1] == "["
+    offset = _SPACE.match(text, offset + is_list).end()  # type: ignore[union-attr]
     try:
-        while at < len(text) and text[at] != "]":
-            value, at = decoder.raw_decode(text, at)
+        while offset < len(text) and text[offset] != "]":
+            value, offset = decoder.raw_decode(text, offset)
             yield value
-            at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        if is_list and at >= len(text):
+            offset = _SPACE.match(text, offset).end()  # type: ignore[union-attr]
+        if is_list and offset >= len(text):
             raise ValueError("it ends in the middle")
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{name} is not whole: {error}", hint=_HINT) from None
@@ -159,12 +159,12 @@ def _decode(text: str, name: str) -> Iterator[Any]:
 def _read_chat(row: Table) -> ExportedChat:
     messages = tuple(_read_tree(row) if "mapping" in row else _read_list(row))
     id = _text(row, "conversation_id") or _text(row, "id") or _text(row, "uuid")
-    at = (
+    updated = (
         _time(row.get("update_time"))
         or _time(row.get("updated_at"))
         or max((m.at for m in messages if m.at), default=None)
     )
-    return ExportedChat(id, _text(row, "title") or _text(row, "name"), at, messages)
+    return ExportedChat(id, _text(row, "title") or _text(row, "name"), updated, messages)
 
 
 def _text(row: Table, key: str) -> str:
@@ -192,15 +192,15 @@ def _list_branch(row: Table) -> list[Table]:
         if isinstance(mapping, Mapping)
         else {}
     )
-    at = row.get("current_node")
-    if at not in nodes:
-        at = next((key for key in reversed(nodes) if not nodes[key].get("children")), None)
-    found: list[Table] = []
-    while isinstance(at, str) and (node := nodes.pop(at, None)) is not None:
+    node_id = row.get("current_node")
+    if node_id not in nodes:
+        node_id = next((key for key in reversed(nodes) if not nodes[key].get("children")), None)
+    messages: list[Table] = []
+    while isinstance(node_id, str) and (node := nodes.pop(node_id, None)) is not None:
         message = node.get("message")
-        found += [message] if isinstance(message, Mapping) else []
-        at = node.get("parent")
-    return found[::-1]
+        messages += [message] if isinstance(message, Mapping) else []
+        node_id = node.get("parent")
+    return messages[::-1]
 
 
 def _content(message: Table) -> Table:
@@ -210,7 +210,7 @@ def _content(message: Table) -> Table:
 
 def _join_parts(message: Table) -> str:
     parts = _content(message).get("parts")
-    return "\n".join(at for at in parts if isinstance(at, str)) if isinstance(parts, list) else ""
+    return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts, list) else ""
 
 
 def _read_tree(row: Table) -> Iterator[Message]:
@@ -219,13 +219,13 @@ def _read_tree(row: Table) -> Iterator[Message]:
         role = _text(author, "role") if isinstance(author, Mapping) else ""
         is_hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation") is True
         is_said = _content(message).get("content_type") in ("text", "multimodal_text") and not is_hidden
-        text, at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
+        text, sent_at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
         if not text or role not in ("user", "assistant", "tool"):
             continue
         if role == "tool":
-            yield Message("tool", text, id, at)
+            yield Message("tool", text, id, sent_at)
         elif is_said and message.get("recipient") in (None, "all"):
-            yield Message(role, text, id, at)
+            yield Message(role, text, id, sent_at)
 
 
 class _ChatGptNotes:
@@ -237,23 +237,23 @@ class _ChatGptNotes:
 
     def read(self, row: Table, source: str) -> None:
         for message in _list_branch(row):
-            content, at = _content(message), _time(message.get("create_time")) or _time(row.get("update_time"))
-            self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, at)
+            content, sent_at = _content(message), _time(message.get("create_time")) or _time(row.get("update_time"))
+            self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
                 metadata = message.get("metadata")
-                given = metadata.get("user_context_message_data") if isinstance(metadata, Mapping) else None
-                plain = given if isinstance(given, Mapping) else {}
+                context = metadata.get("user_context_message_data") if isinstance(metadata, Mapping) else None
+                plain = context if isinstance(context, Mapping) else {}
                 about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
                 style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
-                self._keep("about", "About the person", about, source, at)
-                self._keep("style", "How to answer", style, source, at)
+                self._keep("about", "About the person", about, source, sent_at)
+                self._keep("style", "How to answer", style, source, sent_at)
             elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
-                self._told.setdefault(text, ExportedNote("memory", "", text, source, at))
+                self._told.setdefault(text, ExportedNote("memory", "", text, source, sent_at))
 
-    def _keep(self, kind: str, title: str, text: str, source: str, at: datetime | None) -> None:
-        when = at or datetime.fromtimestamp(0, UTC)
+    def _keep(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
+        when = sent_at or datetime.fromtimestamp(0, UTC)
         if text.strip() and (kind not in self._newest or when >= self._newest[kind][0]):
-            self._newest[kind] = when, ExportedNote(kind, title, text.strip(), source, at)
+            self._newest[kind] = when, ExportedNote(kind, title, text.strip(), source, sent_at)
 
     def list(self) -> list[ExportedNote]:
         newest = [note for _, note in self._newest.values()]
@@ -262,8 +262,8 @@ class _ChatGptNotes:
 
 def _unwrap(text: str) -> str:
     """The person's own words: ChatGPT puts them between fences, after a sentence of its own."""
-    found = _FENCED.search(text)
-    return (found[1] if found else text).strip()
+    fenced = _FENCED.search(text)
+    return (fenced[1] if fenced else text).strip()
 
 
 # Claude.
@@ -275,8 +275,9 @@ def _read_list(row: Table) -> Iterator[Message]:
         if not isinstance(message, Mapping):
             continue
         content = message.get("content")
-        blocks = [at for at in content if isinstance(at, Mapping)] if isinstance(content, list) else []
-        text = "\n".join(_text(at, "text") for at in blocks if at.get("type") == "text") or _text(message, "text")
+        blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
+        texts = [_text(block, "text") for block in blocks if block.get("type") == "text"]
+        text = "\n".join(texts) or _text(message, "text")
         role = {"human": "user", "assistant": "assistant"}.get(_text(message, "sender"))
         if role and text.strip():
             yield Message(role, text.strip(), _text(message, "uuid"), _time(message.get("created_at")))

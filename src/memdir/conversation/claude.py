@@ -81,8 +81,8 @@ def find_chain(
     """The records after the record `after`; if it is not found, at least the last `count` messages, or all."""
     trace = ChainTrace(after, count, since_compaction, None).run(file, is_agent)
     if trace.is_broken:
-        known = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
-        trace = ChainTrace(after, count, since_compaction, known).run(file, is_agent)
+        uuids = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
+        trace = ChainTrace(after, count, since_compaction, uuids).run(file, is_agent)
     return RecordPath(trace.list_positions(), trace.found)
 
 
@@ -97,7 +97,8 @@ def parse_node(record: Json) -> ChainNode | None:
     if kind not in CHAINED or not uuid:
         return None
     message = read_table(record.get("message"))
-    is_result = kind == "user" and any(at.get("type") == "tool_result" for at in list_blocks(message.get("content")))
+    blocks = list_blocks(message.get("content"))
+    is_result = kind == "user" and any(block.get("type") == "tool_result" for block in blocks)
     return ChainNode(
         uuid,
         read_text(record.get("parentUuid")),
@@ -115,8 +116,8 @@ def parse_node(record: Json) -> ChainNode | None:
 class ChainTrace:
     """One pass from the end. With `known`, the hashes of all ids, a missing parent is recognised at once."""
 
-    def __init__(self, after: str, count: int, since_compaction: bool, known: set[int] | None) -> None:
-        self._after, self._count, self._since_compaction, self._known = after, count, since_compaction, known
+    def __init__(self, after: str, count: int, since_compaction: bool, uuids: set[int] | None) -> None:
+        self._after, self._count, self._since_compaction, self._known = after, count, since_compaction, uuids
         self._wanted: str | None = None  # the id of the next record; "" for any, None while there is no leaf
         self._is_at_root, self._skipped = False, 0  # skipped: records since the last one on the path
         self._positions = array("Q")
@@ -165,8 +166,8 @@ class ChainTrace:
             self._groups[node.group] = None
             if len(self._groups) > _GROUPS:
                 del self._groups[next(iter(self._groups))]
-            for at, uuid in self._parts.pop(node.group, ()):
-                self._add(at, uuid)
+            for offset, uuid in self._parts.pop(node.group, ()):
+                self._add(offset, uuid)
         self._skipped = 0
         parent = node.parent or (node.logical if node.is_boundary and not self._since_compaction else None)
         if parent is None:
@@ -178,8 +179,8 @@ class ChainTrace:
         if has_text:
             self._positions.append(position)
         self.found = self.found or (position == self._cursor)
-        for at, result in self._results.pop(uuid, ()):
-            self._add(at, result)
+        for offset, result in self._results.pop(uuid, ()):
+            self._add(offset, result)
 
     def _set_aside(self, position: int, node: ChainNode) -> None:
         """Keep a record beside the path that may belong to one on it."""
@@ -216,7 +217,7 @@ def _parse_long(line: TranscriptLine) -> ChainNode | None:
 def merge(records: Iterable[Json]) -> Iterator[Message]:
     """Messages of records in order; a split message, and its results, are held until it is complete."""
     parts: list[Json] = []
-    held: list[Message] = []
+    pending: list[Message] = []
     for record in records:
         group = _find_group(record)
         if group and parts and group == _find_group(parts[0]):
@@ -224,31 +225,31 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
             continue
         messages = list(make_messages(record)) if not group else []
         if not group and all(parts and (message.role == "tool" or message.is_meta) for message in messages):
-            held += messages
+            pending += messages
             continue
         yield from _make_whole(parts)
-        yield from held
-        parts, held = [record] if group else [], []
+        yield from pending
+        parts, pending = [record] if group else [], []
         yield from messages
     yield from _make_whole(parts)
-    yield from held
+    yield from pending
 
 
 def make_messages(record: Json) -> Iterator[Message]:
     """The messages in one record by itself."""
-    kind, uuid, at = record.get("type"), read_text(record.get("uuid")), read_at(record)
+    kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
         yield from _make_whole([record])
     elif kind == "user" and isinstance(message, dict):
         content = message.get("content")
-        yield from list_results(content, uuid, at)
+        yield from list_results(content, uuid, sent_at)
         if text := join_texts(content):
-            yield Message("user", text, uuid, at, is_meta=_is_meta(record, text))
+            yield Message("user", text, uuid, sent_at, is_meta=_is_meta(record, text))
     elif kind == "attachment":
-        yield from _make_attached(record.get("attachment"), uuid, at)
+        yield from _make_attached(record.get("attachment"), uuid, sent_at)
     elif kind == "system" and record.get("subtype") == "local_command" and (text := read_text(record.get("content"))):
-        yield Message("user", text, uuid, at, is_meta=True)
+        yield Message("user", text, uuid, sent_at, is_meta=True)
 
 
 def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
@@ -256,12 +257,12 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []  # of tools that the provider runs itself
-    uuid, at = (read_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
+    uuid, sent_at = (read_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
     for part in parts:
         content = read_table(part.get("message")).get("content")
         texts += filter(None, [join_texts(content)])
         calls += list_calls(content)
-        results += list_results(content, uuid, at)
+        results += list_results(content, uuid, sent_at)
     if not (texts or calls or results):
         return
     yield from results
@@ -272,25 +273,27 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
         or part.get("isMeta") is True
         for part in parts
     )
-    yield Message("assistant", "\n\n".join(texts), uuid, at, is_meta, tuple(calls))
+    yield Message("assistant", "\n\n".join(texts), uuid, sent_at, is_meta, tuple(calls))
 
 
-def _make_attached(attachment: object, uuid: str, at: datetime | None) -> Iterator[Message]:
+def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> Iterator[Message]:
     if not isinstance(attachment, dict):
         return
     kind = read_text(attachment.get("type"))
     if kind == "queued_command" and (text := join_texts(attachment.get("prompt"))):
         is_host = read_text(attachment.get("commandMode")) not in ("", "prompt")
-        yield Message("user", text, uuid, at, is_meta=is_host or _is_meta(attachment, text))
+        yield Message("user", text, uuid, sent_at, is_meta=is_host or _is_meta(attachment, text))
     elif kind == "hook_additional_context":
         content = attachment.get("content")
-        texts = [at for at in content if isinstance(at, str)] if isinstance(content, list) else [read_text(content)]
+        texts = (
+            [text for text in content if isinstance(text, str)] if isinstance(content, list) else [read_text(content)]
+        )
         if text := "\n\n".join(filter(None, texts)):
-            yield Message("user", text, uuid, at, is_meta=True)
+            yield Message("user", text, uuid, sent_at, is_meta=True)
     elif kind in _ATTACHED:
         name = read_text(attachment.get("filename")) or read_text(attachment.get("path"))
         texts = [f"[attached: {name}]" if name else "[attached]", *list_strings(attachment.get("content"))]
-        yield Message("tool", "\n".join(texts), uuid, at)
+        yield Message("tool", "\n".join(texts), uuid, sent_at)
 
 
 def _is_meta(record: Json, text: str) -> bool:
@@ -310,12 +313,12 @@ def _find_group(record: Json) -> str:
 
 def _read_records(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
     """The records, each once."""
-    seen: dict[str, None] = {}
+    recent: dict[str, None] = {}
     for record in read_records_at(file, positions):
         uuid = read_text(record.get("uuid"))
-        if not uuid or uuid in seen:
+        if not uuid or uuid in recent:
             continue
-        if len(seen) == _RECENT:
-            del seen[next(iter(seen))]
-        seen[uuid] = None
+        if len(recent) == _RECENT:
+            del recent[next(iter(recent))]
+        recent[uuid] = None
         yield record

@@ -62,8 +62,12 @@ def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
 
 def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
     """The messages of these records."""
-    records = ((at, record) for at in path.positions for record in read_records_at(file, [at]))
-    named = (replace(made, id=_make_id(file, at)) for at, record in records for made in make_messages(record))
+    records = ((position, record) for position in path.positions for record in read_records_at(file, [position]))
+    named = (
+        replace(message, id=_make_id(file, position))
+        for position, record in records
+        for message in make_messages(record)
+    )
     return merge(named)
 
 
@@ -95,25 +99,25 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 def make_messages(record: Json) -> Iterator[Message]:
     """The messages of one line."""
-    kind, at = record.get("type"), read_at(record)
+    kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):
         if text := read_text(item.get("message")):
-            yield Message("user", text, at=at, is_meta=True)
+            yield Message("user", text, at=sent_at, is_meta=True)
         return
     if kind == "event_msg" and isinstance(item, dict):
         if call := _find_nested(item):
-            yield Message("assistant", "", at=at, calls=(call,))
+            yield Message("assistant", "", at=sent_at, calls=(call,))
         return
     item = item if isinstance(item, dict) and kind == "response_item" else record
     what = read_text(item.get("type"))
     if what == "message":
-        yield from (replace(message, at=at) for message in _make_said(item))
+        yield from (replace(message, at=sent_at) for message in _make_said(item))
     elif what in _CALLS:
-        yield Message("assistant", "", at=at, calls=(_make_call(item, what),))
+        yield Message("assistant", "", at=sent_at, calls=(_make_call(item, what),))
     elif what in _RESULTS:
         text, failed = _read_output(item.get("output"))
-        yield Message("tool", text, at=at, answers=read_text(item.get("call_id")), failed=failed)
+        yield Message("tool", text, at=sent_at, answers=read_text(item.get("call_id")), failed=failed)
 
 
 def _make_said(item: Json) -> Iterator[Message]:
@@ -189,23 +193,27 @@ def _strip_editor(text: str) -> str:
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
     """Positions of the records after `start` that were not rolled back, first to last. Read backwards, because a rollback
     comes after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
-    kept = array("Q")
+    positions = array("Q")
     turns, merged, last = 0, 0, ""
-    back = ((line.offset, *at) for line in read_lines_back(file) for at in reversed(list(enumerate(parse_line(line)))))
+    back = (
+        (line.offset, *record)
+        for line in read_lines_back(file)
+        for record in reversed(list(enumerate(parse_line(line))))
+    )
     for offset, index, record in back:
         if make_position(offset, index) <= start:
             break
         turns = min(turns + _count_rolled_back(record), _TURNS_MOST)
-        made = list(make_messages(record))
+        messages = list(make_messages(record))
         if turns:
-            turns -= any(message.role == "user" and not message.is_meta for message in made)
-        elif made:
-            kept.append(make_position(offset, index))
-            merged += made[-1].role != "assistant" or last != "assistant"
-            last = made[0].role
+            turns -= any(message.role == "user" and not message.is_meta for message in messages)
+        elif messages:
+            positions.append(make_position(offset, index))
+            merged += messages[-1].role != "assistant" or last != "assistant"
+            last = messages[0].role
             if count and merged > count:
                 break
-    return kept[::-1].tolist()
+    return positions[::-1].tolist()
 
 
 def _count_rolled_back(record: Json) -> int:

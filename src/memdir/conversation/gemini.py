@@ -67,21 +67,23 @@ class _History:
         elif id and kind in _SPEAKERS and not (kind == "user" and id in self._copies):
             self.kept[id] = line, record
         messages = (read_table(record.get("$set")) or record).get("messages")
-        tables = [read_table(at) for at in messages] if isinstance(messages, list) else []
-        listed = {id: at for at in tables if (id := read_text(at.get("id"))) and at.get("type") in _SPEAKERS}
-        new = {id: at for id, at in listed.items() if id not in self._listed}
+        tables = [read_table(message) for message in messages] if isinstance(messages, list) else []
+        listed = {
+            id: table for table in tables if (id := read_text(table.get("id"))) and table.get("type") in _SPEAKERS
+        }
+        new = {id: table for id, table in listed.items() if id not in self._listed}
         self._listed |= listed.keys()
         # After a compression, or when long results were masked, a history holds copies under new ids: messages of the
         # model have no `model` then, and nothing in it is new.
-        bare = [id for id, at in new.items() if at.get("type") == "gemini" and "model" not in at]
+        bare = [id for id, table in new.items() if table.get("type") == "gemini" and "model" not in table]
         if self.kept and not all(self._is_real(id) for id in bare):
             self._leave_out_copies(new, line)
-        for id, at in listed.items():
+        for id, table in listed.items():
             # Results of tools get new ids there; they are kept with their calls already.
-            parts = list(list_blocks(at.get("content")))
+            parts = list(list_blocks(table.get("content")))
             is_result = bool(parts) and all("functionResponse" in part for part in parts)
             if id not in self._copies and not is_result:
-                self.kept.setdefault(id, (line, at))
+                self.kept.setdefault(id, (line, table))
 
     def _rewind(self, back: str) -> None:
         ids = list(self.kept)
@@ -96,9 +98,9 @@ class _History:
         return id in self.kept and "model" in self.kept[id][1]
 
     def _leave_out_copies(self, new: dict[str, Json], line: int) -> None:
-        known = {key for id, (_, record) in self.kept.items() if id not in new for key in _list_keys(record)}
+        keys = {key for id, (_, record) in self.kept.items() if id not in new for key in _list_keys(record)}
         for id, message in new.items():
-            if id not in self.kept or (not self._is_real(id) and known.issuperset(_list_keys(message))):
+            if id not in self.kept or (not self._is_real(id) and keys.issuperset(_list_keys(message))):
                 self._copies[id] = line
                 self.kept.pop(id, None)
 
@@ -109,7 +111,7 @@ def _list_keys(record: Json) -> Iterator[int]:
 
 
 def _make_asked(record: Json, answered: frozenset[str]) -> Iterator[Message]:
-    at, content = read_at(record), record.get("content")
+    sent_at, content = read_at(record), record.get("content")
     for part in list_blocks(content):
         response = part.get("functionResponse")
         if isinstance(response, dict) and read_text(response.get("id")) not in answered:
@@ -118,9 +120,9 @@ def _make_asked(record: Json, answered: frozenset[str]) -> Iterator[Message]:
     if "displayContent" in record:  # the typed text, before files and recalled memories were added
         typed, _ = _split(_list_texts(record.get("displayContent")))
     if meta:
-        yield Message("user", meta, at=at, is_meta=True)
+        yield Message("user", meta, at=sent_at, is_meta=True)
     if typed:
-        yield Message("user", typed, id=read_text(record.get("id")), at=at)
+        yield Message("user", typed, id=read_text(record.get("id")), at=sent_at)
 
 
 def _make_said(record: Json) -> Iterator[Message]:
@@ -134,8 +136,8 @@ def _make_said(record: Json) -> Iterator[Message]:
         yield Message("assistant", text, id=read_text(record.get("id")), at=read_at(record), calls=calls)
     for call in _list_done(record):
         responses = [part.get("functionResponse") for part in list_blocks(call.get("result"))]
-        found: Json = next((at for at in responses if isinstance(at, dict)), {})
-        yield _make_result({**found, "id": call.get("id")}, record, failed=call.get("status") != "success")
+        first: Json = next((response for response in responses if isinstance(response, dict)), {})
+        yield _make_result({**first, "id": call.get("id")}, record, failed=call.get("status") != "success")
 
 
 def _list_done(record: Json) -> list[Json]:
@@ -146,11 +148,11 @@ def _list_done(record: Json) -> list[Json]:
 
 
 def _make_result(response: Json, record: Json, *, failed: bool = False) -> Message:
-    given = read_table(response.get("response"))
-    text = read_text(given.get("output")) or read_text(given.get("error"))
+    content = read_table(response.get("response"))
+    text = read_text(content.get("output")) or read_text(content.get("error"))
     exited = _EXIT.search(text[-_EXIT_CHARS:])
     id = read_text(response.get("id"))
-    failed = failed or "error" in given or bool(exited and exited[1] != "0")
+    failed = failed or "error" in content or bool(exited and exited[1] != "0")
     return Message("tool", text, id=id, at=read_at(record), answers=id, failed=failed)
 
 
@@ -177,11 +179,11 @@ def _split(texts: Iterator[str]) -> tuple[str, str]:
             meta.append(text)
             is_file = is_file and text.strip() != _FILES_END
             continue
-        at = 0  # no pattern: on unclosed marks it would take quadratic time
-        while (start := text.find(_HOOK, at)) >= 0 and (end := text.find(_HOOK_END, start)) >= 0:
-            own.append(text[at:start])
+        offset = 0  # no pattern: on unclosed marks it would take quadratic time
+        while (start := text.find(_HOOK, offset)) >= 0 and (end := text.find(_HOOK_END, start)) >= 0:
+            own.append(text[offset:start])
             meta.append(text[start + len(_HOOK) : end])
-            at = end + len(_HOOK_END)
-        typed.append("".join((*own, text[at:])))
-    kept = [[text for at in texts if (text := at.strip())] for texts in (typed, meta)]
-    return "\n\n".join(kept[0]), "\n\n".join(kept[1])
+            offset = end + len(_HOOK_END)
+        typed.append("".join((*own, text[offset:])))
+    stripped = [list(filter(None, map(str.strip, texts))) for texts in (typed, meta)]
+    return "\n\n".join(stripped[0]), "\n\n".join(stripped[1])

@@ -79,12 +79,12 @@ _KEY_HEAD = re.compile(r"\s*(?:-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[
 
 def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
     """Every `@path` outside code and comments, in order, each once: the paths it may mean, the likeliest first."""
-    found: dict[str, tuple[str, ...]] = {}
+    mentions: dict[str, tuple[str, ...]] = {}
     for match in _MENTION.finditer(_mask(text)) if "@" in text else ():
         written = match[1].replace("\\ ", " ").partition("#")[0]
         if _START.match(written):
-            found.setdefault(written, tuple(dict.fromkeys((written, written.rstrip(_AFTER) or written))))
-    return tuple(found.values())
+            mentions.setdefault(written, tuple(dict.fromkeys((written, written.rstrip(_AFTER) or written))))
+    return tuple(mentions.values())
 
 
 def resolve_include(spelling: str, folder: str, home: str) -> str:
@@ -99,7 +99,7 @@ def _mask(text: str) -> str:
     parts: list[str] = []
     for is_text, pieces in groupby(split_blocks(text), lambda piece: piece[1] == TEXT):
         paragraphs = _join_paragraphs([line for line, _ in pieces]) if is_text else []
-        parts += [_mask_comments(_mask_spans(at)) for at in paragraphs] or ["\n"]
+        parts += [_mask_comments(_mask_spans(paragraph)) for paragraph in paragraphs] or ["\n"]
     return "".join(parts)
 
 
@@ -124,21 +124,21 @@ def _mask_spans(text: str) -> str:
         length = runs[number][1] - runs[number][0]
         closing[number] = latest.get(length)
         latest[length] = number
-    parts, at, number = [], 0, 0
+    parts, offset, number = [], 0, 0
     while number < len(runs):
         if (end := closing[number]) is not None:
-            parts.append(text[at : runs[number][0]] + "`")  # not a blank: what follows does not start a word
-            at, number = runs[end][1], end
+            parts.append(text[offset : runs[number][0]] + "`")  # not a blank: what follows does not start a word
+            offset, number = runs[end][1], end
         number += 1
-    return "".join(parts) + text[at:]
+    return "".join(parts) + text[offset:]
 
 
 def _mask_comments(text: str) -> str:
-    parts, at = [], 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        parts.append(text[at:start])
-        at = end + 3
-    return "".join(parts) + text[at:]
+    parts, offset = [], 0
+    while (start := text.find("<!--", offset)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[offset:start])
+        offset = end + 3
+    return "".join(parts) + text[offset:]
 
 
 def strip_comments(text: str) -> str:
@@ -152,30 +152,30 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
     need the whole tree, a line counts as code: nothing is included from there, and nothing is removed."""
     in_list = False
     after_gap = True  # a blank line, the start, or indented code: indented code may follow
-    at, has_ends = 0, True
-    while at < len(text):
-        if has_ends and _COMMENT.match(text, at):
-            end = text.find("-->", text.index("<!--", at) + 4)
+    offset, has_ends = 0, True
+    while offset < len(text):
+        if has_ends and _COMMENT.match(text, offset):
+            end = text.find("-->", text.index("<!--", offset) + 4)
             if end >= 0:
                 blank = _BLANK.match(text, end + 3)  # the rest of the line, if it is blank
                 stop = blank.end() if blank else end + 3
-                yield text[at:stop], COMMENT
-                at = stop
+                yield text[offset:stop], COMMENT
+                offset = stop
                 continue
             has_ends = False  # an unclosed comment hides nothing, and no later one can be closed either
-        stop = text.find("\n", at) + 1 or len(text)
-        bare, block = text[at:stop].rstrip("\r\n"), TEXT
+        stop = text.find("\n", offset) + 1 or len(text)
+        bare, block = text[offset:stop].rstrip("\r\n"), TEXT
         if not bare.strip():
             after_gap = True
         elif after_gap and not in_list and _INDENTED.match(bare):
             block = CODE
-        elif fence := match_fence(text, at):
+        elif fence := match_fence(text, offset):
             block, stop, after_gap = CODE, fence.end, True
         else:
             in_list = bool(_LIST_ITEM.match(bare)) or (in_list and bare[0] in " \t")
             after_gap = False
-        yield text[at:stop], block
-        at = stop
+        yield text[offset:stop], block
+        offset = stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +207,13 @@ def _split_head(text: str) -> tuple[str, str]:
 def _find_paths(head: str) -> list[str]:
     """`paths:` as a list or one line with commas. Most people write `**/*.ts` without quotes, which is not YAML (a star
     begins an alias), so a head that is not YAML is read line by line."""
-    found = _PATHS.search(head[:HEADER_BYTES])
-    if found is None:
+    paths = _PATHS.search(head[:HEADER_BYTES])
+    if paths is None:
         return []
     try:
         value = frontmatter.parse_yaml(head).get("paths", "")
     except frontmatter.YamlError:
-        first, *rows = (re.sub(r"\s#.*", "", line).strip() for line in found[1].split("\n"))
+        first, *rows = (re.sub(r"\s#.*", "", line).strip() for line in paths[1].split("\n"))
         items = _split_commas(first.strip("[]")) if first else [row[1:] for row in rows if row.startswith("-")]
         return [re.sub(r"""^(["'])(.*)\1$""", r"\2", item.strip()) for item in items]
     if isinstance(value, list):
@@ -224,11 +224,11 @@ def _find_paths(head: str) -> list[str]:
 def _split_commas(text: str) -> list[str]:
     """Split at commas that are not inside braces."""
     parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
+    for offset, char in enumerate(text):
         depth += (char == "{") - (char == "}" and depth > 0)
         if char == "," and not depth:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:offset])
+            start = offset + 1
     return [*parts, text[start:]]
 
 
@@ -240,25 +240,25 @@ def match_any(patterns: Iterable[str], path: str) -> str | None:
 
 def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
     """The patterns without braces, up to a limit; a pattern that would exceed it is left out."""
-    done: list[str] = []
+    expanded: list[str] = []
     for pattern in patterns:
-        done += _expand(pattern, GLOB_PATTERNS - len(done)) if len(pattern) <= GLOB_CHARS else ()
-    return tuple(done)
+        expanded += _expand(pattern, GLOB_PATTERNS - len(expanded)) if len(pattern) <= GLOB_CHARS else ()
+    return tuple(expanded)
 
 
 def _expand(pattern: str, room: int) -> Iterable[str]:
     """The innermost braces first; braces without a comma are letters."""
-    done, waiting = dict[str, None](), [pattern]
+    expanded, waiting = dict[str, None](), [pattern]
     while waiting:
-        if len(done) + len(waiting) > room:
+        if len(expanded) + len(waiting) > room:
             return ()
         text = waiting.pop()
         if group := _CHOICE.search(text):
             start, end = text[: group.start()], text[group.end() :]
             waiting += [start + choice + end for choice in reversed(group[1].split(","))]
         else:
-            done[text] = None
-    return done
+            expanded[text] = None
+    return expanded
 
 
 def _split(path: str) -> list[str]:
@@ -269,20 +269,20 @@ def _split(path: str) -> list[str]:
 def _match_path(pattern: list[str], parts: list[str]) -> bool:
     # A `**` at the end matches something below, not the folder itself.
     pattern = [*pattern, "*"] if pattern[-1:] == ["**"] else pattern
-    at = read = resumed = 0
+    pattern_offset = read = resumed = 0
     star = -1
     while read < len(parts):
-        if at < len(pattern) and pattern[at] == "**":
-            star, resumed = at, read
-            at += 1
-        elif at < len(pattern) and fnmatchcase(parts[read], pattern[at].replace("[^", "[!")):
-            at, read = at + 1, read + 1
+        if pattern_offset < len(pattern) and pattern[pattern_offset] == "**":
+            star, resumed = pattern_offset, read
+            pattern_offset += 1
+        elif pattern_offset < len(pattern) and fnmatchcase(parts[read], pattern[pattern_offset].replace("[^", "[!")):
+            pattern_offset, read = pattern_offset + 1, read + 1
         elif star >= 0:
             resumed += 1
-            at, read = star + 1, resumed
+            pattern_offset, read = star + 1, resumed
         else:
             return False
-    return all(item == "**" for item in pattern[at:])
+    return all(item == "**" for item in pattern[pattern_offset:])
 
 
 def looks_secret(path: str) -> bool:

@@ -180,14 +180,14 @@ def session_instructions(
     # The conversation's own record first, then its files in each loaded directory.
     states = [project.private.state, *(store.state for store in context.stores if isinstance(store, FileStore))]
     sessions = tuple(open_session(state, id) for state in states)
-    kept = _read_kept(key, sessions)
-    if kept is not None:
-        return kept
+    cached = _read_kept(key, sessions)
+    if cached is not None:
+        return cached
     try:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             # A folder may occur twice, but its lock is acquired once.
             for folder in dict.fromkeys(session.path.parent for session in sessions):
-                held.enter_context(hold_sessions(folder, SESSION_SECONDS))
+                stack.enter_context(hold_sessions(folder, SESSION_SECONDS))
             return _read_kept(key, sessions) or _build_and_keep(key, sessions, context)
     except (LockedError, DiskError, PathError):
         return Instructions(context.mode, render_parts(context), load_indexes(context))
@@ -245,7 +245,9 @@ def _find_project_context(
         (InstructionMode.DAILY_LOG, settings.flag("daily_log")),
         (InstructionMode.TEAM, settings.flag("team")),
     )
-    chosen: InstructionMode = mode or next((at for at, is_set in by_settings if is_set), InstructionMode.NORMAL)
+    chosen: InstructionMode = mode or next(
+        (candidate for candidate, is_set in by_settings if is_set), InstructionMode.NORMAL
+    )
     # Where the host keeps the transcripts of conversations that began at the project's root.
     projects, private = project.environment.claude_home / "projects", project.places.private
     if private.rule == DIR_NAME:
@@ -270,7 +272,7 @@ def _find_project_context(
 
 def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
     """Create the directories that a model will be shown, mode 0700; returns those that were missing."""
-    made: list[Path] = []
+    created: list[Path] = []
     if context.agent is not None:
         keep_out(context.agent)
     for number, store in enumerate(context.stores):
@@ -278,7 +280,7 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
             continue
         is_log = context.mode is InstructionMode.DAILY_LOG
         folders = [] if number else [TEAM_FOLDER] * context.team + [LOGS_FOLDER] * is_log
-        made += [path for path in (store.root, *(store.root / at for at in folders)) if not path.is_dir()]
+        created += [path for path in (store.root, *(store.root / folder for folder in folders)) if not path.is_dir()]
         root = files.open_root(store.root, create=True)
         try:
             for folder in folders:
@@ -286,7 +288,7 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
                     pass
         finally:
             os.close(root)
-    return tuple(made)
+    return tuple(created)
 
 
 def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
@@ -311,10 +313,12 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
     if context.team and isinstance(store, FileStore) and scope is Scope.PRIVATE:
         start = f"{TEAM_FOLDER}/"
         # An index names memories relative to its own folder, and so must what is compared with it.
-        ours = [replace(at, name=at.name.removeprefix(start)) for at in headers if at.name.startswith(start)]
+        ours = [
+            replace(header, name=header.name.removeprefix(start)) for header in headers if header.name.startswith(start)
+        ]
         used = {name.removeprefix(start): count for name, count in uses.items() if name.startswith(start)}
-        known = find_authors(store, [header.name for header in headers if header.name.startswith(start)])
-        authors = {fold(name.removeprefix(start)): author for name, author in known.items()}
+        signed = find_authors(store, [header.name for header in headers if header.name.startswith(start)])
+        authors = {fold(name.removeprefix(start)): author for name, author in signed.items()}
         text = sign_lines(store.index(TEAM_FOLDER), authors)
         yield _load(context, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
 
@@ -351,7 +355,7 @@ def _load(
 
 def render_types(*, team: bool = False) -> str:
     """The four types; with a team each says which directory it belongs in."""
-    return _render("types", **{f"{at}_scope": "\n" + _render(f"scope_{at}") if team else "" for at in Kind})
+    return _render("types", **{f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind})
 
 
 def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
@@ -367,7 +371,7 @@ def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
     yield GuidancePart("verify", _render("verify"))
     yield GuidancePart("others", _render("others"))
     if context.past and context.directory:
-        folders = " and ".join(f"`{at}`" for at in (context.directory, context.find_other(Scope.USER)) if at)
+        folders = " and ".join(f"`{path}`" for path in (context.directory, context.find_other(Scope.USER)) if path)
         path = context.transcripts
         more = _render("past_transcripts", transcripts=one_line(str(path))) if path and path.is_dir() else ""
         yield GuidancePart("past", "\n\n".join(filter(None, (_render("past", directories=folders), more))))
@@ -406,15 +410,17 @@ def _render(name: str, **slots: str) -> str:
 
 def _build_and_keep(key: str, sessions: tuple[SessionFile, ...], context: InstructionsContext) -> Instructions:
     indexes = [tuple(load_store(context, store)) for store in context.stores]
-    made = Instructions(context.mode, render_parts(context), tuple(at for loaded in indexes for at in loaded))
+    instructions = Instructions(
+        context.mode, render_parts(context), tuple(index for loaded in indexes for index in loaded)
+    )
     token = os.urandom(8).hex()
     for session, loaded in zip(sessions[1:], indexes, strict=True):
-        clips = [{name: getattr(at.clip, name) for name in list_fields(Clip)} for at in loaded]
-        rows = [{"scope": at.scope, "path": at.path, "text": at.text} for at in loaded]
-        session.write_prompt(token, {"clips": [{**row, "clip": at} for row, at in zip(rows, clips, strict=True)]})
-    parts = [[part.name, part.text] for part in made.parts]
-    sessions[0].write_prompt(key, {"token": token, "mode": made.mode, "parts": parts})
-    return made
+        clips = [{name: getattr(index.clip, name) for name in list_fields(Clip)} for index in loaded]
+        rows = [{"scope": index.scope, "path": index.path, "text": index.text} for index in loaded]
+        session.write_prompt(token, {"clips": [{**row, "clip": clip} for row, clip in zip(rows, clips, strict=True)]})
+    parts = [[part.name, part.text] for part in instructions.parts]
+    sessions[0].write_prompt(key, {"token": token, "mode": instructions.mode, "parts": parts})
+    return instructions
 
 
 def _read_kept(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:

@@ -142,17 +142,17 @@ def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]
 
 def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
     """The lines that are not empty, from the last to the first."""
-    at = file.seek(0, os.SEEK_END)
+    offset = file.seek(0, os.SEEK_END)
     pieces: list[bytes] = []  # of the line whose start is not read yet, last piece first
     size, end = 0, b""
-    while at > 0:
-        count = min(BLOCK_BYTES, at)
-        at -= count
-        file.seek(at)
+    while offset > 0:
+        count = min(BLOCK_BYTES, offset)
+        offset -= count
+        file.seek(offset)
         block = file.read(count)
         stop = len(block)
         while (start := block.rfind(b"\n", 0, stop)) >= 0:
-            yield from _join(at + start + 1, block[start + 1 : stop], pieces, end)
+            yield from _join(offset + start + 1, block[start + 1 : stop], pieces, end)
             pieces, size, end, stop = [], 0, b"", start
         pieces.append(block[:stop])
         size += stop
@@ -196,18 +196,18 @@ def parse_line(line: TranscriptLine) -> list[Json]:
 def parse_records(data: bytes) -> list[Json]:
     """The records of a line: usually one, none if it is damaged, two if one writer interrupted another."""
     text = data.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff \t\r\n")
-    found: list[Json] = []
-    at = 0
-    while at < len(text):
+    records: list[Json] = []
+    offset = 0
+    while offset < len(text):
         try:
-            record, at = _DECODER.raw_decode(text, at)
+            record, offset = _DECODER.raw_decode(text, offset)
         except (ValueError, RecursionError):
             break
         if isinstance(record, dict):
-            found.append(record)
-        while at < len(text) and text[at].isspace():
-            at += 1
-    return found
+            records.append(record)
+        while offset < len(text) and text[offset].isspace():
+            offset += 1
+    return records
 
 
 def _join(offset: int, start: bytes, pieces: list[bytes], end: bytes) -> Iterator[TranscriptLine]:
@@ -254,7 +254,7 @@ def list_calls(content: object) -> Iterator[ToolCall]:
             yield ToolCall(read_text(block.get("id")), str(block["name"]), parse_input(block.get("input")))
 
 
-def list_results(content: object, id: str = "", at: datetime | None = None) -> Iterator[Message]:
+def list_results(content: object, id: str = "", sent_at: datetime | None = None) -> Iterator[Message]:
     """Results of tools as messages, with documents and search results: nobody in the conversation said those either."""
     for block in list_blocks(content):
         kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
@@ -262,22 +262,22 @@ def list_results(content: object, id: str = "", at: datetime | None = None) -> I
             inside = block.get("content")
             texts = (join_texts(inside), *(result.text for result in list_results(inside)))
             text, failed = "\n\n".join(filter(None, texts)), block.get("is_error") is True
-            yield Message("tool", text, id, at, answers=answers, failed=failed)
+            yield Message("tool", text, id, sent_at, answers=answers, failed=failed)
         elif (kind.endswith(f"_{_RESULT}") or kind in _MATERIAL) and (text := "\n".join(list_strings(block))):
-            yield Message("tool", text, id, at, answers=answers)
+            yield Message("tool", text, id, sent_at, answers=answers)
 
 
 def list_strings(value: object) -> Iterator[str]:
     """Every text in a value of any shape, except names of types, ids and encoded bytes."""
     waiting = [value]
     while waiting:
-        at = waiting.pop()
-        if isinstance(at, str) and at.strip():
-            yield at
-        elif isinstance(at, Mapping) and at.get("type") != "base64":
-            waiting += [at[key] for key in reversed(list(at)) if key not in _OPAQUE]
-        elif isinstance(at, list | tuple):
-            waiting += reversed(at)
+        value = waiting.pop()
+        if isinstance(value, str) and value.strip():
+            yield value
+        elif isinstance(value, Mapping) and value.get("type") != "base64":
+            waiting += [value[key] for key in reversed(list(value)) if key not in _OPAQUE]
+        elif isinstance(value, list | tuple):
+            waiting += reversed(value)
 
 
 def parse_input(value: object) -> Mapping[str, object]:
@@ -302,22 +302,22 @@ def read_table(value: object) -> Json:
 
 def read_at(record: Json) -> datetime | None:
     """The time at which a record was written; hosts write UTC, and "today" is a day of the zone the person is in."""
-    at = read_time(read_text(record.get("timestamp")))
+    sent_at = read_time(read_text(record.get("timestamp")))
     try:
-        return at.astimezone() if at is not None and at.tzinfo is UTC else at
+        return sent_at.astimezone() if sent_at is not None and sent_at.tzinfo is UTC else sent_at
     except (OverflowError, ValueError, OSError):  # at an end of the calendar
-        return at
+        return sent_at
 
 
 def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
     """The format; None for a file that is still empty. Raises FormatError if it is not a transcript."""
-    found = detect_format(file)
+    transcript_format = detect_format(file)
     file.seek(0)
-    if found is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
+    if transcript_format is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
         name = shorten(one_line(str(path)), 200)
         hint = 'a Claude Code, Codex or Gemini CLI transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
         raise FormatError(f"{name} is no transcript that memdir can read", field="format", hint=hint)
-    return found
+    return transcript_format
 
 
 def detect_format(file: BinaryIO) -> TranscriptFormat | None:
@@ -325,8 +325,8 @@ def detect_format(file: BinaryIO) -> TranscriptFormat | None:
     start = b""
     for number, line in read_transcript_lines(file):
         start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-        if found := next(filter(None, map(_judge, parse_line(line))), None):
-            return found
+        if transcript_format := next(filter(None, map(_judge, parse_line(line))), None):
+            return transcript_format
         if number >= HEAD_LINES or file.tell() > LINE_BYTES:
             break
     # One JSON document over many lines, none of which is a record by itself?
@@ -389,13 +389,13 @@ def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _
     head = _Head(is_subagent=host is TranscriptFormat.CLAUDE and is_agent_file(path))
     for record in records:
         if host is TranscriptFormat.CODEX:
-            found = _read_codex(record)
+            header = _read_codex(record)
         elif host is TranscriptFormat.GEMINI:
-            found = _read_gemini(record, path)
+            header = _read_gemini(record, path)
         else:
             session = read_text(record.get("sessionId")) if host is TranscriptFormat.CLAUDE else ""
-            found = _Head(session, read_text(record.get("cwd")))
-        head = head.join(found).join(_Head(started=read_at(record)))
+            header = _Head(session, read_text(record.get("cwd")))
+        head = head.join(header).join(_Head(started=read_at(record)))
         if head.session and head.cwd and head.started:
             break
     return head.join(_Head(path.stem))
@@ -418,7 +418,7 @@ def _read_codex(record: Json) -> _Head:
 def _read_gemini(record: Json, path: Path) -> _Head:
     """A chat names its project by a digest; a file in a folder above holds the path itself."""
     digest = read_text(record.get("projectHash"))
-    roots = [read_small(at / ".project_root", _PATH_BYTES).data or b"" for at in path.absolute().parents[1:3]]
-    root = next((at for at in roots if digest and hashlib.sha256(at).hexdigest() == digest), b"")
+    roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
+    root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")
     started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
     return _Head(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)

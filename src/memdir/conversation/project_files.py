@@ -195,11 +195,11 @@ def load_for_reads(
     whole = [os.path.split(os.path.join(context.cwd, file)) for file in files]
     read = [os.path.join(os.path.realpath(folder), name) for folder, name in whole]
     _add_matching(loader, loaded.pending, read)
-    known = len(loader.finish().pending)
-    nested = {str(at) for file in read for at in Path(file).parents if is_below(str(at), context.cwd)}
+    pending = len(loader.finish().pending)
+    nested = {str(parent) for file in read for parent in Path(file).parents if is_below(str(parent), context.cwd)}
     for folder in sorted(nested - {context.cwd}):
         _add_folder(loader, context, folder, f"a file below {folder} was read")
-    _add_matching(loader, loader.finish().pending[known:], read)
+    _add_matching(loader, loader.finish().pending[pending:], read)
     return loader.finish()
 
 
@@ -228,11 +228,11 @@ def ask_approval(
     store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
 ) -> tuple[InboxItem, ...]:
     """Put new requests, a bounded number, into the inbox; returns all that now wait for these files."""
-    wanted = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
-    if not wanted:
+    by_key = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
+    if not by_key:
         return ()
-    known = {item.key: item for item in store.inbox(None)}
-    waiting = [item for key in wanted if (item := known.get(key)) and item.state is InboxState.WAITING]
+    items = {item.key: item for item in store.inbox(None)}
+    waiting = [item for key in by_key if (item := items.get(key)) and item.state is InboxState.WAITING]
     new = [
         InboxItem(
             InboxKind.APPROVAL,
@@ -243,7 +243,9 @@ def ask_approval(
             origin=Origin("instructions", "an instruction file names it", session),
             payload={"path": refusal.path, "real": refusal.real, "by": refusal.by},
         )
-        for key, refusal in islice(((key, at) for key, at in wanted.items() if key not in known), limits.INCLUDE_ASKS)
+        for key, refusal in islice(
+            ((key, refusal) for key, refusal in by_key.items() if key not in items), limits.INCLUDE_ASKS
+        )
     ]
     return (*waiting, *(store.inbox_add(new) if new else ()))
 
@@ -265,8 +267,8 @@ def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str
 def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], paths: Sequence[str]) -> None:
     for rule in rules:
         below = ((path, os.path.relpath(path, rule.base)) for path in paths if is_below(path, rule.base))
-        if found := next(((path, glob) for path, at in below if (glob := match_any(rule.globs, at))), None):
-            loader.add_pending(rule, f"{found[0]} was read, and `{found[1]}` matches it")
+        if match := next(((path, glob) for path, relative in below if (glob := match_any(rule.globs, relative))), None):
+            loader.add_pending(rule, f"{match[0]} was read, and `{match[1]}` matches it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +303,8 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
 
     def list_patterns(table: Mapping[str, object]) -> list[str]:
         value = table.get(EXCLUDES_KEY)
-        found = [at for at in value if isinstance(at, str)] if isinstance(value, list) else []
-        homed = (f"{environment.home}/{at[2:]}" if at.startswith("~/") else at for at in found)
+        patterns = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+        homed = (f"{environment.home}/{pattern[2:]}" if pattern.startswith("~/") else pattern for pattern in patterns)
         return [pattern for pattern in homed if pattern.startswith(("/", "**"))]
 
     claude = read_claude_settings(environment, Path(top))
@@ -347,7 +349,9 @@ class InstructionLoader:
 
     def finish(self) -> LoadedFiles:
         loaded, deep = {file.real for file in self._files}, NotLoadedReason.TOO_DEEP
-        refusals = tuple(at for at in self._refusals.values() if at.reason is not deep or at.real not in loaded)
+        refusals = tuple(
+            refusal for refusal in self._refusals.values() if refusal.reason is not deep or refusal.real not in loaded
+        )
         return LoadedFiles(tuple(self._files), refusals, tuple(self._pending.values()))
 
     def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
@@ -425,9 +429,9 @@ class InstructionLoader:
         waiting = deque([root])
         while waiting:
             node = waiting.popleft()
-            found = [child for at in self._list_mentions(node) if (child := self._include(node, at)) is not None]
-            children[node.file.real] = found
-            waiting.extend(found)
+            included = [child for mention in self._list_mentions(node) if (child := self._include(node, mention))]
+            children[node.file.real] = included
+            waiting.extend(included)
         stack = [root]
         while stack:
             node = stack.pop()
@@ -477,8 +481,8 @@ class InstructionLoader:
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
         """Every rule file below a folder, by name, with the folders that its links may lead to."""
-        found: list[tuple[str, tuple[str, ...]]] = []
-        left = limits.RULE_ENTRIES
+        rules: list[tuple[str, tuple[str, ...]]] = []
+        remaining = limits.RULE_ENTRIES
         waiting: list[tuple[str, int, tuple[str, ...]]] = [(folder, 0, ())]
         visited: set[str] = set()
         while waiting:
@@ -493,18 +497,18 @@ class InstructionLoader:
                 continue
             names: list[str] = []
             with suppress(OSError), os.scandir(real) as entries:
-                names = sorted(entry.name for entry in islice(entries, max(left, 0)))
-            left -= len(names) or 1
+                names = sorted(entry.name for entry in islice(entries, max(remaining, 0)))
+            remaining -= len(names) or 1
             for name in names:
                 if name.startswith("."):
                     continue
                 if name.endswith(".md"):
-                    found.append((os.path.join(path, name), free))
-                elif depth < limits.RULE_DEPTH and left > 0:
+                    rules.append((os.path.join(path, name), free))
+                elif depth < limits.RULE_DEPTH and remaining > 0:
                     waiting.append((os.path.join(path, name), depth + 1, free))
-        if left <= 0:
+        if remaining <= 0:
             self.refuse(folder, NotLoadedReason.TOO_MANY, why)
-        return sorted(found)
+        return sorted(rules)
 
     def _find_rule_free(
         self, path: str, real: str, layer: InstructionLayer, allowed: tuple[str, ...]
@@ -516,7 +520,7 @@ class InstructionLoader:
             return NotLoadedReason.SPECIAL
         if path != real and looks_secret(os.path.join(real, "rules.md")):
             return NotLoadedReason.SECRET
-        if path == real or any(is_below(real, at) for at in (*self._context.free, *allowed)):
+        if path == real or any(is_below(real, folder) for folder in (*self._context.free, *allowed)):
             return allowed
         return (real,) if self._approved(Path(real)) else NotLoadedReason.OUTSIDE
 

@@ -167,17 +167,21 @@ class ShellCommand:
 
 def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, home: str) -> Iterator[FileWrite]:
     """Every file of these directories that the call would write; none for a call that only reads."""
-    spelled = {os.path.normpath(path): at for at in directories for path in (at.root, os.path.realpath(at.root))}
+    spelled = {
+        os.path.normpath(path): directory
+        for directory in directories
+        for path in (directory.root, os.path.realpath(directory.root))
+    }
     messages = [Message("assistant", "", calls=(call,))]
     changed = find_written_memory(messages, list(spelled), cwd=cwd, home=home, appends=False)
-    for found in find_written_memory(messages, list(spelled), cwd=cwd, home=home):
+    for written in find_written_memory(messages, list(spelled), cwd=cwd, home=home):
         # The longest: one directory may be inside another.
-        around = [spelling for spelling in spelled if found.startswith(os.path.join(spelling, ""))]
+        around = [spelling for spelling in spelled if written.startswith(os.path.join(spelling, ""))]
         if spelling := max(around, key=len, default=""):
-            text, is_whole = _read_text(call.input, found)
-            before = (read_small(found, LOG_BYTES).data or b"").decode("utf-8", "replace")
-            is_append = found not in changed or (is_whole and text.startswith(before)) or not os.path.lexists(found)
-            yield FileWrite(spelled[spelling], os.path.relpath(found, spelling), text, is_whole, is_append)
+            text, is_whole = _read_text(call.input, written)
+            before = (read_small(written, LOG_BYTES).data or b"").decode("utf-8", "replace")
+            is_append = written not in changed or (is_whole and text.startswith(before)) or not os.path.lexists(written)
+            yield FileWrite(spelled[spelling], os.path.relpath(written, spelling), text, is_whole, is_append)
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
@@ -222,21 +226,21 @@ def _find_faults(write: FileWrite) -> Iterator[str]:
         yield "its type is `user`, which is about one person only"
 
 
-def _read_text(given: Mapping[str, object], path: str) -> tuple[str, bool]:
+def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
     """The text a file would have after the call, and true; if that is unknown, all text of the call, and false."""
-    if (whole := _pick(given, _WHOLE_KEYS)) is not None:
+    if (whole := _pick(arguments, _WHOLE_KEYS)) is not None:
         return whole, True
-    edits = given.get("edits") or given.get("replacements")
-    rows = [row for row in edits if isinstance(row, dict)] if isinstance(edits, list) else [given]
+    edits = arguments.get("edits") or arguments.get("replacements")
+    rows = [row for row in edits if isinstance(row, dict)] if isinstance(edits, list) else [arguments]
     data = read_small(path, FILE_BYTES).data
     text = (data or b"").decode("utf-8", "replace")
-    if patch := next((at for at in _list_texts(given) if "*** Begin Patch" in at), ""):
+    if patch := next((text for text in _list_texts(arguments) if "*** Begin Patch" in text), ""):
         patched = _apply_patch(patch, path, text)
-        return ("\n".join(_list_texts(given)), False) if patched is None else (patched, True)
+        return ("\n".join(_list_texts(arguments)), False) if patched is None else (patched, True)
     for row in rows:
         old, new = _pick(row, _OLD_KEYS), _pick(row, _NEW_KEYS)
         if old is None or new is None or (old and old not in text):
-            return "\n".join(_list_texts(given)), False
+            return "\n".join(_list_texts(arguments)), False
         text = new if not old else text.replace(old, new, -1 if row.get("replace_all") is True else 1)
     return text, data is not None
 
@@ -268,9 +272,9 @@ def _list_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        value = [at for key, at in value.items() if key not in (*_OLD_KEYS, "description")]
-    for at in value if isinstance(value, list) else ():
-        yield from _list_texts(at)
+        value = [item for key, item in value.items() if key not in (*_OLD_KEYS, "description")]
+    for item in value if isinstance(value, list) else ():
+        yield from _list_texts(item)
 
 
 def find_written_memory(
@@ -288,8 +292,8 @@ def find_written_memory(
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}
     lookup = _Lookup(tuple(os.path.normpath(directory) for directory in directories), cwd, home, appends)
     calls = (call for message in messages if message.role == "assistant" for call in message.calls)
-    found = (path for call in calls if not call.id or call.id not in failed for path in _find_written(call, lookup))
-    return tuple(dict.fromkeys(found))
+    paths = (path for call in calls if not call.id or call.id not in failed for path in _find_written(call, lookup))
+    return tuple(dict.fromkeys(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,9 @@ class _Lookup:
     def find(self, text: str, cwd: str | None = None) -> str | None:
         """The absolute path if it is one of the directories or inside one."""
         path = self.expand(text, self.cwd if cwd is None else cwd)
-        is_inside = any(path == at or path.startswith(os.path.join(at, "")) for at in self.directories)
+        is_inside = any(
+            path == directory or path.startswith(os.path.join(directory, "")) for directory in self.directories
+        )
         return path if path and is_inside else None
 
     def expand(self, text: str, cwd: str) -> str:
@@ -315,9 +321,13 @@ class _Lookup:
         return os.path.normpath(text) if text else ""
 
     def is_named_in(self, text: str) -> bool:
-        below = [at[len(self.home) :] for at in self.directories if self.home and at.startswith(self.home)]
+        below = [
+            directory[len(self.home) :]
+            for directory in self.directories
+            if self.home and directory.startswith(self.home)
+        ]
         spellings = (f"{mark}{rest}" for rest in below for mark in ("~", "$HOME", "${HOME}"))
-        return any(at in text for at in (*self.directories, *spellings))
+        return any(spelling in text for spelling in (*self.directories, *spellings))
 
 
 def list_recent_tools(messages: Sequence[Message]) -> tuple[str, ...]:

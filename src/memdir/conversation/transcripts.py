@@ -106,8 +106,8 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
             more = {"since_compaction": since_compaction} if host is TranscriptFormat.CLAUDE else {}
             yield from read(file, find(file, after=after, **more))
         elif host is TranscriptFormat.GEMINI and after:
-            known = tuple(read_chat(file))
-            yield from known[_find_after(known, after) or 0 :]
+            messages = tuple(read_chat(file))
+            yield from messages[_find_after(messages, after) or 0 :]
         elif host:
             yield from _read_other(file, host)
 
@@ -126,13 +126,13 @@ def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
         if after and paths and (chain := paths[0](file, after=after)).found:
             return TranscriptSlice(tuple(paths[1](file, chain)), True)
         if after and host is TranscriptFormat.GEMINI:
-            known = tuple(read_chat(file))
-            if (at := _find_after(known, after)) is not None:
-                return TranscriptSlice(known[at:], True)
+            messages = tuple(read_chat(file))
+            if (offset := _find_after(messages, after)) is not None:
+                return TranscriptSlice(messages[offset:], True)
         if host is None or window <= 0:
             return TranscriptSlice((), False)
-        messages = paths[1](file, paths[0](file, count=window)) if paths else _read_other(file, host)
-        return TranscriptSlice(tuple(deque(messages, maxlen=window)), False)
+        last = paths[1](file, paths[0](file, count=window)) if paths else _read_other(file, host)
+        return TranscriptSlice(tuple(deque(last, maxlen=window)), False)
 
 
 def read_pieces(
@@ -156,7 +156,7 @@ def read_pieces(
             new = read_tail(path, window) if before is None else read_messages(path, after=cursor.id)
             return cut(new, None, chars=chars, count=count, before=before or (), start=cursor.position + 1)
     # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.
-    elif cursor and not any(_stands_on(cursor, at, place) for place, at in enumerate(read_messages(path))):
+    elif cursor and not any(_stands_on(cursor, message, place) for place, message in enumerate(read_messages(path))):
         cursor = None
     return cut(read_messages(path), cursor, chars=chars, count=count)
 
@@ -213,11 +213,11 @@ def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...
             first = new.positions[0] if new.positions else None
             # Several records make a message, and none makes less than one.
             last = find(file, count=len(new.positions) + count).positions
-            old = [at for at in last if first is None or at < first][-4 * count :]
+            old = [offset for offset in last if first is None or offset < first][-4 * count :]
             return tuple(read(file, RecordPath(old)))[-count:]
-        known = tuple(read_chat(file)) if host is TranscriptFormat.GEMINI else ()
-        at = _find_after(known, after)
-        return None if at is None else known[max(0, at - count) : at]
+        messages = tuple(read_chat(file)) if host is TranscriptFormat.GEMINI else ()
+        offset = _find_after(messages, after)
+        return None if offset is None else messages[max(0, offset - count) : offset]
 
 
 def _find_paths(
@@ -243,7 +243,7 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
     is_array = file.read(4096).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
     file.seek(0)
     if has_lines and not is_array:
-        records: Iterator[Json] = (record for _, at in read_transcript_lines(file) for record in parse_line(at))
+        records: Iterator[Json] = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
     else:
         records = _read_document(file)
     for record in records:
@@ -253,9 +253,9 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
 def copy_plain(value: Any) -> Any:
     """A copy in tables, lists and scalars, SDK objects as sent over the wire: hosts keep changing what they pass."""
     if isinstance(value, Mapping):
-        return {key: copy_plain(at) for key, at in value.items()}
+        return {key: copy_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [copy_plain(at) for at in value]
+        return [copy_plain(item) for item in value]
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", exclude_unset=True) if dump is not None else value
 
@@ -266,34 +266,36 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
     `era` counts how often the conversation was cleared or compacted. A message without an id is known by its text and
     position, and both may occur again in a later era; so it gets an id there that says which.
     """
-    found: list[Message] = []
-    for given in messages:
-        if isinstance(given, Message):
-            found.append(given)
-        elif isinstance(table := copy_plain(given), dict):
-            found += make_plain_messages(table)
+    plain_messages: list[Message] = []
+    for message in messages:
+        if isinstance(message, Message):
+            plain_messages.append(message)
+        elif isinstance(table := copy_plain(message), dict):
+            plain_messages += make_plain_messages(table)
     if not era:
-        return tuple(found)
-    sums = (zlib.crc32(at.text.encode("utf-8", "surrogatepass")) for at in found)
+        return tuple(plain_messages)
+    sums = (zlib.crc32(message.text.encode("utf-8", "surrogatepass")) for message in plain_messages)
     ids = (f"{era}.{number}.{checksum:08x}" for number, checksum in enumerate(sums))
-    return tuple(at if at.id else replace(at, id=id) for at, id in zip(found, ids, strict=True))
+    return tuple(
+        message if message.id else replace(message, id=id) for message, id in zip(plain_messages, ids, strict=True)
+    )
 
 
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """The messages of one `{"role", "content"}` in the form of either large API; a system message is meta."""
     role, content = read_text(record.get("role")), record.get("content")
-    at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
+    sent_at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
     text = join_texts(content)
-    yield from list_results(content, at=at)
+    yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):
-        yield Message("tool", text, at=at, answers=read_text(record.get("tool_call_id")))
+        yield Message("tool", text, at=sent_at, answers=read_text(record.get("tool_call_id")))
     elif role in ("system", "developer", "user", "human") and text:
         is_meta = role in ("system", "developer") or record.get("is_meta") is True
-        yield Message("user", text, at=at, is_meta=is_meta)
+        yield Message("user", text, at=sent_at, is_meta=is_meta)
     elif role in ("assistant", "model", "ai"):
         calls = (*list_calls(content), *_list_functions(record.get("tool_calls")))
         if text or calls:
-            yield Message("assistant", text, at=at, calls=calls)
+            yield Message("assistant", text, at=sent_at, calls=calls)
 
 
 def _list_functions(calls: object) -> Iterator[ToolCall]:
@@ -306,15 +308,15 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 def _read_document(file: BinaryIO) -> Iterator[Json]:
     """The elements of the array, or of the array under `messages`."""
     text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
-    found = _ARRAY.search(text)
-    while found:
+    comma = _ARRAY.search(text)
+    while comma:
         try:
-            element, end = _DECODER.raw_decode(text, found.end())
+            element, end = _DECODER.raw_decode(text, comma.end())
         except (ValueError, RecursionError):
             return
         if isinstance(element, dict):
             yield element
-        found = _COMMA.match(text, end)
+        comma = _COMMA.match(text, end)
 
 
 def list_transcripts(
@@ -325,9 +327,9 @@ def list_transcripts(
     The hosts' folder names are lossy, so the working directory recorded in each transcript decides: its canonical root
     must be the project's. Subagents' transcripts and compressed rollouts (.zst) are left out.
     """
-    wanted = os.path.realpath(root)
+    real_root = os.path.realpath(root)
     roots: dict[str, str] = {}
-    found = []
+    paths = []
     for path in _list_files(environment, since):
         try:
             info = describe_transcript(path)
@@ -337,21 +339,21 @@ def list_transcripts(
             continue
         if info.cwd not in roots:
             roots[info.cwd] = str(find_root(Path(info.cwd)).path)
-        if roots[info.cwd] == wanted:
-            found.append(info)
-    return tuple(sorted(found, key=lambda info: (info.ended or info.modified, str(info.path))))
+        if roots[info.cwd] == real_root:
+            paths.append(info)
+    return tuple(sorted(paths, key=lambda info: (info.ended or info.modified, str(info.path))))
 
 
 def _list_files(environment: Environment, since: datetime | None) -> Iterator[str]:
     after = since.timestamp() if since else 0.0
     for folder in _list_folders(environment.claude_home / "projects"):
-        yield from (path for at, path in _list_jsonl(folder) if at >= after and not is_agent_file(path))
+        yield from (path for modified, path in _list_jsonl(folder) if modified >= after and not is_agent_file(path))
     for name in ("sessions", "archived_sessions"):
         for folder in _walk(str(environment.codex_home / name), _CODEX_DEPTH):
-            found = (path for at, path in _list_jsonl(folder) if at >= after)
-            yield from (path for path in found if os.path.basename(path).startswith("rollout-"))
+            paths = (path for modified, path in _list_jsonl(folder) if modified >= after)
+            yield from (path for path in paths if os.path.basename(path).startswith("rollout-"))
     for folder in _list_folders(environment.gemini_home / "tmp"):
-        yield from (path for at, path in _list_jsonl(os.path.join(folder, "chats")) if at >= after)
+        yield from (path for modified, path in _list_jsonl(os.path.join(folder, "chats")) if modified >= after)
 
 
 def _walk(folder: str, depth: int) -> Iterator[str]:
@@ -369,8 +371,8 @@ def _list_folders(folder: str | Path) -> list[str]:
 def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
     """The `.jsonl` files of a folder, with their modification times."""
     with suppress(OSError), os.scandir(folder) as entries:
-        files = [at for at in entries if at.name.endswith(".jsonl") and at.is_file(follow_symlinks=False)]
-        return [(at.stat(follow_symlinks=False).st_mtime, at.path) for at in files]
+        files = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)]
+        return [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in files]
     return []
 
 
@@ -379,14 +381,14 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
     count = 0
-    files = sorted((at for folder in folders for at in _list_jsonl(folder)), reverse=True) if words else []
+    files = sorted((row for folder in folders for row in _list_jsonl(folder)), reverse=True) if words else []
     for modified, path in files:
         if len(best) >= limit and modified < best[0][0]:
             break  # nothing in it is newer than the oldest hit
         for hit in _search_file(path, words):
             when = hit.at.timestamp() if hit.at else modified
             same = (hit.at, hit.role, hit.snippet)  # a resumed conversation may repeat its past
-            if hit.at is None or all((at.at, at.role, at.snippet) != same for _, _, at in best):
+            if hit.at is None or all((other.at, other.role, other.snippet) != same for _, _, other in best):
                 count += 1
                 heappush(best, (when, count, hit))
             if len(best) > limit:
@@ -401,9 +403,11 @@ def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHi
             low = line.data.lower() if line.is_whole else b""
             if not all(word.trace in low for word in words):
                 continue
-            for role, text, at in (found for record in parse_records(line.data) for found in _list_texts(record)):
+            for role, text, sent_at in (
+                passage for record in parse_records(line.data) for passage in _list_texts(record)
+            ):
                 if has_all(text, words) and (spot := find_spot(text, words)):
-                    yield TranscriptHit(path, number, role, spot.snippet, at, text)
+                    yield TranscriptHit(path, number, role, spot.snippet, sent_at, text)
 
 
 def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
@@ -420,4 +424,4 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
 
 def _find_after(messages: Sequence[Message], id: str) -> int | None:
     """Where the messages after the last one with this id begin; None if there is none."""
-    return next((at for at in range(len(messages), 0, -1) if messages[at - 1].id == id), None)
+    return next((count for count in range(len(messages), 0, -1) if messages[count - 1].id == id), None)
