@@ -16,10 +16,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
+from claude_client import Project, bodies, said_to_model  # noqa: E402
 from hooking import wait_until  # noqa: E402
 from record import COLORS, DAY, DIM, Line, render_svg  # noqa: E402
 from servers import AnthropicServer  # noqa: E402
-from test_real_hooks import Project, bodies, said_to_model  # noqa: E402
 
 PICTURE = ROOT / "docs" / "img" / "claude-code.svg"
 TITLE = "Two conversations in Claude Code with memdir: told on one day, known on the next"

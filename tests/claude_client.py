@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,12 @@ from typing import IO, Any
 
 import pytest
 
+from clihelp import SOURCE
 from homes import make_repository
+from hooking import PATIENT
 from loads import ROOT
 from memdir.frozen import dataclass, field
+from servers import Answer, AnthropicServer
 
 SECONDS = 180.0  # a turn takes one; a machine under load may take its time
 # MEMDIR_CLAUDE names another client, read before the tests' own environment is made.
@@ -140,3 +144,57 @@ def make_client(tmp_path: Path, url: str, **variables: str) -> Client:
     home = tmp_path / "claude-home"
     home.mkdir()
     return Client(program, home, make_repository(tmp_path / "project"), url, variables)
+
+
+class Project:
+    """A client with memdir in its settings, and the memory directory that both of them use."""
+
+    def __init__(self, tmp_path: Path, url: str) -> None:
+        variables = {**PATIENT, "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0", "PYTHONPATH": str(SOURCE)}
+        self.client: Client = make_client(tmp_path, url, **variables)
+        self.memory = Path(json.loads(self.memdir("where", "--json"))["private"]["path"])
+
+    def memdir(self, *arguments: str) -> str:
+        """memdir as this project's person would run it."""
+        command = [sys.executable, "-P", "-m", "memdir", *arguments]
+        env, cwd = self.client.environment(), self.client.cwd
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def keep(self, name: str, text: str) -> Path:
+        path = self.memory / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@contextmanager
+def playing(tmp_path: Path, *script: Answer, installed: bool = True) -> Iterator[tuple[Project, AnthropicServer]]:
+    """A client that talks to a scripted model, with memdir in its settings."""
+    with AnthropicServer(list(script)) as server:
+        project = Project(tmp_path, server.url)
+        if installed:
+            project.memdir("install", "claude-code")
+        yield project, server
+        assert server.problems == []
+
+
+def list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for at in value.values():
+            yield from list_texts(at)
+    elif isinstance(value, list):
+        for at in value:
+            yield from list_texts(at)
+
+
+def said_to_model(body: Any) -> str:
+    return "\n".join(list_texts([body.get("system"), body.get("messages")]))
+
+
+def bodies(server: AnthropicServer) -> list[Any]:
+    """What was asked in conversations; the client asks other things by itself, without tools."""
+    return [at.body for at in server.requests if at.body.get("tools")]

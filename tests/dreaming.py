@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memdir.dream.logs import append_log
 from memdir.errors import MemdirError, ModelError
 from memdir.extraction.provenance import PURPOSE as OPINION
+from memdir.format.frontmatter import compose_file
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.records import Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
+from memdir.records import Dialect, Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
 
@@ -247,3 +249,36 @@ def read_last_run(store: FileStore) -> dict[str, Any]:
     rows = (store.state / "runs.jsonl").read_text(encoding="utf-8").splitlines()
     row: dict[str, Any] = json.loads(rows[-1])
     return row
+
+
+def build(memory: Path, case: Mapping[str, Any]) -> FileStore:
+    """The files as another tool would have left them."""
+    now = datetime.fromisoformat(case["now"])
+    memory.mkdir(parents=True)
+    for row in case["memories"]:
+        fields = {"name": row["title"], "description": row["description"], "type": row["type"]}
+        fields |= {"pinned": "true"} if row.get("pinned") else {}
+        path = memory / f"{row['name']}.md"
+        path.write_text(compose_file(fields, f"{row['body']}\n", Dialect.FLAT), encoding="utf-8")
+        os.utime(path, ((now - timedelta(days=row["days"])).timestamp(),) * 2)
+    lines = (f"- [{row['title']}]({row['name']}.md) — {row['description']}\n" for row in case["memories"])
+    (memory / "MEMORY.md").write_text("".join(lines), encoding="utf-8")
+    store = FileStore(memory, clock=lambda: now)
+    for log in case["logs"]:
+        append_log(store, log["text"], now=now - timedelta(days=log["days"]))
+    return store
+
+
+def translate(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Another author's directory in the form of the ones above; of a fact, one of the spellings must stand somewhere."""
+    now = datetime.fromisoformat(case["now"])
+    days = [(now - datetime.fromisoformat(row["modified"])) / timedelta(days=1) for row in case["memories"]]
+    rows = [{**row, "days": ago} for row, ago in zip(case["memories"], days, strict=True)]
+    facts = [*case["keep"], *(fact for change in case["safe"] for fact in change["facts"])]
+    return {**case, "memories": rows, "facts": [fact.split("|") for fact in facts], "logs": []}
+
+
+def list_said(files: Mapping[str, bytes], facts: list[list[str]]) -> list[str]:
+    """The facts of which one spelling stands in these files."""
+    text = "\n".join(data.decode() for path, data in files.items() if path != "MEMORY.md").casefold()
+    return [fact[0] for fact in facts if any(spelling.casefold() in text for spelling in fact)]

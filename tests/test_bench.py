@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cli_terminal import show
 from clihelp import Cli
 from loads import bench
 from memdir.errors import DiskError, FormatError
@@ -23,7 +24,6 @@ from memdir.interfaces.cli.recall import (
 )
 from memdir.store.files import FileStore
 from tables import table
-from test_cli_terminal import show
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 CORPUS = [

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chatting import THREE_DAYS, Chats, answer_to
+from json_schemas import check
 from loads import ROOT
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.transcripts import read_messages
-from test_json_docs import check
 
 
 @pytest.fixture

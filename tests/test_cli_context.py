@@ -7,7 +7,7 @@ import pytest
 
 from clihelp import Cli
 from homes import write
-from test_json_docs import check
+from json_schemas import check
 
 
 @pytest.fixture

@@ -10,16 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from doc_pages import BIN, DOCS, list_blocks
 from loads import ROOT
 
-DOCS = ROOT / "docs"
 SECONDS = 180.0  # for one command
-BIN = Path(sys.executable).parent
-
-
-def list_blocks(path: Path) -> list[tuple[str, str]]:
-    """The fenced blocks of a page with their language."""
-    return re.findall(r"^```(\w+)\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def make_env(home: Path) -> dict[str, str]:

@@ -18,13 +18,13 @@ import pytest
 
 from chat_exports import make_files, write_zip
 from clihelp import NOW, Cli, memory_text
+from doc_pages import BIN, DOCS, list_blocks
 from homes import git, write
 from loads import ROOT
 from memdir.records import InboxItem, InboxKind, Save
 from memdir.store.inbox import render_edits
 from memdir.store.open import open_project
 from memdir.testing import sample_memory
-from test_docs import BIN, DOCS, list_blocks
 
 SESSION = "1f2e"
 

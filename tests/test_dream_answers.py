@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from dreaming import image
+from dreaming import build, image, list_said, translate
 from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.records import Reply, Request
 from opinions import OpinionReader
-from test_dream_directories import build, list_said, translate
 
 FOLDER = Path(__file__).parent / "data" / "dreams_other"
 CASES = sorted(FOLDER.glob("*.json"))

@@ -9,19 +9,16 @@ nothing of how good a real model's answers are.
 """
 
 import json
-import os
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dreaming import image, list_statements
+from dreaming import build, image, list_said, list_statements, translate
 from memdir.dream import DreamResult, dream
-from memdir.dream.logs import append_log
-from memdir.format.frontmatter import compose_file
-from memdir.records import Dialect, Reply, Request, Usage
+from memdir.records import Reply, Request, Usage
 from memdir.store.files import FileStore
 
 DIRECTORIES = sorted((Path(__file__).parent / "data" / "dreams").glob("*.json"))
@@ -45,24 +42,6 @@ class GivenModel:
         return Reply(
             json.dumps({"follow": [number for number, text in found if text in self.follows]}), Usage(50, 0, 5)
         )
-
-
-def build(memory: Path, case: Mapping[str, Any]) -> FileStore:
-    """The files as another tool would have left them."""
-    now = datetime.fromisoformat(case["now"])
-    memory.mkdir(parents=True)
-    for row in case["memories"]:
-        fields = {"name": row["title"], "description": row["description"], "type": row["type"]}
-        fields |= {"pinned": "true"} if row.get("pinned") else {}
-        path = memory / f"{row['name']}.md"
-        path.write_text(compose_file(fields, f"{row['body']}\n", Dialect.FLAT), encoding="utf-8")
-        os.utime(path, ((now - timedelta(days=row["days"])).timestamp(),) * 2)
-    lines = (f"- [{row['title']}]({row['name']}.md) — {row['description']}\n" for row in case["memories"])
-    (memory / "MEMORY.md").write_text("".join(lines), encoding="utf-8")
-    store = FileStore(memory, clock=lambda: now)
-    for log in case["logs"]:
-        append_log(store, log["text"], now=now - timedelta(days=log["days"]))
-    return store
 
 
 @pytest.mark.parametrize("path", DIRECTORIES, ids=lambda path: path.stem)
@@ -100,21 +79,6 @@ def check(store: FileStore, case: Mapping[str, Any], before: Mapping[str, bytes]
 # --- written by somebody who has not seen the code ------------------------------------------------------------------
 
 OTHERS = sorted((Path(__file__).parent / "data" / "dreams_other").glob("*.json"))
-
-
-def translate(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Another author's directory in the form of the ones above; of a fact, one of the spellings must stand somewhere."""
-    now = datetime.fromisoformat(case["now"])
-    days = [(now - datetime.fromisoformat(row["modified"])) / timedelta(days=1) for row in case["memories"]]
-    rows = [{**row, "days": ago} for row, ago in zip(case["memories"], days, strict=True)]
-    facts = [*case["keep"], *(fact for change in case["safe"] for fact in change["facts"])]
-    return {**case, "memories": rows, "facts": [fact.split("|") for fact in facts], "logs": []}
-
-
-def list_said(files: Mapping[str, bytes], facts: list[list[str]]) -> list[str]:
-    """The facts of which one spelling stands in these files."""
-    text = "\n".join(data.decode() for path, data in files.items() if path != "MEMORY.md").casefold()
-    return [fact[0] for fact in facts if any(spelling.casefold() in text for spelling in fact)]
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)

@@ -19,20 +19,10 @@ from memdir.records import Dialect, Message, Model
 from memdir.store.files import FileStore
 from modelling import ask, open_at
 from opinions import OpinionModel, OpinionReader, find_opinion
+from recorded import DATA, ROWS, make_message, make_parent
 from servers import Answer, AnthropicServer, read_blocks
-from test_extraction_attacks import make_message
 
-DATA = Path(__file__).parent / "data"
-FILES = sorted((DATA / "conversations").glob("*.jsonl"))
-ROWS = [json.loads(line) for path in FILES for line in path.read_text(encoding="utf-8").splitlines()]
 FORKS: dict[str, list[Any]] = json.loads((DATA / "forks.json").read_text(encoding="utf-8"))
-TOOLS = {
-    "Read": ("file_path",),
-    "Write": ("file_path", "content"),
-    "Edit": ("file_path", "old_string", "new_string"),
-    "Bash": ("command",),
-}
-SHOWN = 4000  # characters of a tool's result, as the answers were recorded
 
 
 class Played:
@@ -94,35 +84,6 @@ def play_all(folder: Path, reader: OpinionReader) -> list[Played]:
         model = OpinionModel([answer, '{"operations": []}'], reader)
         played.append(Played(row, folder / str(number), model))
     return played
-
-
-def make_parent(row: dict[str, Any]) -> dict[str, Any]:
-    """The last request of an agent that held a conversation; a tool that it does not offer was the shell."""
-    messages: list[dict[str, Any]] = []
-    for at in row["messages"]:
-        role = "assistant" if at["role"] == "assistant" else "user"
-        said: list[dict[str, Any]] = [{"type": "text", "text": at["text"]}] if at["text"].strip() else []
-        if at["role"] == "tool":
-            said = [{"type": "tool_result", "tool_use_id": at["answers"], "content": at["text"][:SHOWN]}]
-        for call in at.get("calls", ()):
-            name = call["name"] if call["name"] in TOOLS else "Bash"
-            said.append({"type": "tool_use", "id": call["id"], "name": name, "input": call["input"]})
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += said
-        else:
-            messages.append({"role": role, "content": said})
-    schemas = {
-        name: {"type": "object", "properties": {at: {"type": "string"} for at in fields}}
-        for name, fields in TOOLS.items()
-    }
-    tools = [{"name": name, "description": f"{name}.", "input_schema": schema} for name, schema in schemas.items()]
-    return {
-        "model": "claude-any",
-        "max_tokens": 4096,
-        "system": "You are a coding agent.",
-        "tools": tools,
-        "messages": messages,
-    }
 
 
 def play_fork(row: dict[str, Any], folder: Path, reader: OpinionReader) -> Played:

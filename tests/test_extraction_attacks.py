@@ -15,10 +15,11 @@ from typing import Any
 from loads import IS_FULL, sample
 from memdir.extraction.turns import EndedTurn, extract_turn
 from memdir.format.frontmatter import compose_file
-from memdir.records import Dialect, Message, ToolCall
+from memdir.records import Dialect, Message
 from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
 from opinions import OpinionModel, OpinionReader
+from recorded import make_message
 
 FILES = sorted((Path(__file__).parent / "data" / "attacks").glob("*.jsonl"))
 AGREED = "agent_doing_and_yes"  # a person who says yes to an agent's sentence has said it: a rate, no promise
@@ -39,14 +40,6 @@ THANKS = {
 @cache
 def load_attacks() -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(line) for path in FILES for line in path.read_text(encoding="utf-8").splitlines())
-
-
-def make_message(row: dict[str, Any]) -> Message:
-    calls = tuple(ToolCall(at["id"], at["name"], at["input"]) for at in row.get("calls", ()))
-    role = "tool" if row["role"] == "attachment" else row["role"]
-    return Message(
-        role, row["text"], row["id"], datetime.fromisoformat(row["at"]), False, calls, row.get("answers", "")
-    )
 
 
 def list_turns(row: dict[str, Any]) -> Iterator[EndedTurn]:

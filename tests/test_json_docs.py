@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
@@ -12,6 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
 from homes import git
+from json_schemas import COMMANDS, DOCS, SCHEMA, check
 from memdir.conversation.instructions import InstructionMode
 from memdir.conversation.notes import NotesSkip
 from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
@@ -28,30 +28,6 @@ from memdir.store.inbox import render_edits
 from memdir.store.open import AgentScope
 from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
 from teams import make_remote
-
-DOCS = Path(__file__).parent.parent / "docs"
-FILE = (DOCS / "schemas.json").read_text(encoding="utf-8")
-SCHEMA: dict[str, Any] = json.loads(FILE)
-COMMANDS: dict[str, Any] = SCHEMA["properties"]
-
-
-def close(schema: Any) -> Any:
-    """The schema without fields that it does not name: the file must name them all."""
-    if isinstance(schema, list):
-        return [close(at) for at in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {key: close(value) for key, value in schema.items()}
-    return closed | {"additionalProperties": False} if "properties" in schema else closed
-
-
-ROWS = close(SCHEMA["$defs"])
-
-
-def check(command: str, printed: Any) -> None:
-    schema = {**COMMANDS[command], "$defs": ROWS}
-    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(printed)
-
 
 # Fields that hold a value of an enumeration, and fields whose keys are all of its values.
 ENUMS: dict[type[Enum], str] = {

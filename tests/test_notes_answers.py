@@ -17,9 +17,8 @@ from memdir.limits import NOTES_TOKENS
 from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
 from modelling import open_at
+from recorded import DATA, ROWS, make_message, make_parent
 from servers import AnthropicServer, read_blocks
-from test_extraction_answers import DATA, ROWS, make_parent
-from test_extraction_attacks import make_message
 
 RECORDED: dict[str, list[Any]] = json.loads((DATA / "notes_answers.json").read_text(encoding="utf-8"))
 # Of what ought to be remembered for good, these are said by the person and not in the notes.

@@ -1,6 +1,7 @@
 """Notes of a long session that the real Claude Code client made: calls, errors, a compaction, and work after it."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from memdir.errors import FormatError
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_TOKENS
 from memdir.store.sessions import open_session
 from servers import Answer, AnthropicServer, Call, Say
-from test_notes import NOW
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 
 RECORDS = scaled(2_000)
 SUMMARY = "<summary>They went through the rounds.</summary>"

@@ -4,16 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claude_client import Client, make_client
-from clihelp import SOURCE, memory_text
-from hooking import PATIENT, wait_until
+from claude_client import Project, bodies, list_texts, playing, said_to_model
+from clihelp import memory_text
+from hooking import wait_until
 from loads import ROOT, scaled
 from memdir.frozen import replace
 from memdir.project.paths import slug
@@ -26,55 +24,6 @@ FERRY = memory_text(
     "Ferry", "When the ferry to Lindholm leaves", "The ferry to Lindholm leaves at six, from pier nine.\n"
 )
 ASKED = "When does the ferry to Lindholm leave?"
-
-
-class Project:
-    """A client with memdir in its settings, and the memory directory that both of them use."""
-
-    def __init__(self, tmp_path: Path, url: str) -> None:
-        variables = {**PATIENT, "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0", "PYTHONPATH": str(SOURCE)}
-        self.client: Client = make_client(tmp_path, url, **variables)
-        self.memory = Path(json.loads(self.memdir("where", "--json"))["private"]["path"])
-
-    def memdir(self, *arguments: str) -> str:
-        """memdir as this project's person would run it."""
-        command = [sys.executable, "-P", "-m", "memdir", *arguments]
-        env, cwd = self.client.environment(), self.client.cwd
-        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, encoding="utf-8", check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def keep(self, name: str, text: str) -> Path:
-        path = self.memory / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-
-@contextmanager
-def playing(tmp_path: Path, *script: Answer, installed: bool = True) -> Iterator[tuple[Project, AnthropicServer]]:
-    """A client that talks to a scripted model, with memdir in its settings."""
-    with AnthropicServer(list(script)) as server:
-        project = Project(tmp_path, server.url)
-        if installed:
-            project.memdir("install", "claude-code")
-        yield project, server
-        assert server.problems == []
-
-
-def list_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for at in value.values():
-            yield from list_texts(at)
-    elif isinstance(value, list):
-        for at in value:
-            yield from list_texts(at)
-
-
-def said_to_model(body: Any) -> str:
-    return "\n".join(list_texts([body.get("system"), body.get("messages")]))
 
 
 def test_a_memory_is_kept_after_a_conversation_recalled_in_the_next_and_a_secret_is_denied(tmp_path: Path) -> None:
@@ -210,8 +159,3 @@ def test_after_a_compaction_the_memories_come_again(tmp_path: Path) -> None:
 def find_blocks(body: Any, kind: str) -> list[Any]:
     contents = [at["content"] for at in body["messages"] if isinstance(at["content"], list)]
     return [block for content in contents for block in content if block.get("type") == kind]
-
-
-def bodies(server: AnthropicServer) -> list[Any]:
-    """What was asked in conversations; the client asks other things by itself, without tools."""
-    return [at.body for at in server.requests if at.body.get("tools")]

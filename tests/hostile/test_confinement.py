@@ -5,6 +5,7 @@ A fork has no shell: its tools are functions of this process. What they do is se
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from memdir.models.staged import Staging
 from memdir.records import ToolCall
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory
-from test_tools import NEW, NOW
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
+NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
 
 STARTS = {"execve", "execveat", "fork", "vfork", "clone", "clone3", "socket", "connect"}
 

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from hooking import SECONDS, Hooks
-from hostile.test_worker_kills import NOUNS, SHAPES
 from loads import IS_FULL, scaled
 from memdir.store.sessions import read_ended, read_queue
+from nouns import NOUNS, SHAPES
 
 BUSY = "while True: pass"
 AT_ONCE = 8

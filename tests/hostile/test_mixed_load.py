@@ -16,12 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from hooking import Hooks
-from hostile.test_worker_kills import SHAPES
 from loads import IS_FULL, ROOT
 from memdir.format.frontmatter import parse_fields
 from memdir.records import Change
 from memdir.store.files import FileStore
 from memdir.store.sessions import read_ended, read_queue
+from nouns import SHAPES
 from ui_server import PageClient
 
 SECONDS = 600.0 if IS_FULL else 20.0
