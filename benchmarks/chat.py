@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 
 from memdir import Session  # noqa: E402
 from memdir.store.open import open_project  # noqa: E402

@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from extraction_corpus import read_fresh, read_measured, read_third, read_tuning  # noqa: E402
 from extraction_score import Score, score  # noqa: E402

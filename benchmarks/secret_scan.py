@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from memdir.store.secrets import find_secrets, mask
 from secret_cases import find_others, read_cases, read_kinds, read_sentences, read_told

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from memdir.recall.pipeline import recall_in_project  # noqa: E402
 from memdir.store.open import Project, open_project  # noqa: E402

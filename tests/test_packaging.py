@@ -13,7 +13,7 @@ import pytest
 
 from loads import ROOT, scaled
 
-# Without this nothing could be built; tests/test_local_model.py skips for its reasons likewise.
+# Without this nothing could be built; tests/models/test_local_model.py skips for its reasons likewise.
 pytest.importorskip("hatchling", reason="hatchling absent: the extra `dev` brings it")
 
 SECONDS = 300.0

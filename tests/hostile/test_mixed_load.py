@@ -135,7 +135,7 @@ class Load:
             words = ["-c", MCP, str(dies), name, text]
         elif kind == "page":
             page = self.serve()
-            words = ["-c", PAGE, str(ROOT / "tests"), page.address, page.cookie, name, text]
+            words = ["-c", PAGE, str(ROOT / "tests" / "support"), page.address, page.cookie, name, text]
         elif kind == "hook":
             path = self.hooks.transcript(f"remember that {text}", "Done.", session=f"s-{self.number}")
             words += ["hook", "session-end"]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from hostile.worker import PAGE, share
 from loads import IS_FULL, ROOT
 from memdir.errors import NotFoundError
 from memdir.format.index import parse_index
 from memdir.store.files import FileStore
+from worker import PAGE, share
 
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = Path(__file__).parents[1] / "support" / "worker.py"
 PROCESSES = 64
 TURNS = 1000 if IS_FULL else 30  # of each process
 
@@ -28,7 +28,7 @@ def run_workers(memory: Path, turns: int, *, lock: bool = True) -> list[dict[str
         for page in range(-(-turns // PAGE)):
             share(store, f"shared-{page}")
     command = [sys.executable, str(WORKER), str(memory), str(turns), str(PROCESSES), "lock" if lock else "no-lock"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests" / "support")))}
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=3600)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -81,7 +81,7 @@ def test_the_count_goes_red_when_the_lock_is_taken_out(memory: Path) -> None:
 
 
 def test_a_worker_does_a_mix_of_everything() -> None:
-    from hostile import worker
+    import worker
 
     kinds = Counter(worker.choose(random.Random(number), ["x"]) for number in range(300))
     assert set(kinds) == {"save", "edit", "forget", "mark"} and min(kinds.values()) > 30

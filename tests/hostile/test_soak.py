@@ -70,7 +70,7 @@ def main(memory: Path, rounds: int) -> None:
 def test_memory_and_descriptors_stay_where_they_are(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests" / "support")))}
     command = [sys.executable, __file__, str(tmp_path / "memory"), str(ROUNDS)]
     done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", timeout=3600)
     assert done.returncode == 0 and done.stderr == "", done.stderr

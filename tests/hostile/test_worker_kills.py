@@ -12,7 +12,7 @@ from memdir.store import sessions
 from memdir.store.files import FileStore
 from nouns import NOUNS, SHAPES
 
-HOST = Path(__file__).with_name("host.py")
+HOST = Path(__file__).parents[1] / "support" / "host.py"
 
 
 def make_facts(count: int, seed: int) -> list[str]:

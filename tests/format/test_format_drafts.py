@@ -1,0 +1,230 @@
+"""Descriptions, parts of a body, and names."""
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memdir import limits
+from memdir.errors import FormatError
+from memdir.files import check_name
+from memdir.format.frontmatter import check_description, check_title, compose_body, find_missing_parts, make_slug
+from memdir.language import count_content
+from memdir.records import Kind
+from tables import table
+
+DESCRIPTIONS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "descriptions.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def is_refused(description: str) -> bool:
+    try:
+        check_description(description)
+    except FormatError as error:
+        assert error.field == "description"
+        assert error.hint
+        assert len(str(error).splitlines()) == 1
+        return True
+    return False
+
+
+def test_vague_descriptions_are_refused_and_good_ones_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    vague = [row["text"] for row in DESCRIPTIONS if row["vague"]]
+    good = [row["text"] for row in DESCRIPTIONS if not row["vague"]]
+    assert len(vague) >= 60
+    assert len(good) >= 200
+    of_vague = sum(map(is_refused, vague)) / len(vague)
+    of_good = sum(map(is_refused, good)) / len(good)
+    with capsys.disabled():
+        print(f"\ndescriptions refused: {of_vague:.3f} of {len(vague)} vague, {of_good:.3f} of {len(good)} good")  # noqa: T201
+    assert of_vague >= 0.9
+    assert of_good <= 0.02
+
+
+@table("language", sorted({row["lang"] for row in DESCRIPTIONS}))
+def test_no_language_is_treated_much_worse_than_the_others(language: str) -> None:
+    rows = [row for row in DESCRIPTIONS if row["lang"] == language]
+    assert sum(is_refused(row["text"]) for row in rows if not row["vague"]) <= 1
+    assert sum(not is_refused(row["text"]) for row in rows if row["vague"]) <= 2
+
+
+@table("description", ["", "   ", "\n", "…", "🙂🙂🙂", "the user and the project", "test test test"])
+def test_a_description_without_content_is_refused(description: str) -> None:
+    assert is_refused(description)
+
+
+@table("separator", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x0b"])
+def test_a_description_of_two_lines_is_refused(separator: str) -> None:
+    with pytest.raises(FormatError, match="more than one line"):
+        check_description(f"merge freeze from{separator}2026-03-05 for mobile")
+
+
+def test_a_description_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    longest = ("merge freeze for mobile " + "x" * limits.DESCRIPTION_CHARS)[: limits.DESCRIPTION_CHARS]
+    check_description(longest)
+    with pytest.raises(FormatError, match="1,001 characters"):
+        check_description(longest + "x")
+
+
+@table("kind", list(Kind))
+def test_the_hint_shows_a_description_that_would_pass(kind: Kind) -> None:
+    with pytest.raises(FormatError) as refused:
+        check_description("important info", kind)
+    example = refused.value.hint.split('"')[1]
+    check_description(example, kind)
+
+
+def test_content_words_are_counted_in_scripts_without_spaces() -> None:
+    assert count_content("回答结尾不要写总结").words >= 3
+    assert count_content("ตอบกลับเป็นภาษาไทยเท่านั้น").words >= 3
+    assert count_content("重要な情報").telling == 0
+    assert count_content("l'utilisateur d'aujourd'hui").words == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=80))
+def test_any_description_is_accepted_or_refused_in_one_way(text: str) -> None:
+    is_refused(text)
+
+
+def test_a_title_is_one_line_of_bounded_length() -> None:
+    check_title("Terse replies")
+    check_title("x" * limits.TITLE_CHARS)
+    for bad in ["", " \t", "one\ntwo", "x" * (limits.TITLE_CHARS + 1)]:
+        with pytest.raises(FormatError) as refused:
+            check_title(bad)
+        assert refused.value.field == "title"
+
+
+@table("kind", [Kind.FEEDBACK, Kind.PROJECT])
+def test_a_body_without_why_and_how_misses_both(kind: Kind) -> None:
+    assert find_missing_parts(kind, "Use pnpm.") == ("**Why:**", "**How to apply:**")
+    assert find_missing_parts(kind, "") == ("**Why:**", "**How to apply:**")
+
+
+@table("kind", [Kind.USER, Kind.REFERENCE])
+def test_other_types_need_no_parts(kind: Kind) -> None:
+    assert find_missing_parts(kind, "Use pnpm.") == ()
+
+
+@table(
+    "body",
+    [
+        "Rule.\n\n**Why:** it broke.\n\n**How to apply:** always.",
+        "Rule. **why:** it broke. **HOW TO APPLY:** always.",
+        "Rule\n\n# Why\nbroke\n\n## How to Apply\nalways",
+        "Rule\n\n### **Why?**\nbroke\n\n### How to apply:\nalways",
+        "Rule\nWhy: broke\nHow to apply: always",
+        "- **Why**: broke\n- **How to apply**: always",
+        "> Why: broke\n>\n> __How to apply:__ always",
+    ],
+)
+def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
+    assert find_missing_parts(Kind.FEEDBACK, body) == ()
+
+
+@table("body", ["That is why, and how to apply patches.", "Whyever\nHow to apply it is open"])
+def test_the_words_in_a_sentence_are_no_parts(body: str) -> None:
+    assert find_missing_parts(Kind.FEEDBACK, body) == ("**Why:**", "**How to apply:**")
+
+
+def test_one_missing_part_is_named_alone() -> None:
+    assert find_missing_parts(Kind.PROJECT, "x\n\n**Why:** y") == ("**How to apply:**",)
+
+
+def test_parts_are_added_in_order() -> None:
+    whole = compose_body("Use pnpm.\n", "npm breaks the lockfile", "every install")
+    assert whole == "Use pnpm.\n\n**Why:** npm breaks the lockfile\n\n**How to apply:** every install\n"
+    assert find_missing_parts(Kind.FEEDBACK, whole) == ()
+
+
+def test_nothing_to_add_leaves_the_body_as_it_is() -> None:
+    assert compose_body("Use pnpm.  \n\n", None, " ") == "Use pnpm.  \n\n"
+
+
+def test_a_why_goes_before_a_how_that_is_there() -> None:
+    assert compose_body("Rule\n\n**How to apply:** x\n", "y", None) == "Rule\n\n**Why:** y\n\n**How to apply:** x\n"
+
+
+def test_a_part_that_is_there_is_replaced_and_nothing_else() -> None:
+    body = "Rule\n\n**Why:** old\nreason\n\nMore.\n\n**How to apply:** x\n"
+    assert compose_body(body, "new \\1 reason", None) == (
+        "Rule\n\n**Why:** new \\1 reason\n\nMore.\n\n**How to apply:** x\n"
+    )
+
+
+def test_parts_make_a_body_of_their_own() -> None:
+    assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
+
+
+@table(
+    "title slug",
+    [
+        ("Terse replies", "terse-replies"),
+        ("  No *emoji*, please!  ", "no-emoji-please"),
+        ("snake_case stays", "snake_case-stays"),
+        ("a -- b", "a-b"),
+        ("Größe & Maß", "größe-maß"),
+        ("Cafe\u0301", "café"),
+        ("回答用中文", "回答用中文"),
+        ("日本語で答える。", "日本語で答える"),
+        ("हिन्दी में", "हिन्दी-में"),
+        ("Ελληνικά", "ελληνικά"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("C:\\Windows", "c-windows"),
+        ("release 2.0", "release-2-0"),
+        ("Don't say it’s done, l'équipe", "dont-say-its-done-l-équipe"),
+        ("con", "con-memory"),
+        ("COM1", "com1-memory"),
+        ("MEMORY", "memory-memory"),
+        ("ｍｅｍｏｒｙ", "ｍｅｍｏｒｙ-memory"),
+        ("invis\u200bible\u00ad", "invisible"),
+        ("a\u034fb\ufe0f", "ab"),
+        ("x\u3164y", "xy"),
+        ("\u0301mark first", "mark-first"),
+        ("İstanbul", "i̇stanbul"),
+    ],
+)
+def test_a_title_becomes_a_name(title: str, slug: str) -> None:
+    assert make_slug(title) == slug
+    check_name(slug)
+
+
+@table("title", ["🙂", "...", "", "___", "---", "\u200b", "\udcff"])
+def test_a_title_without_letters_gets_a_name_of_its_own(title: str) -> None:
+    slug = make_slug(title)
+    assert slug.startswith("memory-")
+    assert len(slug) == len("memory-") + 8
+    check_name(slug)
+
+
+def test_two_titles_without_letters_get_different_names() -> None:
+    assert make_slug("🙂") != make_slug("🙃")
+
+
+def test_a_long_title_is_cut_at_a_word() -> None:
+    slug = make_slug("word " * 60)
+    assert len(slug) <= limits.NAME_CHARS
+    assert set(slug.split("-")) == {"word"}
+
+
+def test_a_long_title_without_words_is_cut_between_characters() -> None:
+    assert make_slug("é" * 300) == "é" * (limits.NAME_BYTES // 2)
+    assert make_slug("漢" * 300) == "漢" * (limits.NAME_BYTES // 3)
+    cut = make_slug("q\u0323" * 300)
+    assert len(cut.encode()) <= limits.NAME_BYTES
+    assert cut == "q\u0323" * (len(cut) // 2)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.one_of(st.text(max_size=250), st.text(st.characters(categories=["L", "M", "Nd", "Cf", "Pd"]), max_size=250)))
+def test_every_title_becomes_a_name_the_guard_accepts(title: str) -> None:
+    slug = make_slug(title)
+    check_name(slug)
+    assert slug == unicodedata.normalize("NFC", slug)
+    assert make_slug(slug) == slug

@@ -1,0 +1,88 @@
+"""memdir inside the real Codex CLI and the real Gemini CLI: what reaches the API, what is kept, and what is denied.
+
+Run by scripts/faults; everywhere else tests/conversation/test_clients.py has what they wrote.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clihelp import memory_text
+from hooking import wait_until
+from loads import IS_FULL
+from memdir.store.state import read_events
+from other_clients import Api, Client, make_codex, make_gemini, serving
+
+pytestmark = pytest.mark.skipif(not IS_FULL, reason="whole sessions of these clients are run by scripts/faults")
+
+FERRY = memory_text(
+    "Ferry", "When the ferry to Lindholm leaves", "The ferry to Lindholm leaves at six, from pier nine.\n"
+)
+ASKED = "When does the ferry to Lindholm leave?"
+WISH = "Remember that invoices are sent on the third of each month."
+COMMAND = "echo 'password: Xk93vP2q7Lw4mZ' > .claude/memory/ci.md"
+STARTED = "This project has a memory that outlives the conversation"
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with serving() as api:
+        yield api
+
+
+def prepare(client: Client, host: str) -> dict[Path, bytes]:
+    """Install, with a memory there; answers the settings as they were."""
+    folder = client.home / (".codex" if host == "codex" else ".gemini")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    client.memory.mkdir(parents=True)
+    (client.memory / "ferry.md").write_text(FERRY, encoding="utf-8")
+    (client.cwd / ".claude" / "memory").mkdir(parents=True)
+    client.memdir("install", host)
+    return before
+
+
+def check_kept(client: Client, host: str) -> None:
+    def has_learned() -> bool:
+        texts = [path.read_text(encoding="utf-8") for path in client.memory.glob("*.md")]
+        return any("third of each month" in text for text in texts)
+
+    wait_until(has_learned, "what was asked for is kept")
+    assert not (client.cwd / ".claude" / "memory" / "ci.md").exists()
+    events = {at.event for at in read_events(client.memory / ".memdir") if at.host == host}
+    assert {"session-start", "user-prompt", "before-tool", "stop", "session-end"} <= events
+
+
+def test_the_real_codex_recalls_denies_and_learns_once_its_hooks_are_trusted(tmp_path: Path, api: Api) -> None:
+    client = make_codex(tmp_path, api)
+    before = prepare(client, "codex")
+    api.script = ["One.", "Two.", {"name": "exec_command", "arguments": json.dumps({"cmd": COMMAND})}, "Noted."]
+    trusted = ("exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write")
+    client("exec", ASKED)
+    client(*trusted, ASKED)
+    assert client(*trusted, WISH).strip() == "Noted."
+    untrusted, told, wish, denied = (json.dumps(body) for body in api.bodies)
+    assert "pier nine" not in untrusted and STARTED not in untrusted
+    assert "pier nine" in told and "pier nine" not in wish and STARTED in wish and "config set model" not in wish
+    assert "memdir keeps this out of memory" in denied
+    check_kept(client, "codex")
+    client.memdir("uninstall", "codex")
+    for path, data in before.items():
+        assert path.read_bytes().startswith(data)  # Codex itself may have written more
+    assert not (client.home / ".codex" / "hooks.json").exists()
+
+
+def test_the_real_gemini_recalls_denies_learns_and_keeps_a_prompt_when_it_resumes(tmp_path: Path, api: Api) -> None:
+    client = make_gemini(tmp_path, api)
+    before = prepare(client, "gemini-cli")
+    api.script = [{"name": "run_shell_command", "args": {"command": COMMAND}}, "Noted.", "At six."]
+    client("--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", WISH)
+    check_kept(client, "gemini-cli")
+    client("--resume", "latest", "-m", "gemini-2.5-flash", "-p", ASKED)
+    first, denied, told = (json.dumps(body["contents"]) for body in api.bodies)
+    assert "pier nine" not in first and STARTED in first and "config set model" not in first  # that is for the person
+    assert "memdir keeps this out of memory" in denied
+    assert WISH in told and "pier nine" in told
+    client.memdir("uninstall", "gemini-cli")
+    assert {path: path.read_bytes() for path in before} == before
