@@ -2,7 +2,7 @@
 
     python benchmarks/recall.py [--sets a,b] [--bench FOLDER]
 
-memdir goes through `memdir.interfaces.cli.recall` (real files, the shipped path, the floor included). The baselines get the same rows
+memdir goes through `bench_recall` (real files, the shipped path, the floor included). The baselines get the same rows
 in the same groups and always answer: plain BM25 (lower-cased words, k1 1.2, b .75), SQLite FTS5 with its porter
 stemmer, and, where they are installed, tantivy with its English stemmer and cosine over all-MiniLM-L6-v2 as Chroma and
 mem0 use it (sentence-transformers with the model already on this machine: nothing is downloaded).
@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memdir.interfaces.cli.recall import BenchRow, bench_recall, read_corpus, read_queries
+from bench import BenchRow, bench_recall, read_corpus, read_queries
 
 SETS = (
     "locomo_observations", "locomo_sessions", "locomo_turns", "longmemeval_pooled", "longmemeval_s_lite",

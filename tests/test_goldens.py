@@ -42,7 +42,7 @@ MASKS = (
     (r"\b(python|memdir) \d+\.\d+\.\d+\S*", r"\1 <version>"),
 )
 # These talk, serve, measure or print what depends on the machine; tests of their own have them.
-WITHOUT = frozenset("bench chat completion demo hook mcp serve ui".split())
+WITHOUT = frozenset("chat completion demo hook mcp serve ui".split())
 AGENTS = "- We froze the ledger until 2026-06-30.\n- Use tabs.\n"
 NOTES = "---\nname: {0}\ndescription: Where the {0} bugs are tracked\ntype: reference\n---\n\nIn the {0} board.\n"
 TALK = [

@@ -163,15 +163,11 @@ RUNS: list[list[str]] = [
     ["verify"], ["verify", "a"], ["verify", "--stamp"], ["verify", "--changed", "--scope", "user"],
     ["install", "claude-code", "codex", "cursor"], ["install", "claude", "--print"], ["install", "claude", "--plugin"],
     ["uninstall", "--all"], ["uninstall", "vscode", "--project"],
-    ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"],
-    ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--k", "10", "--no-semantic"],
 ]  # fmt: skip
 
 
 def name_command(argv: list[str]) -> str:
-    return " ".join(
-        argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log", "agent", "team", "sync") else 1]
-    )
+    return " ".join(argv[: 2 if argv[0] in ("config", "inbox", "notes", "log", "agent", "team", "sync") else 1])
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)

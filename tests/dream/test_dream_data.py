@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import read_corpus
 from dream_data import (
     DUPLICATES,
     MISSING,
@@ -28,7 +29,6 @@ from dream_data import (
 )
 from memdir.format.frontmatter import check_description, check_title, make_slug, parse_fields, split_frontmatter
 from memdir.format.index import INDEX_FILE, parse_index
-from memdir.interfaces.cli.recall import read_corpus
 from memdir.language.dates import make_absolute
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Kind

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bench import BenchOutcome, make_report
 from dream_data import NOW, Planted, plant
 from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import PatchKind
 from memdir.format.index import parse_index
 from memdir.frozen import dataclass
-from memdir.interfaces.cli.recall import BenchOutcome, make_report
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.recall.pipeline import recall
 from memdir.recall.select import LocalSearch
@@ -47,7 +47,7 @@ def dreamt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dreamt]:
 
 
 def measure(store: FileStore, planted: Planted) -> dict[str, float]:
-    """What `memdir bench` counts, on the questions that the background answers."""
+    """What `benchmarks/bench.py` counts, on the questions that the background answers."""
     outcomes = []
     with LocalSearch((store,)) as search:
         search.refresh()

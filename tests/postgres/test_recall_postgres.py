@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench import BenchQuestion, plant, read_corpus, read_queries
 from loads import IS_FULL, bench, scaled
-from memdir.interfaces.cli.recall import BenchQuestion, plant, read_corpus, read_queries
 from memdir.postgres.search import PostgresSearch, refresh_search
 from memdir.postgres.store import PostgresStore
 from memdir.recall.index import open_words

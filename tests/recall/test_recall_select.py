@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from bench import bench_recall
 from loads import bench
-from memdir.interfaces.cli.recall import bench_recall
 from memdir.recall.select import WEAK, LocalSearch
 from memdir.records import Kind, Query, Scope
 from memdir.store.files import FileStore

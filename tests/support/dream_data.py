@@ -22,11 +22,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from loads import ROOT
-from memdir.format.frontmatter import compose_file, make_slug
-from memdir.format.index import INDEX_FILE, render_line
-from memdir.frozen import dataclass
-from memdir.interfaces.cli.recall import (
+from bench import (
     BenchQuestion,
     BenchRow,
     parse_date,
@@ -34,6 +30,10 @@ from memdir.interfaces.cli.recall import (
     read_queries,
     render_bench_row,
 )
+from loads import ROOT
+from memdir.format.frontmatter import compose_file, make_slug
+from memdir.format.index import INDEX_FILE, render_line
+from memdir.frozen import dataclass
 from memdir.records import Dialect, Kind
 from memdir.text import fold
 

@@ -50,7 +50,6 @@ def test_wrong_use_is_two_and_one_line(cli: Cli) -> None:
         ["config"],
         ["team"],
         ["agent"],
-        ["bench"],
         ["team", "nonsense"],
     ):
         told = cli(*argv)

@@ -40,7 +40,6 @@ SUBJECTS: dict[str, dict[str, str]] = {
     "Carry": {"hosts": "import export"},
     "State": {"status": "status verify doctor", "places": "config pause resume"},
     "Agents": {"hosts": "install uninstall hook mcp"},
-    "Measure": {"recall": "bench"},
     "Shell": {"hosts": "completion"},
 }
 VERBS = {subject: tuple(" ".join(modules.values()).split()) for subject, modules in SUBJECTS.items()}

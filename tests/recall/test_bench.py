@@ -1,4 +1,4 @@
-"""`memdir bench recall`: the shipped path on real files, and honest figures."""
+"""benchmarks/bench.py: recall as shipped, on real files."""
 
 import json
 from datetime import UTC, datetime
@@ -7,21 +7,19 @@ from typing import Any
 
 import pytest
 
-from cli_terminal import show
-from clihelp import Cli
-from loads import bench
-from memdir.errors import DiskError, FormatError
-from memdir.format.frontmatter import parse_fields
-from memdir.interfaces.cli import recall as room
-from memdir.interfaces.cli.recall import (
+from bench import (
     BenchOutcome,
     BenchRow,
     bench_recall,
+    main,
     make_report,
     parse_date,
     plant,
     render_bench_row,
 )
+from loads import bench
+from memdir.errors import DiskError, FormatError
+from memdir.format.frontmatter import parse_fields
 from memdir.store.files import FileStore
 from tables import table
 
@@ -70,22 +68,20 @@ def test_k_is_how_many_a_question_gets(files: tuple[Path, Path]) -> None:
     assert one.categories["two"].any_at_k == 1.0 and one.categories["two"].all_at_k == 0.0
 
 
-def test_the_command_prints_what_the_specification_says(files: tuple[Path, Path], tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    argv = ["bench", "recall", "--corpus", str(files[0]), "--queries", str(files[1])]
-    answer = cli(*argv, "--json").json
-    assert list(answer) == ["all", "categories", "p50_ms", "p95_ms", "index_s", "selector"]
-    assert list(answer["all"]) == list(answer["categories"]["two"]) == ["n", "hit_at_1", "any_at_5", "all_at_5"]
-    ten = cli(*argv, "--k", "10", "--no-semantic", "--json").json
-    assert list(ten["all"]) == ["n", "hit_at_1", "any_at_10", "all_at_10"] and ten["selector"] != answer["selector"]
-    told = cli(*argv)
-    assert told.code == 0 and told.err == "" and told.lines[-2].split("\t")[:2] == ["all", "5"]
-    assert not (cli.home / ".claude").exists()
-
-
-def test_progress_is_for_terminals(files: tuple[Path, Path], tmp_path: Path) -> None:
-    code, text = show(Cli(tmp_path), "bench", "recall", "--corpus", str(files[0]), "--queries", str(files[1]))
-    assert code == 0 and "questions: 5 of 5 (100%)" in text and "ANY@5" in text and " h left" not in text
+def test_the_script_prints_figures_as_lines_or_json(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["recall", "--corpus", str(files[0]), "--queries", str(files[1])]
+    answers: list[Any] = []
+    for options in ([], ["--k", "10", "--no-semantic"]):
+        assert main([*argv, *options, "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert list(answers[0]) == ["all", "categories", "p50_ms", "p95_ms", "index_s", "selector"]
+    assert list(answers[0]["all"]) == list(answers[0]["categories"]["two"]) == ["n", "hit_at_1", "any_at_5", "all_at_5"]
+    assert list(answers[1]["all"]) == ["n", "hit_at_1", "any_at_10", "all_at_10"]
+    assert answers[0]["selector"] != answers[1]["selector"]
+    assert main(argv) == 0
+    assert capsys.readouterr().out.splitlines()[-2].split("\t")[:2] == ["all", "5"]
 
 
 BROKEN: list[tuple[str, list[Any], list[Any], str]] = [
@@ -95,7 +91,7 @@ BROKEN: list[tuple[str, list[Any], list[Any], str]] = [
     ("no text", [{"group": "a", "id": 1}], QUERIES, 'corpus.jsonl line 1: it has no "text"'),
     ("blank lines count", ["", *CORPUS, "", "nope"], QUERIES, "corpus.jsonl line 8: it is not JSON"),
     ("no query", CORPUS, [{"group": "a", "gold": []}], 'queries.jsonl line 1: it has no "query"'),
-    ("no gold", CORPUS, [{"group": "a", "query": "x"}], 'queries.jsonl line 1: "gold" is no list of ids'),
+    ("no gold", CORPUS, [{"group": "a", "query": "x"}], 'queries.jsonl line 1: "gold" is not a list of ids'),
     ("group", CORPUS, [*QUERIES, QUERIES[0] | {"group": "c"}], "queries.jsonl line 6: its group 'c' is not in the"),
     ("no rows", CORPUS, [], "queries.jsonl has no rows"),
 ]  # fmt: skip
@@ -109,14 +105,13 @@ def test_a_row_that_cannot_be_used_is_one_line_with_its_place(
     with pytest.raises(FormatError) as raised:
         bench_recall(*files, now=NOW)
     assert words in str(raised.value) and raised.value.hint.startswith("a row is")
-    told = Cli(tmp_path)("bench", "recall", "--corpus", str(files[0]), "--queries", str(files[1]))
-    assert words in told.refusal
 
 
-def test_a_file_that_is_not_there_is_one_line_too(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DiskError):
         bench_recall(tmp_path / "no", tmp_path / "no", now=NOW)
-    assert "cannot read" in Cli(tmp_path)("bench", "recall", "--corpus", "no", "--queries", "no").refusal
+    assert main(["recall", "--corpus", "no", "--queries", "no"]) == 1
+    assert "cannot read" in capsys.readouterr().err
 
 
 def test_a_gold_id_that_nobody_has_is_a_miss(tmp_path: Path) -> None:
@@ -184,7 +179,7 @@ def test_a_public_set_runs_through_it(tmp_path: Path) -> None:
     folder = bench("locomo_observations")
     corpus = [row for row in _read(folder / "corpus.jsonl") if row["group"] == "conv-26"]
     queries = [row for row in _read(folder / "queries.jsonl") if row["group"] == "conv-26"][:40]
-    report = room.bench_recall(write(tmp_path / "c", corpus), write(tmp_path / "q", queries), now=NOW)
+    report = bench_recall(write(tmp_path / "c", corpus), write(tmp_path / "q", queries), now=NOW)
     assert report.all.n == 40 and report.all.any_at_k > 0.5
 
 
