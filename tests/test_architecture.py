@@ -30,7 +30,7 @@ LAZY = {
     "store": {"language", "store"},
     "store.contract": {"language", "store", "operations"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
-    "operations": {"store", "models", "language", "verify", "extraction", "dream", "session"},
+    "operations": {"store", "models", "language", "verify", "extraction", "dream", "sync", "session"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.

@@ -12,7 +12,6 @@ prints, and only `recall`, `wait`, `compact`, `dream`, `close` and `take_reminde
 
 import logging
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,19 +43,18 @@ from memdir.models.connection import can_use_tools
 from memdir.models.open import find_model, new_run
 from memdir.models.staged import Staging, make_edits
 from memdir.operations.find import find_memory
+from memdir.operations.turn import QUICK_CHORES, TurnContext, do_chores
 from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
 from memdir.recall.reminder import strip_host_text
-from memdir.recall.select import LocalSearch
 from memdir.records import Forget, Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import DAY, SessionRecord, open_session, prune_sessions, read_day
+from memdir.store.sessions import DAY, SessionRecord, open_session, read_day
 from memdir.text import estimate_tokens
-from memdir.verify.check import refresh_verdicts
 
 __all__ = ["Callbacks", "RenderedReminders", "Session", "SkipReason"]
 
@@ -521,21 +519,26 @@ class Session:
     # --- inside: the background -------------------------------------------------------------------------------------
 
     def _process_turn(self, turn: EndedTurn) -> None:
-        """Extraction, then notes and verdicts. An error of one step is reported and does not stop the next."""
+        """Extract, then do the quick chores. An error of one step is reported and does not stop the next."""
         with self._reporting_errors():
             options, now, model = self._extract_options, self._clock(), self._open_model()
             limits: dict[str, Any] = {"options": options, "model": model, "now": now, "seconds": DRAIN_SECONDS}
             # Another conversation over the same memory is waited for: this turn may be the last.
             done = retry(lambda: extract_turn(self.stores[0], self.file, turn, **limits))
             self._report_extracted(done)
-        if not turn.is_subagent:
-            self._update_notes(self._make_notes_input(turn.messages, turn.conversation.parent), self._open_model())
-            if self._project is not None:
-                with self._reporting_errors():
-                    refresh_verdicts(self._project, now=self._clock(), give_way=self._priority.wait)
-        with self._reporting_errors(), suppress(OSError, sqlite3.Error), LocalSearch(self.stores) as search:
-            search.refresh()  # so that the next message need not look at every file
-            prune_sessions(self.file.state)
+        news = self._make_notes_input(turn.messages, turn.conversation.parent)
+        context = TurnContext(
+            self.stores,
+            self.file.state,
+            self._clock,
+            self.id,
+            self._project,
+            notes=[lambda: self._update_notes(news, self._open_model())],
+            give_way=self._priority.wait,
+        )
+        # A subagent's messages are not part of the notes, and nothing it says needs to be verified.
+        wanted = QUICK_CHORES[2:] if turn.is_subagent else QUICK_CHORES
+        do_chores(context, lambda _, error: _notify(self._callbacks.error, error), wanted)
 
     def _find_notes_file(self) -> notes.NotesFile | None:
         """A conversation that was cleared has begun new notes."""

@@ -1,13 +1,15 @@
 """What a worker does beside learning, and that it runs nobody else's code."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from homes import git, write
 from hooking import Hooks, wait_until
-from memdir.interfaces.worker import do_chores
+from memdir.interfaces.worker import do_worker_chores
+from memdir.operations.turn import QUICK_CHORES, TurnChore, TurnContext, do_chores
 from memdir.store.open import open_project
 from memdir.store.sessions import QueuedTurn, enqueue, read_queue
 from memdir.store.state import read_problems, read_runs
@@ -95,11 +97,28 @@ def test_a_chore_that_fails_is_noted_and_the_next_is_done(hooks: Hooks) -> None:
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
     opened = open_project(hooks.cli.project, environ=hooks.cli.environ())
     try:
-        do_chores(opened, [QueuedTurn("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
+        do_worker_chores(opened, [QueuedTurn("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
     finally:
         opened.close()
     assert [at.text.partition(":")[0] for at in read_problems(hooks.state)] == ["notes"]
     assert (hooks.state / "index.db").exists()
+
+
+def test_chores_are_done_in_one_order_and_any_error_is_reported(hooks: Hooks) -> None:
+    hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
+    problems: list[tuple[str, str]] = []
+
+    def fail() -> None:
+        raise OSError("the disk is full")
+
+    with closing(open_project(hooks.cli.project, environ=hooks.cli.environ())) as project:
+        context = TurnContext(project.stores, project.private.state, project.clock, project=project, notes=[fail])
+        do_chores(context, lambda chore, error: problems.append((chore, str(error))), (TurnChore.NOTES,))
+        assert problems == [("notes", "the disk is full")] and not (hooks.state / "index.db").exists()
+        do_chores(context, lambda chore, error: problems.append((chore, str(error))), QUICK_CHORES)
+    assert len(problems) == 2 and (hooks.state / "index.db").exists()
+    order = "notes verify index sessions history dream team_sync sync".split()
+    assert [chore.name.lower() for chore in TurnChore] == order
 
 
 def test_a_project_cannot_put_its_own_modules_into_hooks_and_workers(hooks: Hooks) -> None:

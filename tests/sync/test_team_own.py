@@ -10,7 +10,7 @@ import pytest
 from homes import git, make_repository
 from hooking import wait_until
 from machines import ADDRESS, Machine, add_clone, read_memories
-from memdir.interfaces.worker import do_chores
+from memdir.interfaces.worker import do_worker_chores
 from memdir.store.open import Identity
 from memdir.sync.own import ProjectRecord, find_record
 from teams import make_remote, memory_text, raw_git
@@ -350,7 +350,7 @@ def test_the_worker_sends_what_was_learned_and_doctor_tells_what_is_wrong(pair: 
     tower.init()
     laptop.save("later")
     opened = laptop.open()
-    do_chores(opened, [], None)
+    do_worker_chores(opened, [], None)
     opened.close()
     tower.sync()
     assert "later.md" in tower.files()

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -18,18 +18,16 @@ from pathlib import Path
 from memdir.conversation.lines import describe_transcript, is_agent_file
 from memdir.conversation.notes import find_home, find_notes_file, update_from_transcript
 from memdir.conversation.transcripts import MessageRun, read_messages, read_pieces
-from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, count_failure, extract_turn
 from memdir.files import start_detached
 from memdir.frozen import replace
-from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS, SYNC_DUE_MINUTES
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS
+from memdir.operations.turn import WHO, TurnContext, do_chores
 from memdir.project.hosts import find_host
-from memdir.recall.select import LocalSearch
-from memdir.records import Model, Origin
+from memdir.records import Model
 from memdir.store.files import FileStore
-from memdir.store.history import CompactResult
 from memdir.store.open import Project, open_project
 from memdir.store.sessions import (
     QueuedTurn,
@@ -38,18 +36,12 @@ from memdir.store.sessions import (
     enqueue,
     open_session,
     parse_cursor,
-    prune_sessions,
     read_ended,
     read_queue,
 )
-from memdir.store.state import find_own_sync, note_problem, note_run, note_saved
-from memdir.sync.own import has_unsent, read_setup, sync_own
-from memdir.sync.state import OWN_RECORD, is_sync_due, read_membership
-from memdir.sync.sync import open_sync, sync
-from memdir.verify.check import refresh_verdicts
+from memdir.store.state import note_problem, note_run, note_saved
 
 LOCK = "worker.lock"
-WHO = "worker"
 _CHARS = 2_000_000  # extracted at once: provenance takes fifty times their size in memory
 _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)  # tried again when the queue is next read
 
@@ -193,65 +185,22 @@ def _record_error(
     return ExtractResult(skipped=skip, error=words)
 
 
-def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
-    """After the turns of these entries: notes, the index, claims, a dream, and syncs, each if it is due."""
-    if not project.places.switch.on or project.settings.flag("paused"):
-        return
+def do_worker_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
+    """Do every chore after the turns of these entries; errors are recorded for the next start."""
     latest = list({entry.session: entry for entry in entries}.values())
-    session = latest[0].session if latest else ""
-    chores: list[tuple[str, Callable[[], object]]] = [
-        *(("notes", partial(_update_notes, project, entry, model)) for entry in latest),
-        ("index", lambda: _refresh_index(project)),
-        ("sessions", lambda: prune_sessions(project.private.state)),
-        ("verify", lambda: refresh_verdicts(project, now=project.now())),
-        ("history", lambda: compact_history(project, project.private, Origin(WHO))),
-        ("dream", lambda: _dream(project, session, model)),
-        ("team sync", lambda: _sync_team(project)),
-        ("sync", lambda: _sync_own(project)),
-    ]
-    for name, chore in chores:
-        try:
-            chore()
-        except LockedError:
-            continue  # another process does it
-        except MemdirError as error:
-            note_problem(project.private.state, WHO, f"{name}: {error}", project.now())
+    context = TurnContext(
+        project.stores,
+        project.private.state,
+        project.clock,
+        latest[0].session if latest else "",
+        project,
+        model,
+        [partial(_update_notes, project, entry, model) for entry in latest],
+    )
+    do_chores(context, lambda chore, error: note_problem(context.state, WHO, f"{chore}: {error}", project.now()))
 
 
 def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> None:
     file = find_notes_file(find_home(project), entry.session)
     session = open_session(project.private.state, entry.session)
     update_from_transcript(project, Path(entry.transcript), session, file, model=model)
-
-
-def compact_history(project: Project, store: FileStore, origin: Origin) -> CompactResult:
-    """Remove old versions from a history that is over the bound of the settings; recorded in the history itself."""
-    days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
-    before = project.now() - timedelta(days=days) if days else None
-    is_small = not days and (not most or store.measure_history() <= most)
-    return CompactResult() if is_small else store.compact(before=before, most=int(most), origin=origin)
-
-
-def _refresh_index(project: Project) -> None:
-    with LocalSearch(project.stores) as search:
-        search.refresh()
-
-
-def _sync_team(project: Project) -> None:
-    state, now = project.private.state, project.now()
-    if project.settings.flag("team") and read_membership(state) is not None and is_sync_due(state, now):
-        sync(open_sync(project), now=now)
-
-
-def _sync_own(project: Project) -> None:
-    """Send at once what was learned; else look at most every few minutes for what other machines sent."""
-    folder, now = find_own_sync(project.environment), project.now()
-    is_due = is_sync_due(folder, now, minutes=SYNC_DUE_MINUTES, file=OWN_RECORD)
-    if read_setup(project.environment) is not None and (is_due or has_unsent(project)):
-        sync_own(project, now=now)
-
-
-def _dream(project: Project, session: str, model: Model | None) -> None:
-    due = find_due(project, now=project.now(), session=session)
-    if due.skip is None:
-        dream(project.private, model=model, now=project.now(), context=find_dream_context(project), due=due)

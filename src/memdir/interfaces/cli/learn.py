@@ -19,9 +19,10 @@ from memdir.errors import FormatError, LockedError, MemdirError, ModelError, Not
 from memdir.extraction import ExtractResult, ExtractSkip, turns
 from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, TableColumn, fill, is_terminal
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
-from memdir.interfaces.worker import WHO, collect_ended, do_chores, work
+from memdir.interfaces.worker import collect_ended, do_worker_chores, work
 from memdir.models.open import find_model
 from memdir.models.usage import find_price
+from memdir.operations.turn import WHO
 from memdir.project.paths import find_root
 from memdir.records import Model
 from memdir.store.open import Project
@@ -117,7 +118,7 @@ def worker_verb(call: CliContext) -> None:
     entries: list[QueuedTurn] = []
     _run_worker(project, model, lambda entry, _: entries.append(entry))
     left = {entry.path for entry in read_queue(project.private.state)}
-    do_chores(project, entries, model)
+    do_worker_chores(project, entries, model)
     # The end of a session leaves a note and begins no worker: one that came meanwhile need not wait for the next start.
     if any(entry.path not in left for entry in read_queue(project.private.state)):
         _run_worker(project, model, lambda entry, _: None)

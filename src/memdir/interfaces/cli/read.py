@@ -165,7 +165,7 @@ def history_verb(
     if is_compacting:
         if name is not None:
             raise click.UsageError("--compact is for the whole history, not for one memory")
-        from memdir.interfaces.worker import compact_history  # a listing does not pay for it
+        from memdir.operations.turn import compact_history  # a listing does not pay for it
 
         project = call.open_to_write()
         store = choose_store(project, scope)

@@ -1,0 +1,128 @@
+"""The chores at the end of a turn, after extraction: one list in one order, for the worker and for `Session`."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from memdir.dream import dream, find_dream_context, find_due
+from memdir.errors import LockedError, MemdirError
+from memdir.frozen import dataclass
+from memdir.limits import SYNC_DUE_MINUTES
+from memdir.recall.select import LocalSearch
+from memdir.records import Model, Origin
+from memdir.store.contract import Clock
+from memdir.store.files import FileStore
+from memdir.store.history import CompactResult
+from memdir.store.open import Project
+from memdir.store.sessions import prune_sessions
+from memdir.store.state import find_own_sync
+from memdir.verify.check import refresh_verdicts
+
+WHO = "worker"  # does what nobody waits for
+
+
+class TurnChore(StrEnum):
+    """In the order in which they are done. `VERIFY` and those after `SESSIONS` need a project."""
+
+    NOTES = "notes"
+    VERIFY = "verify"
+    INDEX = "index"
+    SESSIONS = "sessions"
+    HISTORY = "history"
+    DREAM = "dream"
+    TEAM_SYNC = "team sync"
+    SYNC = "sync"
+
+
+# In a process that a host waits for: another one compacts, dreams and syncs.
+QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """`notes` updates the notes of each conversation; `give_way` is called between steps of long work."""
+
+    stores: Sequence[FileStore]
+    state: Path
+    clock: Clock
+    session: str = ""
+    project: Project | None = None
+    model: Model | None = None
+    notes: Sequence[Callable[[], object]] = ()
+    give_way: Callable[[], object] = lambda: None
+
+
+def do_chores(
+    context: TurnContext,
+    report: Callable[[TurnChore, MemdirError], None],
+    wanted: Collection[TurnChore] = tuple(TurnChore),
+) -> None:
+    """Do each chore if it is due, none while memory is off or paused. An error is reported and stops no other chore."""
+    project = context.project
+    if project is not None and (not project.places.switch.on or project.settings.flag("paused")):
+        return
+    for chore, step in _list_steps(context):
+        if chore in wanted:
+            try:
+                step()
+            except LockedError:
+                continue  # another process does it
+            except MemdirError as error:
+                report(chore, error)
+            except (OSError, sqlite3.Error) as error:
+                report(chore, MemdirError(str(error)))
+
+
+def compact_history(project: Project, store: FileStore, origin: Origin) -> CompactResult:
+    """Remove old versions from a history that is over the bound of the settings; recorded in the history itself."""
+    days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
+    before = project.now() - timedelta(days=days) if days else None
+    is_small = not days and (not most or store.measure_history() <= most)
+    return CompactResult() if is_small else store.compact(before=before, most=int(most), origin=origin)
+
+
+def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], object]]]:
+    project, now = context.project, context.clock
+    for update in context.notes:
+        yield TurnChore.NOTES, update
+    if project is not None:
+        yield TurnChore.VERIFY, lambda: refresh_verdicts(project, now=now(), give_way=context.give_way)
+    yield TurnChore.INDEX, lambda: _refresh_index(context.stores)
+    yield TurnChore.SESSIONS, lambda: prune_sessions(context.state)
+    if project is not None:
+        yield TurnChore.HISTORY, lambda: compact_history(project, project.private, Origin(WHO))
+        yield TurnChore.DREAM, lambda: _dream(project, context.session, context.model, now())
+        yield TurnChore.TEAM_SYNC, lambda: _sync_team(project, now())
+        yield TurnChore.SYNC, lambda: _sync_own(project, now())
+
+
+def _refresh_index(stores: Sequence[FileStore]) -> None:
+    with LocalSearch(stores) as search:
+        search.refresh()
+
+
+def _dream(project: Project, session: str, model: Model | None, now: datetime) -> None:
+    due = find_due(project, now=now, session=session)
+    if due.skip is None:
+        dream(project.private, model=model, now=now, context=find_dream_context(project), due=due)
+
+
+def _sync_team(project: Project, now: datetime) -> None:
+    from memdir.sync.state import is_sync_due, read_membership  # a session does not sync
+    from memdir.sync.sync import open_sync, sync
+
+    state = project.private.state
+    if project.settings.flag("team") and read_membership(state) is not None and is_sync_due(state, now):
+        sync(open_sync(project), now=now)
+
+
+def _sync_own(project: Project, now: datetime) -> None:
+    """Send new memories at once; otherwise ask every few minutes at most for those of other machines."""
+    from memdir.sync.own import has_unsent, read_setup, sync_own
+    from memdir.sync.state import OWN_RECORD, is_sync_due
+
+    is_due = is_sync_due(find_own_sync(project.environment), now, minutes=SYNC_DUE_MINUTES, file=OWN_RECORD)
+    if read_setup(project.environment) is not None and (is_due or has_unsent(project)):
+        sync_own(project, now=now)
