@@ -1,6 +1,7 @@
 """Text that is safe to print, and how many tokens it is."""
 
 import json
+import re
 import statistics
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from memdir.text import (
     find_forbidden,
     fold,
     fold_link,
+    fold_words,
     one_line,
     printable,
     replace_surrogates,
@@ -29,6 +31,28 @@ from tables import table
 def test_names_are_compared_without_case_and_width() -> None:
     assert fold("Ｔｅｒｓｅ") == fold("terse") and fold("STRASSE") == fold("straße")
     assert fold_link("Terse_Replies ") == fold_link("terse replies") == "terse-replies"
+
+
+def test_texts_are_compared_by_their_words() -> None:
+    assert (
+        fold_words("Deploy on *Tuesdays*, only!") == fold_words("deploy on  tuesdays only") == "deploy on tuesdays only"
+    )
+    assert fold_words("Früh\xadschicht, im\u200bmer") == fold_words("FRÜHSCHICHT immer")
+    assert fold_words("Cafe\u0301 ﬁle") == fold_words("café file")
+    assert fold_words("周五上线 v2") == "周 五 上 线 v2"
+    assert fold_words("…") == ""
+
+
+@table("one other", [("load < 5", "load > 5"), ("use C++", "use C"), ("x != 1", "x = 1"), ("at -5", "at 5")])
+def test_sentences_that_differ_by_a_sign_say_different_things(one: str, other: str) -> None:
+    assert fold_words(one) == fold_words(other)
+    assert fold_words(one, signs=True) != fold_words(other, signs=True)
+    assert fold_words(f"**{one}**.", signs=True) == fold_words(f"`{one}`", signs=True)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_folds_as_it_did_when_hashes_of_it_were_stored(text: str) -> None:
+    assert fold_words(text).split() == re.findall(r"\w+", text.lower())
 
 
 @given(st.text())

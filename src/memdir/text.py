@@ -34,14 +34,37 @@ _PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides,
 _Piece = tuple[str, int]
 
 
+# Characters of Chinese and Japanese, for use inside a character class.
+HIRAGANA = r"\u3040-\u309f"
+KATAKANA = r"\u30a0-\u30ff\uff66-\uff9f"
+HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
+_WORDS = rf"[{CJK}]|(?:(?![{CJK}])\w)+"
+_FOLDED = compile_late(_WORDS)
+_FOLDED_SIGNS = compile_late(rf"{_WORDS}|[^\w\s.,;:!?…。、，；：！？\"'’‘“”„«»「」()*`]|!(?==)")
+
+
 def fold(name: str) -> str:
-    """The form in which two names are compared: NFKC, then case folded."""
+    """Return the form in which two names are compared: NFKC, then case folded.
+
+    Every character counts, because a file system or a person may tell two names apart by it.
+    """
     return name.lower() if name.isascii() else unicodedata.normalize("NFKC", name).casefold()
 
 
 def fold_link(name: str) -> str:
     """As `fold`, with `_`, `-` and space the same: how `[[links]]` are compared."""
     return re.sub(r"[\s_-]+", "-", fold(name)).strip("-")
+
+
+def fold_words(text: str, *, signs: bool = False) -> str:
+    """Return the words in a row: NFKC, no case, punctuation or invisible characters.
+
+    The one form in which texts are compared. Each Chinese or Japanese character is a word. With `signs` those that change
+    what a sentence says stay: `x < 5` is not `x > 5`, and `C++` is not `C`.
+    """
+    plain = fold(text if text.isascii() else fold_text(text).text)
+    return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(plain))
 
 
 def printable(text: str) -> str:

@@ -28,7 +28,7 @@ from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propo
 from memdir.errors import BudgetError, FormatError, MemdirError, ModelError, NotFoundError
 from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_requests
 from memdir.extraction.merge import place
-from memdir.extraction.provenance import SHARED, fold_sentence, mask_words
+from memdir.extraction.provenance import SHARED, mask_words
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, digest_of, encode, make_memory, read_time
@@ -65,7 +65,7 @@ from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
-from memdir.text import fold, one_line, shorten
+from memdir.text import fold, fold_words, one_line, shorten
 from memdir.verify.check import refresh
 from memdir.verify.records import find_verdicts
 
@@ -348,7 +348,7 @@ def _prove(store: FileStore, change: Change, before: Mapping[str, str]) -> Remov
         name = file.path.removesuffix(".md")
         if name not in before or file.before is None:
             continue
-        gone = {at: fold_sentence(at) for at in review.list_sentences(before[name])}
+        gone = {at: fold_words(at, signs=True) for at in review.list_sentences(before[name])}
         gone = {at: folded for at, folded in gone.items() if folded not in now.get(name, ())}
         recorded = frozenset[str]()
         with suppress(NotFoundError):
@@ -377,7 +377,7 @@ def _read_texts(store: FileStore, names: Iterable[str]) -> dict[str, str]:
 
 
 def _fold_all(text: str) -> frozenset[str]:
-    return frozenset(map(fold_sentence, review.list_sentences(text)))
+    return frozenset(fold_words(sentence, signs=True) for sentence in review.list_sentences(text))
 
 
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:

@@ -32,7 +32,6 @@ from memdir.extraction.provenance import (
     ask_second_opinion,
     doubt_credentials,
     find_typed,
-    fold_sentence,
     mask_doubt,
     mask_words,
 )
@@ -47,7 +46,7 @@ from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Ori
 from memdir.store.contract import StoreOverlay, plan_batch
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import is_shared, plan_write
-from memdir.text import fold, one_line, shorten
+from memdir.text import fold, fold_words, one_line, shorten
 
 _REASON = "tidied by the model"
 _LABEL = re.compile(r"\A\**(?:why|how to apply):\*\*\s*", re.IGNORECASE)
@@ -125,11 +124,11 @@ class SaidSentences:
         self._names: dict[str, list[str]] = defaultdict(list)
         for name, text in texts.items():
             for sentence in list_sentences(text):
-                self._names[_fold(sentence)].append(name)
+                self._names[fold_words(sentence, signs=True)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
         """The fate of a sentence that a memory no longer says, or says still."""
-        where = self._names.get(folded := _fold(text), () if re.search(r"\w", folded) else (name,))
+        where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
 
@@ -444,10 +443,6 @@ def _shares_subject(sentence: str, case: OpinionCase) -> bool:
     """Whether something newer speaks of the same: a date that has passed overtakes nothing, a person is asked then."""
     terms = set(parse_terms(sentence))
     return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
-
-
-def _fold(text: str) -> str:
-    return fold_sentence(text).rstrip(" .;!")
 
 
 def _flatten(text: str) -> str:

@@ -35,7 +35,6 @@ from memdir.extraction.provenance import (
     cut_echoes,
     doubt_credentials,
     doubt_shared,
-    join_words,
     judge_staged,
     list_typed,
     mask_doubt,
@@ -55,7 +54,7 @@ from memdir.store.contract import StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
 from memdir.store.sessions import Cursor, MessageSlice, TrimmedWrite, make_cursor, slice_after
-from memdir.text import fold as fold
+from memdir.text import fold, fold_words
 
 WHO = "extractor"
 VERB = "extract"
@@ -540,11 +539,11 @@ def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
 
 def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[str]) -> bool:
     """Whether a model rests an operation on the words of a request, or wrote a memory that has most of its words."""
-    mine = join_words(request.quote)
-    if any(quote and (quote in mine or mine in quote) for quote in map(join_words, quotes)):
+    mine = fold_words(request.quote)
+    if any(quote and (quote in mine or mine in quote) for quote in map(fold_words, quotes)):
         return True
-    words = set(join_words(request.body).split())
-    shares = (len(words & set(join_words(text).split())) >= _COVERED * len(words) for text in texts)
+    words = set(fold_words(request.body).split())
+    shares = (len(words & set(fold_words(text).split())) >= _COVERED * len(words) for text in texts)
     return (request.action != FORGET and any(shares)) or any(is_said(request, text) for text in texts)
 
 

@@ -12,7 +12,6 @@ neither model. The hashes of earlier turns are kept with the session.
 """
 
 import re
-import unicodedata
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
@@ -22,7 +21,7 @@ from memdir.extraction.find import mask_values, split_message, strip_reminders
 from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
-from memdir.language import CJK, compile_any
+from memdir.language import compile_any
 from memdir.language.sentences import LEAD, find_sentences
 from memdir.limits import FOREIGN_RUNS, OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
@@ -30,7 +29,7 @@ from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
 from memdir.store.secrets import SecretFinding, find_secrets, mask, render_findings
-from memdir.text import find_json, one_line, shorten
+from memdir.text import CJK, find_json, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
@@ -49,7 +48,6 @@ _TALK_CHARS = 400  # of a message that surely holds no paste
 _STEM = 5  # letters by which a word in a name is known again
 _TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp` tells nothing
 
-_TOKEN = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")
 _WIDE = re.compile(rf"[{CJK}]")
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
@@ -128,7 +126,7 @@ def find_typed(message: Message) -> str:
 
 def find_runs(text: str) -> set[int]:
     """Hashes of all runs of five words in a text, of eight characters in Chinese and Japanese."""
-    tokens = _TOKEN.findall(_fold(text))
+    tokens = fold_words(text).split()
     runs: set[int] = set()
     for at in range(len(tokens) - _RUN + 1):
         width = _RUN_CJK if any(map(_WIDE.match, tokens[at : at + 3])) else _RUN
@@ -308,22 +306,22 @@ class _TypedText:
         own = [at.text for at in typed if _is_talk(at.text)]
         found = [text[start:end] for text in own for start, end in find_sentences(text)]
         lines = [line for text in own for line in text.splitlines()]
-        words = " ¶ ".join(join_words(at.text) for at in typed)
-        return _TypedText(f" {words} ", {key: text for text in (*lines, *found) if (key := join_words(text))})
+        words = " ¶ ".join(fold_words(at.text) for at in typed)
+        return _TypedText(f" {words} ", {key: text for text in (*lines, *found) if (key := fold_words(text))})
 
     def says(self, sentence: str) -> bool:
-        return join_words(sentence) in self.sentences
+        return fold_words(sentence) in self.sentences
 
     def has_quote(self, quote: str | None) -> bool:
         """Whether a quotation stands in it word for word, perhaps with gaps; without one, whether there is any text."""
         if not quote:
             return bool(self.words.strip())
-        parts = [words for part in _ELLIPSIS.split(quote) if (words := join_words(part))]
+        parts = [words for part in _ELLIPSIS.split(quote) if (words := fold_words(part))]
         return bool(parts) and all(f" {words} " in self.words for words in parts)
 
     def find_around(self, quote: str) -> list[str]:
         """The typed sentences that a quotation was taken from, without questions."""
-        parts = [words for part in _ELLIPSIS.split(quote) if (words := join_words(part))]
+        parts = [words for part in _ELLIPSIS.split(quote) if (words := fold_words(part))]
         found = [
             text
             for key, text in self.sentences.items()
@@ -357,30 +355,29 @@ class _Writing:
         fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
         was, old_body = frontmatter.parse_fields(before), frontmatter.split_frontmatter(before).body
         sentences, old = _list_sentences(body), _list_sentences(old_body)
-        known = {join_words(at) for at in (*old, was.title, was.description, *was.cues)}
+        known = {fold_words(at) for at in (*old, was.title, was.description, *was.cues)}
         gone = tuple(at for at in old if not any(_is_alike(at, new) for new in sentences))
         return _Writing(staged, fields, body, sentences, frozenset(known - {""}), gone)
 
     @property
     def name_words(self) -> str:
         """The name as words, of a new memory whose title and text do not hold them all."""
-        said = {
-            word[:_STEM] for word in _TOKEN.findall(_fold(f"{self.fields.title} {self.fields.description} {self.body}"))
-        }
-        words = _TOKEN.findall(_fold(self.staged.name.rpartition("/")[2].replace("_", " ")))
+        text = f"{self.fields.title} {self.fields.description} {self.body}"
+        said = {word[:_STEM] for word in fold_words(text).split()}
+        words = fold_words(self.staged.name.rpartition("/")[2].replace("_", " ")).split()
         return "" if self.staged.before is not None or {word[:_STEM] for word in words} <= said else " ".join(words)
 
     def list_open(self) -> tuple[str, ...]:
         """What the memory did not say before, and what it no longer says."""
         head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
-        found = [at for at in (*head, *self.sentences) if at and join_words(at) not in self.old]
+        found = [at for at in (*head, *self.sentences) if at and fold_words(at) not in self.old]
         return (*dict.fromkeys(found), *map(_render_dropped, self.gone))
 
     def trim(self, follows: Collection[str]) -> _Verdict:
         """The memory without what does not follow; nothing of it if that is more than half."""
 
         def fits(at: str) -> bool:
-            return not at or at in follows or join_words(at) in self.old
+            return not at or at in follows or fold_words(at) in self.old
 
         refused = [at for at in self.sentences if not fits(at)]
         first = [at for at in _list_sentences(_cut_parts(self.body)) if at not in refused]
@@ -406,7 +403,7 @@ class _Writing:
 
     def keep_typed(self, quote: str, source: _TypedText) -> _Verdict:
         """Only what the person said in these words; the rest needs review."""
-        typed = [at for at in self.sentences if source.says(at) and join_words(at) not in self.old]
+        typed = [at for at in self.sentences if source.says(at) and fold_words(at) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
         if not typed or self.fields.kind is None:
             return _Verdict(None, why=UNCHECKED)
@@ -476,7 +473,7 @@ def _cut_sentences(body: str, refused: Collection[str]) -> str:
 
 def _add_sentences(body: str, sentences: Sequence[str]) -> str:
     """The body with these sentences at the end of what comes before its parts."""
-    new = [at for at in sentences if join_words(at) not in {join_words(old) for old in _list_sentences(body)}]
+    new = [at for at in sentences if fold_words(at) not in {fold_words(old) for old in _list_sentences(body)}]
     if not new:
         return body
     first = _cut_parts(body)
@@ -485,7 +482,7 @@ def _add_sentences(body: str, sentences: Sequence[str]) -> str:
 
 def _is_alike(old: str, new: str) -> bool:
     """Whether a sentence says again what another said: most of its words are there."""
-    mine, other = (set(_TOKEN.findall(_fold(at))) for at in (old, new))
+    mine, other = (set(fold_words(at).split()) for at in (old, new))
     return len(mine & other) >= _ALIKE * len(mine)
 
 
@@ -496,20 +493,6 @@ def _is_talk(text: str) -> bool:
 
 def _strip_end(sentence: str) -> str:
     return sentence.rstrip(" .。!！;；:：")
-
-
-def fold_sentence(text: str) -> str:
-    """A text as sentences are compared: case, width and spaces do not matter."""
-    return " ".join(_fold(text).split())
-
-
-def join_words(text: str) -> str:
-    """The words of a text in a row: punctuation, case and width do not matter."""
-    return " ".join(_TOKEN.findall(_fold(text)))
-
-
-def _fold(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
 
 
 def _cut_middle(text: str) -> str:

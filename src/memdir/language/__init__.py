@@ -6,12 +6,12 @@ not speak of memory reads none. `dates` and `requests` each read their own secti
 
 import os
 import re
-import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from memdir.frozen import dataclass
+from memdir.text import CJK, HAN, HIRAGANA, KATAKANA, fold
 
 CODES = ("en", "de", "fr", "es", "zh", "ja")
 _FOLDER = os.path.join(os.path.dirname(__file__), "data")
@@ -55,11 +55,6 @@ def _fill(value: Any, parts: Mapping[str, str]) -> Any:
 # --- words ---------------------------------------------------------------------------------------------
 # Stop words, content words, scripts, and patterns that are tried before the language of a text is known.
 
-# Characters of Chinese and Japanese, for use inside a character class.
-HIRAGANA = r"\u3040-\u309f"
-KATAKANA = r"\u30a0-\u30ff\uff66-\uff9f"
-HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer: no spaces between words either
 _SPACED = rf"(?:(?![{CJK}{_UNSPACED}])[^\W_])+"
 _TOKEN = rf"[{CJK}]+|[{_UNSPACED}]+|{_SPACED}(?:['.:-]{_SPACED})*"
@@ -76,7 +71,7 @@ class WordCount:
 
 def count_content(text: str) -> WordCount:
     """Count the different words of a text without stop words and type words, and those of them that are not empty."""
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = fold(text).replace("’", "'")
     patterns = read_section("filler", "cjk")
     spaced: set[str] = set()
     words = telling = 0

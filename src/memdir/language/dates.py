@@ -17,8 +17,8 @@ from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 
 from memdir.frozen import dataclass, field, replace
-from memdir.language import CJK, compile_any, read_sections
-from memdir.text import blank_fences
+from memdir.language import compile_any, read_sections
+from memdir.text import CJK, blank_fences
 
 _REACH = 60  # characters of context looked at on either side
 _LETTER = rf"[^\W{CJK}]"  # of a script whose words stand apart

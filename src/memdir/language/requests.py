@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from memdir.frozen import dataclass, once
-from memdir.language import CJK, HIRAGANA, KATAKANA, compile_any, load_stop_words, read_section, read_sections
+from memdir.language import compile_any, load_stop_words, read_section, read_sections
+from memdir.text import CJK, HIRAGANA, KATAKANA
 
 # Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
 _CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")

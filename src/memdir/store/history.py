@@ -15,7 +15,6 @@ a checkout, a sync tool or a restored backup makes another inode.
 
 import errno
 import os
-import re
 import sqlite3
 from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Change, ChangedFile, Origin, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
-from memdir.text import fold_link, replace_surrogates
+from memdir.text import fold_words, replace_surrogates
 
 FILE = "history.db"
 IN_MEMORY = ":memory:"
@@ -597,12 +596,12 @@ def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
 
 def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:
     """Queries that contain the name of a memory, or are among those known to have led to it."""
-    spoken = f"-{_fold_words(name.rpartition('/')[2])}-"
-    return [query for query in queries if query in known or spoken in f"-{_fold_words(query)}-"]
+    spoken = _list_words(name.rpartition("/")[2])
+    return [query for query in queries if query in known or spoken in _list_words(query)]
 
 
-def _fold_words(text: str) -> str:
-    return re.sub(r"[\W_]+", "-", fold_link(text))
+def _list_words(text: str) -> str:
+    return f" {fold_words(text.replace('_', ' '))} "
 
 
 @dataclass(frozen=True, slots=True)

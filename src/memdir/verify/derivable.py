@@ -14,7 +14,6 @@ raises nothing. Without git, or when git takes too long, it finds less.
 import os
 import re
 import time
-import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from pathlib import Path
 from memdir.files import read_head
 from memdir.frozen import dataclass
 from memdir.project.paths import run_git
-from memdir.text import shorten
+from memdir.text import CJK, fold_words, shorten
 
 _FILES = (
     "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .claude/CLAUDE.md .cursorrules .windsurfrules .clinerules"
@@ -41,7 +40,7 @@ _HEADING = re.compile(r"[ \t>]*#{1,6}[ \t]")
 _PARTS = re.compile(r"^\W*(?:why|how to apply)\b\W*:", re.IGNORECASE | re.MULTILINE)
 _STOP = re.compile(r"(?<=[.!?])[\s*_`\"')]+|[。！？]+")
 _LABEL = re.compile(r"^(?:why|how to apply)\b[\s:]*", re.IGNORECASE)
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CJK = re.compile(rf"[{CJK}]")
 _TYPED = re.compile(r"^[a-z]+(?:\([^)]*\))?!?:\s+")  # "fix(parser): " before a commit subject
 
 _PATH = r"[`\"'*]*(?:\./)?(?P<path>[\w@.+~-]*[\w@+~-](?:/[\w@.+~-]+)*/?)[`\"'*]*"
@@ -76,9 +75,9 @@ class DerivableReason:
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
     """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
     sentences = list(_split_sentences(text))
-    # Five words; in a script without spaces two characters count as one.
-    keys = {_normalise(sentence): sentence for sentence in sentences}
-    long = {key: at for key, at in keys.items() if len(key.split()) + len(_CJK.findall(key)) // 2 >= _WORDS}
+    # Five words; of Chinese and Japanese two characters count as one.
+    keys = {fold_words(sentence): sentence for sentence in sentences}
+    long = {key: at for key, at in keys.items() if 2 * len(key.split()) - len(_CJK.findall(key)) >= 2 * _WORDS}
     ends = time.monotonic() + timeout
     return (
         *_find_in_instructions(dict(long), root),
@@ -94,7 +93,7 @@ def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Derivabl
     names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
     for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
         text = (reading.data or b"").decode("utf-8", "replace")
-        theirs = {_normalise(sentence) for sentence in _split_sentences(text)}
+        theirs = {fold_words(sentence) for sentence in _split_sentences(text)}
         for key in [key for key in ours if key in theirs]:
             yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” already stands in an instruction file", name)
 
@@ -116,7 +115,7 @@ def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[
     log = _run_git(root, ends, "log", f"--max-count={_COMMITS}", "--no-show-signature", "--format=%h %s")
     for line in log.splitlines():
         commit, _, subject = line.partition(" ")
-        for key in {_normalise(subject), _normalise(_TYPED.sub("", subject))}:
+        for key in {fold_words(subject), fold_words(_TYPED.sub("", subject))}:
             if key in ours:
                 what = f"“{shorten(ours.pop(key), _SHOWN)}” is the subject of a commit"
                 yield DerivableReason(what, f"commit {commit}")
@@ -144,11 +143,6 @@ def _split_sentences(text: str) -> Iterator[str]:
         heading = _HEADING.match(line) is not None
         if line.strip():
             block.append(line[starts.end() :] if starts else line)
-
-
-def _normalise(sentence: str) -> str:
-    folded = unicodedata.normalize("NFKC", sentence).casefold()
-    return " ".join(re.sub(r"[^\w\s]|_", " ", re.sub(r"['’]", "", folded)).split())
 
 
 def _list_instructions(root: Path) -> Iterator[str]:
