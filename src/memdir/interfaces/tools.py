@@ -415,7 +415,7 @@ def _update(context: _ToolContext, given: Arguments) -> Row:
 
 def _forget(context: _ToolContext, given: Arguments) -> Row:
     store, header = find_visible(context.project, str(given["name"]))
-    change = forget(store, header.name, context.write).change
+    change = forget(store, header.name, context.write).check_written().change
     option = f" --scope {store.scope}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
     return {"name": header.name, "scope": header.scope.value, "undo": f"memdir undo{option} {change}"}
 
@@ -426,6 +426,7 @@ def _log(context: _ToolContext, given: Arguments) -> Row:
 
 
 def _make_written(context: _ToolContext, done: WriteResult) -> Row:
+    done.check_written()
     assert done.memory is not None
     return {
         "name": done.name,

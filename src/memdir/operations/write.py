@@ -1,6 +1,7 @@
-"""Every way to write a memory: save, update, rewrite, remember, forget, pin, restore and undo.
+"""Every way to write a memory: save, update, rewrite, remember, forget, pin, restore, undo, and many edits at once.
 
-Each is one change of a store, whose number it returns for undo. Interfaces choose the store, and word the result.
+Each is one change of a store, whose number it returns for undo. A change that needs review is not made: the result says
+that it waits in the inbox. Interfaces choose the store, and word the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +12,34 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError
 from memdir.files import check_name
-from memdir.format.frontmatter import compose_body, decode, find_missing_parts, make_slug, set_fields
+from memdir.format.frontmatter import (
+    compose_body,
+    decode,
+    find_missing_parts,
+    make_slug,
+    parse_fields,
+    set_fields,
+    split_frontmatter,
+)
 from memdir.frozen import dataclass, replace
-from memdir.records import TEAM_FOLDER, Draft, Edit, Forget, Kind, Origin, Pin, Rewrite, Save, Scope, StoredMemory
+from memdir.records import (
+    TEAM_FOLDER,
+    BatchResult,
+    Draft,
+    Forget,
+    Kind,
+    Origin,
+    Pin,
+    Rewrite,
+    Save,
+    Scope,
+    StoredMemory,
+)
 from memdir.store import plan
-from memdir.store.contract import StoreBase
-from memdir.store.plan import is_team
+from memdir.store.contract import Edits, StoreBase
+from memdir.store.plan import FileChange, StoreView, is_team
 from memdir.text import fold
 
 if TYPE_CHECKING:
@@ -82,7 +103,9 @@ class WriteWarning:
 class WriteResult:
     """`memory` is the memory as written, or as it was before it was forgotten; `before` its text before the change.
 
-    `changes` are the stores with the numbers to undo, in this order; empty where nothing changed.
+    `names` are all memories that were meant, `name` is the first. `changes` are the stores with the numbers to undo, in
+    this order; empty where nothing changed. `repeated`: a change with the same mark was made before, and this is that
+    one. `review` says why a change waits in the inbox, with its item.
     """
 
     action: WriteAction
@@ -93,12 +116,20 @@ class WriteResult:
     changes: tuple[tuple[StoreBase, int], ...] = ()
     dates: "tuple[ReplacedDate, ...]" = ()
     warnings: tuple[WriteWarning, ...] = ()
-    item: int = 0
+    names: tuple[str, ...] = ()
+    repeated: bool = False
+    review: ReviewError | None = None
 
     @property
     def change(self) -> int | None:
         """The number of the change, None where nothing changed."""
         return self.changes[0][1] if self.changes else None
+
+    def check_written(self) -> "WriteResult":
+        """Return the result. Raise ReviewError if the change waits in the inbox."""
+        if self.review is not None:
+            raise self.review
+        return self
 
 
 class NameTakenError(ConflictError):
@@ -128,9 +159,8 @@ def save(
     elif taken is TakenName.ALONGSIDE:
         draft = replace(draft, name=find_free_name(store, draft))
     try:
-        done = _change(
-            store, Save(draft, before.digest if before else None), context, "edit" if before else "save", before
-        )
+        edit, verb = Save(draft, before.digest if before else None), "edit" if before else "save"
+        done = change(store, [edit], context, verb=verb, before=before)
     except ConflictError:
         if before is not None or (existing := find_existing(store, draft)) is None:
             raise
@@ -149,58 +179,81 @@ def update(
     if expect not in (None, before.digest):
         hint = "read it again and decide again"
         raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
-    header = before.header
-    if (kind := fields.get("kind", header.kind)) is None:
-        raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")
-    draft = Draft(
-        kind,
-        fields.get("title", header.title),
-        fields.get("description", header.description),
-        compose_body(fields.get("body", before.body), fields.get("why"), fields.get("how")),
-        name,
-        fields.get("pinned"),
-        fields.get("cues"),
-    )
-    draft, dates = plan.resolve_dates(draft, context.now.astimezone(), before.text)
-    done = _change(store, Save(draft, before.digest), context, "edit", before)
+    draft, dates = plan.resolve_dates(_make_draft(name, before.text, fields), context.now.astimezone(), before.text)
+    done = change(store, [Save(draft, before.digest)], context, verb="edit", before=before)
     return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
+
+
+def compose_update(name: str, text: str, fields: FieldChanges, now: datetime) -> str:
+    """Return the text that `update` would leave of a memory that reads `text`."""
+    return plan.render_over(text, _make_draft(name, text, fields), now)
 
 
 def rewrite(store: StoreBase, name: str, text: str, context: WriteContext, *, expect: str) -> WriteResult:
     """Replace a memory's complete text, frontmatter included."""
-    return _change(store, Rewrite(name, text, expect), context, "edit", store.read(name))
+    return change(store, [Rewrite(name, text, expect)], context, verb="edit", before=store.read(name))
 
 
 def forget(store: StoreBase, name: str, context: WriteContext, *, expect: str | None = None) -> WriteResult:
     """Remove a memory and its index line; history keeps them."""
-    return _change(store, Forget(name, expect), context, "forget", _read(store, name))
+    return change(store, [Forget(name, expect)], context, verb="forget", before=_read(store, name))
 
 
-def pin(store: StoreBase, name: str, pinned: bool, context: WriteContext) -> WriteResult:
-    """Pin a memory, or take the pin off; nothing changes where it is so already."""
-    return _change(store, Pin(name, pinned), context, "pin" if pinned else "unpin", store.read(name))
+def forget_many(store: StoreBase, names: Sequence[str], context: WriteContext) -> WriteResult:
+    """Remove memories and their index lines as one change."""
+    return change(store, [Forget(name) for name in names], context, verb="forget")
+
+
+def pin(store: StoreBase, names: Sequence[str], pinned: bool, context: WriteContext) -> WriteResult:
+    """Pin memories as one change, or take their pins off; nothing changes where it is so already."""
+    before, verb = store.read(names[0]), "pin" if pinned else "unpin"
+    return change(store, [Pin(name, pinned) for name in names], context, verb=verb, before=before)
+
+
+def change(
+    store: StoreBase,
+    edits: Edits,
+    context: WriteContext,
+    *,
+    verb: str,
+    mark: str = "",
+    before: StoredMemory | None = None,
+) -> WriteResult:
+    """Make many edits as one change, all or none. A change with a mark is made once.
+
+    `before` is the first memory as it was, None if it is new. Raise what `StoreBase.change` raises.
+    """
+
+    def step() -> BatchResult:
+        return store.change(edits, verb=verb, origin=context.origin, mark=mark)
+
+    return _write(store, step, before)
 
 
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
     """Bring back the version that a change left, or the one before the present one."""
     before, changes = _read(store, name), store.changes(name)
-    done = store.carry_out(
-        lambda view: plan.plan_version(view, name, changes, change, store.read_content),
-        verb="restore",
-        origin=context.origin,
-    )
-    return _make_result(store, name, before, done.change)
+
+    def planner(view: StoreView) -> list[FileChange]:
+        return plan.plan_version(view, name, changes, change, store.read_content)
+
+    def step() -> BatchResult:
+        return BatchResult(store.carry_out(planner, verb="restore", origin=context.origin).change, (name,))
+
+    return _write(store, step, before)
 
 
 def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:
     """Undo a change, the last without a number; with `names` only its effect on these memories."""
-    if names and change is not None:
-        number, name = store.undo_files(change, names, origin=context.origin).change, names[0]
-    else:
+
+    def step() -> BatchResult:
+        if names and change is not None:
+            return store.undo_files(change, names, origin=context.origin)
         undone, files = store.undo(change, origin=context.origin)
-        number = store.read_change(undone.id).undone_by
-        name = next((file.path.removesuffix(".md") for file in files if not file.is_index), "")
-    return _make_result(store, name, None, number)
+        touched = tuple(file.path.removesuffix(".md") for file in files if not file.is_index)
+        return BatchResult(store.read_change(undone.id).undone_by, touched)
+
+    return _write(store, step, None)
 
 
 def remember(
@@ -266,10 +319,10 @@ def _place(
         raise NameTakenError(store.read(draft.name), draft.body, hint)
     if draft is not None and draft.pinned:
         staging.write(name, set_fields(staging.read(name), {"pinned": "true"}))
-    before = _read(store, name) if name else None
-    edits, verb = make_edits(staging.staged), "forget" if draft is None else "remember"
-    change = store.change(edits, verb=verb, origin=context.origin).change if edits else None
-    return _make_result(store, name, before, change)
+    before, edits = _read(store, name) if name else None, make_edits(staging.staged)
+    if not edits:
+        return _make_result(store, BatchResult(None, (name,) if name else ()), before)
+    return change(store, edits, context, verb="forget" if draft is None else "remember", before=before)
 
 
 def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
@@ -311,14 +364,38 @@ def _read(store: StoreBase, name: str) -> StoredMemory | None:
     return None
 
 
-def _change(store: StoreBase, edit: Edit, context: WriteContext, verb: str, before: StoredMemory | None) -> WriteResult:
-    done = store.change([edit], verb=verb, origin=context.origin)
-    return _make_result(store, done.names[0], before, done.change)
+def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
+    """Return a memory's text as a draft with changed fields."""
+    header = parse_fields(text)
+    if (kind := fields.get("kind", header.kind)) is None:
+        raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")
+    body = fields.get("body", split_frontmatter(text).body)
+    return Draft(
+        kind,
+        fields.get("title", header.title or name),
+        fields.get("description", header.description),
+        compose_body(body, fields.get("why"), fields.get("how")),
+        name,
+        fields.get("pinned"),
+        fields.get("cues"),
+    )
 
 
-def _make_result(store: StoreBase, name: str, before: StoredMemory | None, change: int | None) -> WriteResult:
+def _write(store: StoreBase, step: Callable[[], BatchResult], before: StoredMemory | None) -> WriteResult:
+    """Run the step that changes the store; a change that needs review waits."""
+    try:
+        return _make_result(store, step(), before)
+    except ReviewError as review:
+        if not review.item:
+            raise
+        item, text = store.inbox_item(review.item), before.text if before else None
+        return WriteResult(WriteAction.WAITING, item.name, store.scope, before=text, names=(item.name,), review=review)
+
+
+def _make_result(store: StoreBase, done: BatchResult, before: StoredMemory | None) -> WriteResult:
+    name = done.names[0] if done.names else ""
     after = _read(store, name)
-    if change is None:
+    if done.change is None:
         action = WriteAction.UNCHANGED
     elif after is None:
         action = WriteAction.FORGOTTEN
@@ -326,8 +403,9 @@ def _make_result(store: StoreBase, name: str, before: StoredMemory | None, chang
         action = WriteAction.CREATED if before is None else WriteAction.CHANGED
     memory = after or before
     scope = memory.header.scope if memory else store.scope
-    changes = () if change is None else ((store, change),)
-    return WriteResult(action, name, scope, memory, before.text if before else None, changes)
+    changes = () if done.change is None else ((store, done.change),)
+    text = before.text if before else None
+    return WriteResult(action, name, scope, memory, text, changes, names=done.names, repeated=done.repeated)
 
 
 def _find_warnings(

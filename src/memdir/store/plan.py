@@ -220,7 +220,7 @@ def plan_write(
         dialect = _find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
     else:
-        text = _render_over(decode(found), draft, now)
+        text = render_over(decode(found), draft, now)
     data = _encode_checked(text)
     changes = [FileChange(f"{name}.md", found, data)] if data != found else []
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
@@ -565,8 +565,8 @@ def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
     return [FileChange(path, listed, data)]
 
 
-def _render_over(text: str, draft: Draft, now: datetime) -> str:
-    """An existing file with the draft's fields and body; what it says besides stays."""
+def render_over(text: str, draft: Draft, now: datetime) -> str:
+    """Return an existing file with the draft's fields and body; everything else stays."""
     before = frontmatter.parse_fields(text)
     changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if draft.cues is not None:

@@ -326,7 +326,7 @@ def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json:
     """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
-    result = pin(store, header.name, not off, _make_context(call, project))
+    result = pin(store, [header.name], not off, _make_context(call, project))
     _report_edit(call, store, result, is_pin=True, as_json=as_json)
 
 

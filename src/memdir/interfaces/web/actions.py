@@ -3,17 +3,18 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from memdir.dream import apply_kept
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
-from memdir.format.frontmatter import replace_body, set_fields, split_frontmatter
+from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Row, name_who
 from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_time
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
+from memdir.operations import write
+from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
 from memdir.project.settings import find_setting, remove_setting, write_setting
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
@@ -66,9 +67,12 @@ def _path(home: str, name: str) -> str:
     return f"/m/{home}/{quote_path(name)}"
 
 
-def _last_undo(store: StoreBase, home: str, name: str) -> tuple[str, ...]:
-    change = next(iter(store.changes(name, limit=1)), None)
-    return (f"{home}:{change.id}",) if change is not None else ()
+def _find_undo(done: WriteResult) -> tuple[str, ...]:
+    return tuple(f"{store.scope.value}:{number}" for store, number in done.changes)
+
+
+def _make_context(site: Site) -> WriteContext:
+    return WriteContext(site.origin, site.now())
 
 
 def _check_on(site: Site) -> None:
@@ -79,35 +83,54 @@ def _check_on(site: Site) -> None:
 def save_memory(site: Site, home: str, name: str, form: Form) -> Done:
     """Save an edited memory, by its fields or as a whole text; MergeNeeded if it was changed since it was opened."""
     _check_on(site)
-    store, base, expect = site.store(home), form["base"], form["expect"]
-    text = form["text"] if form.has("text") else _compose(base, form)
-    if text == base:
+    store, base, expect, context = site.store(home), form["base"], form["expect"], _make_context(site)
+    fields = FieldChanges() if form.has("text") else _find_changes(base, form)
+    if form["text"] == base or not (fields or form.has("text")):
         return Done("Nothing was changed.", _path(home, name))
     try:
-        memory = store.edit(name, text, expect=expect, origin=site.origin)
-    except ConflictError:
+        if fields:
+            done = write.update(store, name, fields, context, expect=expect)
+        else:
+            done = write.rewrite(store, name, form["text"], context, expect=expect)
+    except (ConflictError, NotFoundError):
+        text = write.compose_update(name, base, fields, site.now()) if fields else form["text"]
         raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
-    except NotFoundError:
-        raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
-    return Done(f"Saved {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+    return _report(done, f"Saved {_name(done)}.", _path(home, name))
 
 
-def _compose(base: str, form: Form) -> str:
-    """The text that was opened with the fields and the body of the form; what the form does not know stays."""
-    fields: dict[str, Any] = {"name": form["title"].strip(), "description": form["description"].strip()}
-    if form["type"]:
-        fields["type"] = form["type"]
-    if form.has("cues"):
-        cues = tuple(line.strip() for line in form["cues"].split("\n") if line.strip())
-        fields["cues"] = cues or None
-    if form.has("pinned_shown"):
-        was = "pinned: true" in base
-        if form.has("pinned") != was:
-            fields["pinned"] = "true" if form.has("pinned") else None
-    text = set_fields(base, fields)
-    body = form["body"].strip("\n")
-    old = split_frontmatter(base).body.strip("\r\n").replace("\r\n", "\n")
-    return text if body == old else replace_body(text, f"\n{body}\n")
+def _find_changes(base: str, form: Form) -> FieldChanges:
+    """Return the fields in which the form differs from the text that was opened."""
+    opened, fields = parse_fields(base), FieldChanges()
+    title, description, body = form["title"].strip(), form["description"].strip(), form["body"].strip("\n")
+    if title != opened.title:
+        fields["title"] = title
+    if description != opened.description:
+        fields["description"] = description
+    if form["type"] in set(Kind) and form["type"] != opened.kind:
+        fields["kind"] = Kind(form["type"])
+    if form.has("cues") and (cues := _read_cues(form)) != opened.cues:
+        fields["cues"] = cues
+    if form.has("pinned_shown") and form.has("pinned") != opened.pinned:
+        fields["pinned"] = form.has("pinned")
+    if body != split_frontmatter(base).body.strip("\r\n").replace("\r\n", "\n"):
+        fields["body"] = body
+    return fields
+
+
+def _read_cues(form: Form) -> tuple[str, ...]:
+    return tuple(line.strip() for line in form["cues"].split("\n") if line.strip())
+
+
+def _name(done: WriteResult) -> str:
+    return plain(done.memory.header.title, 80) if done.memory else plain(done.name, 80)
+
+
+def _report(done: WriteResult, text: str, to: str) -> Done:
+    """Return what the page says of a write; one that needs review leads to its item."""
+    if done.review is None:
+        return Done(text, to, _find_undo(done))
+    item = f"/inbox?item={done.scope.value}:{done.review.item}"
+    return Done("It was not written yet: somebody else has to approve it.", item, tone="w")
 
 
 def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, mine: str) -> Row:
@@ -163,26 +186,22 @@ def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> l
 
 def pin_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
-    store, pinned = site.store(home), form["pinned"] == "1"
-    store.pin(name, pinned=pinned, origin=site.origin)
-    return Done(f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name), _last_undo(store, home, name))
+    pinned = form["pinned"] == "1"
+    done = write.pin(site.store(home), [name], pinned, _make_context(site))
+    return _report(done, f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name))
 
 
 def forget_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
-    store = site.store(home)
-    title = store.read(name).header.title
-    store.delete(name, expect=form["expect"] or None, origin=site.origin)
-    text = f"Forgot {plain(title, 80)}. It stays in history."
-    return Done(text, "/memories", _last_undo(store, home, name))
+    done = write.forget(site.store(home), name, _make_context(site), expect=form["expect"] or None)
+    return _report(done, f"Forgot {_name(done)}. It stays in history.", "/memories")
 
 
 def restore_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
-    store = site.store(home)
     change = int(form["change"]) if form["change"].isdecimal() else None
-    memory = store.restore(name, change=change, origin=site.origin)
-    return Done(f"Restored {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+    done = write.restore(site.store(home), name, _make_context(site), change=change)
+    return _report(done, f"Restored {_name(done)}.", _path(home, name))
 
 
 def move_to(site: Site, home: str, name: str, form: Form) -> Done:
@@ -226,56 +245,59 @@ def use_new_path(site: Site, home: str, name: str, form: Form) -> Done:
         raise NotFoundError("this has no new name", hint="check it again")
     old = memory.text[at.claim.start : at.claim.end]
     text = memory.text[: at.claim.start] + old.replace(at.claim.text, at.to) + memory.text[at.claim.end :]
-    store.edit(name, text, expect=memory.digest, origin=site.origin)
+    done = write.rewrite(store, name, text, _make_context(site), expect=memory.digest)
     with suppress(MemdirError):
         verify_memory(site, home, name, form)
-    return Done(
-        f"{plain(at.claim.text, 60)} became {plain(at.to, 60)}.", _path(home, name), _last_undo(store, home, name)
-    )
+    return _report(done, f"{plain(at.claim.text, 60)} became {plain(at.to, 60)}.", _path(home, name))
 
 
 def remember(site: Site, form: Form) -> Done:
     """A new memory in the person's own words, or with every field given."""
     _check_on(site)
     home = form["home"] or next(iter(site.stores))
-    store = site.store(home)
+    store, context = site.store(home), _make_context(site)
     if form.has("body"):
-        cues = tuple(line.strip() for line in form["cues"].split("\n") if line.strip()) or None
         kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
-        draft = Draft(kind, form["title"].strip(), form["description"].strip(), form["body"], cues=cues)
-        memory = store.write(draft, origin=site.origin)
+        about = form["title"].strip(), form["description"].strip(), form["body"]
+        done = write.save(store, Draft(kind, *about, cues=_read_cues(form) or None), context)
     else:
         if not form["words"].strip():
             raise FormatError("there is nothing to remember", field="words", hint="write it in your own words")
-        memory = store.remember(form["words"], origin=site.origin)
-    name = memory.header.name
-    return Done(f"Remembered {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+        done = write.remember([store], form["words"], context)
+    if done.action is WriteAction.FORGOTTEN:
+        return _report(done, f"Forgot {_name(done)}. It stays in history.", "/memories")
+    return _report(done, f"Remembered {_name(done)}.", _path(home, done.name))
 
 
-def forget_many(site: Site, form: Form) -> Done:
-    """Forget, pin or check the selected memories of the list."""
+def change_many(site: Site, form: Form) -> Done:
+    """Forget, pin or check the selected memories of the list; forgetting and pinning are one change of each store."""
     _check_on(site)
-    undo: list[str] = []
-    keys, what = form.every("key"), form["do"]
+    keys, verb, context = form.every("key"), form["do"], _make_context(site)
+    names: dict[str, list[str]] = {}
     for key in keys:
         home, _, name = key.partition("/")
-        store = site.store(home)
-        if what == "forget":
-            store.delete(name, origin=site.origin)
-        elif what in ("pin", "unpin"):
-            store.pin(name, pinned=what == "pin", origin=site.origin)
-        elif what == "check":
-            verify_memory(site, home, name, form)
-        if what != "check":
-            undo = [*_last_undo(store, home, name), *undo]
-    words = {"forget": "Forgot", "pin": "Pinned", "unpin": "Unpinned", "check": "Checked"}.get(what, "Did nothing with")
-    return Done(f"{words} {len(keys)} {'memory' if len(keys) == 1 else 'memories'}.", "/memories", tuple(undo))
+        names.setdefault(home, []).append(name)
+    results = []
+    for home, chosen in names.items():
+        if verb == "forget":
+            results.append(write.forget_many(site.store(home), chosen, context))
+        elif verb in ("pin", "unpin"):
+            results.append(write.pin(site.store(home), chosen, verb == "pin", context))
+        elif verb == "check":
+            for name in chosen:
+                verify_memory(site, home, name, form)
+    words = {"forget": "Forgot", "pin": "Pinned", "unpin": "Unpinned", "check": "Checked"}.get(verb, "Did nothing with")
+    text = f"{words} {len(keys)} {'memory' if len(keys) == 1 else 'memories'}."
+    if waiting := next((done for done in results if done.review), None):
+        return _report(waiting, text, "/memories")
+    return Done(text, "/memories", tuple(key for done in results for key in _find_undo(done)))
 
 
 def undo(site: Site, form: Form) -> Done:
     """Take back changes, each given as `home:number`; the undo can itself be undone."""
     _check_on(site)
     made: list[str] = []
+    back = form["to"] if form["to"].startswith("/") and not form["to"].startswith("//") else "/timeline"
     for key in form.every("change"):
         home, _, number = key.partition(":")
         store = site.store(home)
@@ -283,14 +305,11 @@ def undo(site: Site, form: Form) -> Done:
         if change.undone_by is not None:
             raise ConflictError(f"change {change.id} was already undone")
         names = [form[f"only-{key}"]] if form.has(f"only-{key}") else []
-        if names:
-            done = store.undo_files(change.id, names, origin=site.origin).change
-        else:
-            store.undo(change.id, origin=site.origin)
-            done = store.read_change(change.id).undone_by
-        made = [f"{home}:{done}", *made] if done is not None else made
-    back = form["to"] or "/timeline"
-    return Done("Taken back.", back if back.startswith("/") and not back.startswith("//") else "/timeline", tuple(made))
+        done = write.undo(store, change.id, _make_context(site), names=names)
+        if done.review is not None:
+            return _report(done, "", back)
+        made = [*_find_undo(done), *made]
+    return Done("Taken back.", back, tuple(made))
 
 
 # The inbox.
@@ -464,7 +483,7 @@ MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], Done]] = {
 }
 SITE_ACTIONS: Mapping[str, Callable[[Site, Form], Done]] = {
     "remember": remember,
-    "many": forget_many,
+    "many": change_many,
     "undo": undo,
     "decide": decide,
     "undo-review": undo_review,
