@@ -17,7 +17,7 @@ from homes import make_environment
 from loads import scaled
 from memdir.errors import BudgetError, UnreachableError
 from memdir.frozen import replace
-from memdir.models.connection import as_count
+from memdir.models.connection import as_count, sum_usage
 from memdir.models.open import new_run
 from memdir.models.usage import (
     Price,
@@ -28,6 +28,7 @@ from memdir.models.usage import (
     ask_metered,
     check_caps,
     count_tokens_spent,
+    describe_cost,
     estimate_input,
     find_cost,
     find_price,
@@ -335,3 +336,15 @@ def test_a_record_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     with pytest.raises(BudgetError):
         ask_metered(lambda request: answer(5), ask("one"), meter)
     assert not (tmp_path / "elsewhere.db").exists()
+
+
+def test_a_cost_is_never_zero_because_a_price_is_unknown() -> None:
+    known, unknown = Usage(fresh=100, cached=300, output=20, dollars=0.5), Usage(fresh=7, output=1)
+    rows = [
+        (known, 0, "400 tokens in (75% cached), 20 out, about $0.50"),
+        (unknown, 1, "7 tokens in (0% cached), 1 out, price unknown"),
+        (sum_usage(known, unknown), 1, "407 tokens in (74% cached), 21 out, about $0.50 and more"),
+        (replace(known, dollars=0.00123), 0, "400 tokens in (75% cached), 20 out, about $0.0012"),
+        (sum_usage(), 0, "0 tokens in, 0 out, nothing spent"),
+    ]
+    assert [describe_cost(usage, unpriced=unpriced) for usage, unpriced, _ in rows] == [text for *_, text in rows]

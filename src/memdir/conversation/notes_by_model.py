@@ -32,7 +32,7 @@ from memdir.models.agent import (
     run_fork,
     translate_names,
 )
-from memdir.models.connection import add_usage
+from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import make_object
 from memdir.records import Message, Model, Reply, Request, StopReason, ToolCall
@@ -82,7 +82,7 @@ def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) ->
     except ReplyError as error:
         repair = Message("user", render_prompt("notes/repair", problem=str(error)))
     second = model(replace(request, messages=(*asked, Message("assistant", first.text or "(nothing)"), repair)))
-    ran = replace(ran, text=second.text, turns=2, usage=add_usage(first.usage, second.usage))
+    ran = replace(ran, text=second.text, turns=2, usage=sum_usage(first.usage, second.usage))
     return _read_reply(second, task), ran
 
 

@@ -18,7 +18,7 @@ from memdir.format import frontmatter
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_TURNS
-from memdir.models.connection import add_usage
+from memdir.models.connection import sum_usage
 from memdir.models.staged import StagedView
 from memdir.records import (
     Change,
@@ -293,7 +293,7 @@ class DreamProgress:
 
     def add(self, usage: Usage | None) -> None:
         """Count what a request cost that failed."""
-        self.now = replace(self.now, usage=add_usage(self.now.usage, usage or Usage()))
+        self.now = replace(self.now, usage=sum_usage(self.now.usage, usage or Usage()))
 
     def count_call(self) -> None:
         self.now = replace(self.now, calls=self.now.calls + 1)
@@ -313,7 +313,7 @@ class DreamProgress:
         def ask(request: Request) -> Reply:
             self.check()
             reply = model(replace(request, cancelled=self._cancelled))
-            usage = add_usage(self.now.usage, reply.usage)
+            usage = sum_usage(self.now.usage, reply.usage)
             self._report(replace(self.now, turns=self.now.turns + 1, usage=usage))
             return reply
 

@@ -46,7 +46,7 @@ from memdir.frozen import dataclass, field, replace
 from memdir.language.sentences import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
-from memdir.models.connection import add_usage, can_use_tools
+from memdir.models.connection import can_use_tools, sum_usage
 from memdir.models.open import open_model
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, SkipReason
@@ -304,7 +304,7 @@ class _Run:
         placed = (*kept, *self._place(missed, staging))
         ran = answer.ran
         if judged.opinion is not None:
-            ran = replace(ran, usage=add_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
+            ran = replace(ran, usage=sum_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
         doubts = tuple(at for at in judged.doubts if at.staged.name not in again)
         trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in again}  # told already
         problems = "; ".join(answer.problems)

@@ -12,7 +12,6 @@ each; no results of tools, no pastes, no sentence of the agent's that repeats fo
 import json
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
-from functools import reduce
 from pathlib import Path
 
 from memdir.errors import ReplyError
@@ -22,7 +21,7 @@ from memdir.format.shown import TextVoice, show_header, show_line, show_text
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
-from memdir.models.connection import add_usage
+from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, stage
 from memdir.recall.select import LocalSearch
@@ -122,7 +121,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
             break
         repair = render_prompt("extract_repair", problems="\n".join(f"- {at}" for at in problems))
         messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
-    ran = ForkResult(ForkEnd.DONE, reply.text, turn, usage=reduce(add_usage, usages), first=usages[0])
+    ran = ForkResult(ForkEnd.DONE, reply.text, turn, usage=sum_usage(*usages), first=usages[0])
     return ModelExtraction(ran, evidence, problems)
 
 

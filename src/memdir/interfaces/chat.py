@@ -191,9 +191,9 @@ class ChatTalk:
         self.messages.append(self.transcript.add(message))
 
     def add_cost(self, usage: Usage, purpose: str) -> None:
-        from memdir.models.connection import add_usage
+        from memdir.models.connection import sum_usage
 
-        self.spent[purpose] = add_usage(self.spent.get(purpose, Usage()), usage)
+        self.spent[purpose] = sum_usage(self.spent.get(purpose, Usage()), usage)
 
     def clear(self) -> None:
         from memdir.format.shown import wrap

@@ -37,6 +37,7 @@ from memdir.language.sentences import split_sentences as split_said
 from memdir.language.sentences import split_text
 from memdir.limits import SHOWN
 from memdir.models.staged import Staging
+from memdir.models.usage import describe_cost
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
 from memdir.records import Excerpt, Header, Kind, Message, StoredMemory
@@ -213,11 +214,7 @@ def _model(talk: ChatTalk, rest: str) -> None:
 
 
 def _cost(talk: ChatTalk, rest: str) -> None:
-    lines = []
-    for purpose, usage in talk.spent.items():
-        cached = f", {usage.cached / usage.input:.0%} of it cached" if usage.input else ""
-        dollars = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
-        lines.append(f"{purpose or 'other'}: {usage.input:,} tokens in{cached}, {usage.output:,} out{dollars}")
+    lines = [f"{purpose or 'other'}: {describe_cost(usage)}" for purpose, usage in talk.spent.items()]
     talk.screen.show("output", "\n".join(lines) or "No model was asked.")
 
 

@@ -27,7 +27,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.format.shown import show_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
-from memdir.models.connection import add_usage, as_list, as_table
+from memdir.models.connection import as_list, as_table, sum_usage
 from memdir.models.staged import Staging, make_object
 from memdir.records import Message, Model, Request, StopReason, Tool, ToolCall, Usage
 from memdir.text import one_line, replace_surrogates, shorten
@@ -98,7 +98,7 @@ def run_fork(
     while result.turns < turns:
         reply = model(request)
         first = reply.usage if result.turns == 0 else result.first
-        usage = add_usage(result.usage, reply.usage)
+        usage = sum_usage(result.usage, reply.usage)
         result = replace(result, text=reply.text, turns=result.turns + 1, usage=usage, first=first)
         if reply.stop is StopReason.REFUSED:
             return replace(result, end=ForkEnd.DECLINED)

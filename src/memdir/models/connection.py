@@ -119,10 +119,10 @@ def wrong_parent(provider: str, why: str) -> ModelError:
     return ModelError(f"the parent is not a request of {provider}: {why}", hint=hint)
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum; only known dollars are added."""
-    dollars = [usage.dollars for usage in (one, other) if usage.dollars is not None]
-    counts = {name: getattr(one, name) + getattr(other, name) for name in ("fresh", "cached", "output", "stored")}
+def sum_usage(*usages: Usage) -> Usage:
+    """Return the sum; only known dollars are added, and they are unknown if none are known."""
+    dollars = [usage.dollars for usage in usages if usage.dollars is not None]
+    counts = {name: sum(getattr(usage, name) for usage in usages) for name in ("fresh", "cached", "output", "stored")}
     return Usage(**counts, dollars=sum(dollars) if dollars else None)
 
 

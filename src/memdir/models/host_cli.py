@@ -26,7 +26,7 @@ from memdir.frozen import dataclass, field, replace
 from memdir.limits import FILE_BYTES
 from memdir.models import connection
 from memdir.models.anthropic import read_anthropic_usage
-from memdir.models.connection import add_usage, as_count, as_table, as_text, make_fault, narrow_schema, role_of
+from memdir.models.connection import as_count, as_table, as_text, make_fault, narrow_schema, role_of, sum_usage
 from memdir.models.openai import is_strict
 from memdir.project.settings import Environment
 from memdir.records import SELECT, Message, Reply, Request, StopReason, Usage
@@ -358,7 +358,7 @@ def _read_gemini(out: str, err: str) -> _Outcome | None:
     for tokens in (as_table(model.get("tokens")) for model in models):
         names = ("prompt", "cached", "candidates", "thoughts")
         prompt, cached, visible, thoughts = (as_count(tokens.get(name)) for name in names)
-        usage = add_usage(usage, Usage(fresh=max(0, prompt - cached), cached=cached, output=visible + thoughts))
+        usage = sum_usage(usage, Usage(fresh=max(0, prompt - cached), cached=cached, output=visible + thoughts))
     if error := as_table(report.get("error")):
         words, code = as_text(error.get("message")) or "it gave no reason", as_count(error.get("code"))
         inner = next((as_table(as_table(value).get("error")) for value in find_json(words)), {})

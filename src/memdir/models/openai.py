@@ -65,7 +65,7 @@ def ask_adapting(
                 raise
             quirks.add(quirk)
             continue
-        usage = adapted.reply.usage if spent is None else connection.add_usage(spent, adapted.reply.usage)
+        usage = adapted.reply.usage if spent is None else connection.sum_usage(spent, adapted.reply.usage)
         if not adapted.starved or THINKS in quirks:
             return replace(adapted.reply, usage=usage)
         quirks.add(THINKS)

@@ -148,6 +148,20 @@ def find_outcome(error: ModelError) -> str:
     return "cancelled" if isinstance(error, StoppedError) else "unusable" if isinstance(error, ReplyError) else "failed"
 
 
+def describe_cost(usage: Usage, *, unpriced: int = 0) -> str:
+    """Return the tokens in and out, the share from the cache, and the dollars."""
+    share = f" ({usage.cached / usage.input:.0%} cached)" if usage.input else ""
+    return f"{usage.input:,} tokens in{share}, {usage.output:,} out, {describe_dollars(usage, unpriced=unpriced)}"
+
+
+def describe_dollars(usage: Usage, *, unpriced: int = 0) -> str:
+    """Return about how much was spent, or that the price is unknown; `unpriced` requests are not in the sum."""
+    if usage.dollars is None:
+        return "price unknown" if usage.input or usage.output else "nothing spent"
+    digits = 4 if 0 < usage.dollars < 0.01 else 2
+    return f"about ${usage.dollars:.{digits}f}{' and more' if unpriced else ''}"
+
+
 def render_usage_row(entry: UsageRow) -> str:
     """Render one line of the log: input, how much of it came from the cache, output, and cost."""
     usage = entry.usage

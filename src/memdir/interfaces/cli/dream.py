@@ -33,6 +33,7 @@ from memdir.interfaces.cli import (
     show_time,
 )
 from memdir.interfaces.cli.app import json_option, model_option, verb
+from memdir.models.usage import describe_dollars
 from memdir.records import InboxItem, Model, Reply, Request, make_log_path
 from memdir.store.contract import StoreOverlay
 from memdir.store.files import FileStore
@@ -222,8 +223,7 @@ def _show_spared(out: Output, patches: PatchSet) -> None:
 def _show_cost(out: Output, patches: PatchSet) -> None:
     usage = patches.usage
     if patches.requests:
-        dollars = "" if usage.dollars is None else f", about ${usage.dollars:.2f}"
-        tokens = f"{usage.input + usage.output:,} tokens{dollars}"
+        tokens = f"{usage.input + usage.output:,} tokens, {describe_dollars(usage)}"
         out.line(Styled(f"{patches.requests} requests, {patches.calls} calls, {tokens}", "dim"))
     if patches.summary:
         out.line(Styled(f"the model says: {patches.summary}", "dim"))

@@ -37,8 +37,16 @@ from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.limits import INDEX_WARN_SHARE
-from memdir.models.connection import add_usage
-from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
+from memdir.models.connection import sum_usage
+from memdir.models.usage import (
+    FILE,
+    UsageReport,
+    UsageTotal,
+    describe_cost,
+    describe_dollars,
+    read_usage_report,
+    render_usage_row,
+)
 from memdir.operations.find import find_memory
 from memdir.project.hosts import HOSTS, find_installed, render_undecided
 from memdir.project.paths import read_paths
@@ -234,8 +242,11 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     tokens = loads["guidance_tokens"] + loads["index_tokens"]
     cap = f" of {caps:,}" if (caps := row["usage"]["caps"]["day_tokens"]) else ""
     week = max((total.week for total in report.totals), default="")
-    dollars = [total.usage.dollars or 0 for total in report.totals if total.week == week]
-    spent = f"; about ${sum(dollars):.2f} in the week of {week}" if any(dollars) else ""
+    totals = [total for total in report.totals if total.week == week]
+    cost = describe_dollars(
+        sum_usage(*(total.usage for total in totals)), unpriced=sum(total.unpriced for total in totals)
+    )
+    spent = f"; {cost} in the week of {week}" if totals else ""
     out.line()
     out.line(Styled("costs", "bold"), f"  a session loads about {tokens:,} tokens")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
@@ -312,7 +323,7 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         key = (total.week, "this project" if total.project == str(project.places.root.path) else "other projects")
         if old := sums.get(key):
             counts = {name: getattr(old, name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
-            total = replace(old, usage=add_usage(old.usage, total.usage), **counts)
+            total = replace(old, usage=sum_usage(old.usage, total.usage), **counts)
         sums[key] = total
     weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
     for (week, where), total in sorted(sums.items(), reverse=True):
@@ -333,12 +344,8 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
 
 
 def _describe_total(total: UsageTotal) -> str:
-    usage = total.usage
     failed = f" ({total.failed} failed)" if total.failed else ""
-    share = f" ({usage.cached / usage.input:.0%} cached)" if usage.input else ""
-    more = " and more" if total.unpriced else ""
-    cost = "price unknown" if usage.dollars is None else f"about ${usage.dollars:.2f}{more}"
-    return f"{total.requests} requests{failed}, {usage.input:,} tokens in{share}, {usage.output:,} out, {cost}"
+    return f"{total.requests} requests{failed}, {describe_cost(total.usage, unpriced=total.unpriced)}"
 
 
 # `verify`.

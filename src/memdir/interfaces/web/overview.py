@@ -1,6 +1,7 @@
 """What the pages about the whole show: why something is recalled, changes over time, and the state of the project."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -30,13 +31,13 @@ from memdir.interfaces.web.pages import (
 from memdir.interfaces.web.render import plain, quote_path, render_markdown, show_ago, show_day, show_size, show_time
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
-from memdir.models.connection import add_usage
+from memdir.models.connection import sum_usage
 from memdir.models.usage import FILE as USAGE
-from memdir.models.usage import UsageReport, UsageTotal, read_usage_report
+from memdir.models.usage import UsageReport, UsageTotal, describe_dollars, read_usage_report
 from memdir.project.hosts import HOSTS, find_installed
 from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.terms import parse_terms
-from memdir.records import Pick, Usage
+from memdir.records import Pick
 from memdir.store.facts import find_authors
 from memdir.store.secrets import OwnSecretRules
 from memdir.store.state import read_events
@@ -229,13 +230,15 @@ def _make_usage(site: Site, now: datetime) -> Row:
     made = []
     for purpose, totals in sorted(rows.items()):
         tokens = [sum(at.usage.input + at.usage.output for at in totals if at.week == week) for week in names]
-        spent = Usage()
-        for at in totals:
-            spent = add_usage(spent, at.usage)
-        row = {"purpose": plain(purpose), "tokens": sum(tokens), "dollars": spent.dollars, "weeks": tokens}
+        row = {"purpose": plain(purpose), "tokens": sum(tokens), "weeks": tokens, **_make_cost(totals)}
         made.append(row | {"svg": plots.strip(tokens, max([*tokens, 1]))})
-    known = [row["dollars"] for row in made if row["dollars"] is not None]
-    return {"rows": made, "dollars": sum(known), "weeks": len(names)}
+    every = [total for totals in rows.values() for total in totals]
+    return {"rows": made, "weeks": len(names), **_make_cost(every)}
+
+
+def _make_cost(totals: Sequence[UsageTotal]) -> Row:
+    usage = sum_usage(*(total.usage for total in totals))
+    return {"dollars": usage.dollars, "cost": describe_dollars(usage, unpriced=sum(total.unpriced for total in totals))}
 
 
 def _make_recalled(listed: SiteList) -> list[Row]:

@@ -23,6 +23,7 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.language.sentences import split_text
+from memdir.models.usage import describe_dollars
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase, StoreOverlay
 from memdir.store.files import FileStore
@@ -350,6 +351,7 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
         "by": "patterns" if patches.by == "rules" else f"patterns and {patches.by}",
         "tokens": usage.input + usage.output,
         "dollars": usage.dollars,
+        "cost": describe_dollars(usage),
         "summary": plain(patches.summary, 600),
         "error": plain(patches.error, 300),
         "hunks": hunks,
@@ -402,5 +404,6 @@ def _make_past(store: FileStore, patches: PatchSet, now: datetime) -> Row:
         "what": plain(summarize(kept), 200) or f"{len(patches.proposals)} left to you",
         "change": change,
         "undone_by": undone,
-        "dollars": patches.usage.dollars or 0.0,
+        "dollars": patches.usage.dollars,
+        "cost": describe_dollars(patches.usage),
     }
