@@ -159,7 +159,7 @@ MUTATIONS = {
         'message.answers or message.is_meta:\n        return ""\n',
         "message.answers or message.is_meta:\n        return message.text\n",
     ),
-    "earlier": ("extraction/provenance.py", "dict.fromkeys(earlier)", "dict.fromkeys(list(earlier)[:0])"),
+    "earlier": ("conversation/typed.py", "dict.fromkeys(earlier)", "dict.fromkeys(list(earlier)[:0])"),
     "keep": ("extraction/provenance.py", "                kept.append(verdict.staged)\n", "                pass\n"),
     "notice": (
         "store/files.py",

@@ -27,6 +27,7 @@ ORDER = (
 LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
+    "conversation.typed": {"language"},
     "store": {"language", "store"},
     "store.contract": {"language", "store", "operations"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
@@ -58,7 +59,7 @@ OTHER_SCRIPTS = {
     "store.secrets": "words before a secret",
     "recall.reminder": "ranges of scripts that write words without spaces",
     "extraction.merge": "weekdays",
-    "extraction.find": "marks of lists",
+    "conversation.typed": "marks of lists and quotation marks",
     "extraction.provenance": "ends of questions",
     "interfaces.chat_commands": "questions to a memory",
     "verify.derivable": "where a file lies",

@@ -26,6 +26,7 @@ from memdir.conversation.notes import NotesSkip
 from memdir.conversation.project_files import LoadedFiles
 from memdir.conversation.tool_calls import list_recent_tools
 from memdir.conversation.transcripts import copy_plain, read_host_messages
+from memdir.conversation.typed import strip_host_text
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
@@ -48,7 +49,6 @@ from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
-from memdir.recall.reminder import strip_host_text
 from memdir.records import Forget, Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock
 from memdir.store.files import FileStore

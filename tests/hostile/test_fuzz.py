@@ -30,8 +30,8 @@ from memdir.conversation.includes import (
 )
 from memdir.conversation.notes_file import cut_notes, parse_notes, render_notes
 from memdir.conversation.transcripts import read_messages, read_slice
+from memdir.conversation.typed import split_message
 from memdir.errors import MemdirError
-from memdir.extraction.find import split_message
 from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, parse_fields, split_frontmatter
 from memdir.format.index import clip_index, parse_index

@@ -39,8 +39,8 @@ from memdir.conversation.lines import (
     read_table,
     read_text,
 )
+from memdir.conversation.typed import strip_host_text
 from memdir.frozen import dataclass
-from memdir.recall.reminder import strip_host_text
 from memdir.records import Message, ToolCall
 
 CHAINED = frozenset(("user", "assistant", "system", "attachment", "progress"))

@@ -34,9 +34,9 @@ from memdir.conversation.tool_calls import (
     parse_steps,
     plain_name,
 )
+from memdir.conversation.typed import strip_host_text
 from memdir.frozen import dataclass
 from memdir.limits import NOTES_RULES_TOKENS
-from memdir.recall.reminder import strip_host_text
 from memdir.records import Message, ToolCall
 from memdir.text import blank_fences, estimate_tokens, one_line, shorten
 

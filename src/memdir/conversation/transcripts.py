@@ -43,6 +43,7 @@ from memdir.conversation.lines import (
     read_text,
     read_transcript_lines,
 )
+from memdir.conversation.typed import strip_blocks
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
@@ -50,7 +51,6 @@ from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
 from memdir.project.paths import find_root
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
-from memdir.recall.reminder import strip_blocks
 from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
 

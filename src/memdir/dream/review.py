@@ -21,6 +21,7 @@ from datetime import datetime
 from enum import IntEnum
 from math import fsum
 
+from memdir.conversation.typed import find_typed
 from memdir.dream.by_model import ModelDream, count_removable
 from memdir.dream.duplicates import find_hard
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
@@ -31,7 +32,6 @@ from memdir.extraction.provenance import (
     OpinionCase,
     ask_second_opinion,
     doubt_credentials,
-    find_typed,
     mask_doubt,
     mask_words,
 )

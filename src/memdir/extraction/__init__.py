@@ -19,24 +19,21 @@ from pathlib import Path
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import read_host_messages
+from memdir.conversation.typed import OMITTED, collect_foreign, cut_echoes, list_typed, strip_reminders
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError, PathError
 from memdir.extraction import by_model
-from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests, strip_reminders
+from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
 from memdir.extraction.merge import Placement, is_said, place
 from memdir.extraction.provenance import (
-    OMITTED,
     SECRET,
     DoubtfulWrite,
     Judgement,
     OpinionCase,
     SecondOpinion,
     ask_second_opinion,
-    collect_foreign,
-    cut_echoes,
     doubt_credentials,
     doubt_shared,
     judge_staged,
-    list_typed,
     mask_doubt,
     render_typed,
 )

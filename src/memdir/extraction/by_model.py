@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 
+from memdir.conversation.typed import OMITTED, cut_echoes, split_typed
 from memdir.errors import ReplyError
-from memdir.extraction.find import split_message
-from memdir.extraction.provenance import OMITTED, cut_echoes, render_today
+from memdir.extraction.provenance import render_today
 from memdir.format.shown import TextVoice, show_header, show_line, show_text
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
@@ -143,17 +143,17 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
         return ""
     day = f", {message.at:%A %Y-%m-%d %H:%M}" if message.at else ""
     if message.role == "user":
-        return f"[the person{day}]\n{cut_middle(_mark_foreign(message.text), chars)}"
+        return f"[the person{day}]\n{cut_middle(_mark_foreign(message), chars)}"
     prose = cut_echoes(cut_middle(message.text, chars), foreign)
     calls = (cut_echoes(_render_call(call.name, call.input), foreign) for call in message.calls)
     lines = [prose, *(f"({call})" for call in calls if call != OMITTED)]
     return f"[the agent{day}]\n" + "\n".join(line for line in lines if line.strip())
 
 
-def _mark_foreign(text: str) -> str:
+def _mark_foreign(message: Message) -> str:
     """A message with a mark for each paste, which says how long it was."""
     parts = []
-    for span in split_message(text):
+    for span in split_typed(message):
         count = len(span.text.strip().splitlines())
         parts.append(span.text if span.plain or not span.text.strip() else f"\n[text from elsewhere, {count} lines]\n")
     return "".join(parts).strip()

@@ -5,31 +5,29 @@ possible (`by_model` renders the conversation), and what it writes is not believ
 is not the person's own is put to a second request, which shows only what the person typed. What does not follow from
 that is left out, and more than half left out needs review.
 
-Typed text is what `spans` calls plain in the messages of a person. Everything else that neither the person nor the agent
-wrote is foreign: results of tools, files, attachments, pastes. The agent may repeat foreign text in its own words; runs
-of five words that stood in foreign text are known again by their hashes, and a sentence with such a run is shown to
-neither model. The hashes of earlier turns are kept with the session.
+What the person typed is decided in `conversation.typed`; sentences in which the agent repeats foreign text are shown to
+neither model.
 """
 
 import re
-import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
+from memdir.conversation.typed import TypedMessage
 from memdir.errors import FormatError, ReplyError
-from memdir.extraction.find import mask_values, split_message, strip_reminders
+from memdir.extraction.find import mask_values
 from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
 from memdir.language import compile_any
 from memdir.language.sentences import LEAD, find_sentences
-from memdir.limits import FOREIGN_RUNS, OPINION_CHARS, OPINION_TOKENS
+from memdir.limits import OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
 from memdir.store.secrets import SecretFinding, find_secrets, mask, render_findings
-from memdir.text import CJK, find_json, fold_words, one_line, shorten
+from memdir.text import find_json, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
@@ -37,10 +35,7 @@ SHARED = "a team shares it, and only a person may say so"
 UNTYPED = "nothing the person typed carries it"
 UNASKED = "nobody asked to forget it"
 UNCHECKED = "it is not in the person's own words, and no second opinion was to be had"
-OMITTED = "[…]"
 _SCHEMA = make_object({"follow": {"type": "array", "items": {"type": "integer"}}})
-_RUN, _RUN_CJK = 5, 8  # words, or characters of Chinese and Japanese, that are no accident
-_REPLY_CHARS = 1_000  # of the agent's message that a person replied to
 _TITLE_CHARS = 60
 _DESCRIPTION_CHARS = 140
 _ALIKE = 0.6  # of an old sentence's words that a new one must have to count as the same, reworded
@@ -48,19 +43,8 @@ _TALK_CHARS = 400  # of a message that surely holds no paste
 _STEM = 5  # letters by which a word in a name is known again
 _TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp` tells nothing
 
-_WIDE = re.compile(rf"[{CJK}]")
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class TypedMessage:
-    """What a person typed in one message, and what the agent had said before it, without what both did not say."""
-
-    text: str
-    reply_to: str = ""
-    id: str = ""
-    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,63 +95,6 @@ class Judgement:
 
 
 Opine = Callable[[Sequence[OpinionCase]], SecondOpinion | None]
-
-
-# Typed and foreign text
-
-
-def find_typed(message: Message) -> str:
-    """The person's own words in a message; empty for one that is not theirs."""
-    if message.role != "user" or message.is_meta or message.answers:
-        return ""
-    spans = split_message(strip_reminders(message.text))
-    return "".join(span.text if span.plain else "\n" for span in spans).strip()
-
-
-def find_runs(text: str) -> set[int]:
-    """Hashes of all runs of five words in a text, of eight characters in Chinese and Japanese."""
-    tokens = fold_words(text).split()
-    runs: set[int] = set()
-    for at in range(len(tokens) - _RUN + 1):
-        width = _RUN_CJK if any(map(_WIDE.match, tokens[at : at + 3])) else _RUN
-        if at + width <= len(tokens):
-            runs.add(zlib.crc32(" ".join(tokens[at : at + width]).encode("utf-8", "surrogatepass")))
-    return runs
-
-
-def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) -> tuple[int, ...]:
-    """The runs of everything that neither the person nor the agent wrote, the newest last and no more than are kept."""
-    runs = dict.fromkeys(earlier)
-    for message in messages:
-        if message.role == "tool" or message.is_meta or message.answers:
-            runs.update(dict.fromkeys(find_runs(message.text)))
-        elif message.role == "user":
-            for span in split_message(strip_reminders(message.text)):
-                runs.update(dict.fromkeys(() if span.plain else find_runs(span.text)))
-    return tuple(runs)[-FOREIGN_RUNS:]
-
-
-def cut_echoes(text: str, foreign: Set[int]) -> str:
-    """A text of the agent's without the sentences that repeat foreign text."""
-    if not foreign or foreign.isdisjoint(find_runs(text)):
-        return text
-    parts = []
-    for start, end in find_sentences(text):
-        parts.append(OMITTED if not foreign.isdisjoint(find_runs(text[start:end])) else text[start:end])
-    return re.sub(rf"(?:{re.escape(OMITTED)}\s*)+", f"{OMITTED} ", " ".join(parts)).strip()
-
-
-def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMessage, ...]:
-    """What the person typed, message by message, each with what the agent had said before it."""
-    found: list[TypedMessage] = []
-    said = ""
-    for message in messages:
-        if message.role == "assistant" and message.text.strip():
-            said = message.text
-        elif text := find_typed(message):
-            found.append(TypedMessage(text, cut_echoes(_cut_middle(said), foreign), message.id, message.at))
-            said = ""
-    return tuple(found)
 
 
 def render_typed(typed: Sequence[TypedMessage]) -> str:
@@ -493,11 +420,6 @@ def _is_talk(text: str) -> bool:
 
 def _strip_end(sentence: str) -> str:
     return sentence.rstrip(" .。!！;；:：")
-
-
-def _cut_middle(text: str) -> str:
-    half = _REPLY_CHARS // 2
-    return text if len(text) <= _REPLY_CHARS else f"{text[:half]} {OMITTED} {text[-half:]}"
 
 
 # Secrets and what others share

@@ -21,10 +21,10 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
+from memdir.conversation.typed import split_message
 from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult
-from memdir.extraction.find import split_message
 from memdir.extraction.merge import find_rival
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age

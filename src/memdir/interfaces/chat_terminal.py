@@ -22,10 +22,10 @@ from typing import Any, TextIO
 from memdir import __version__
 from memdir.conversation.lines import describe_transcript
 from memdir.conversation.transcripts import read_messages, read_tail
+from memdir.conversation.typed import strip_host_text
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.project.settings import read_environment
-from memdir.recall.reminder import strip_host_text
 from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable, shorten

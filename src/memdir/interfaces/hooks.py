@@ -305,8 +305,8 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
 
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
+    from memdir.conversation.typed import strip_host_text
     from memdir.recall.pipeline import RecallSkip, recall_in_project, take_selection
-    from memdir.recall.reminder import strip_host_text
 
     text = strip_host_text(call.text("prompt"))
     with open_hook_project(call, output) as project:

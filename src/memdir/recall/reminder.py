@@ -2,8 +2,6 @@
 
 `fit_memories` puts several memories into one reply of limited size, counted as hosts do: in UTF-16 units and in tokens,
 which are estimated.
-
-`strip_host_text` is the way back: the query in a message, without reminders and other text that a host added.
 """
 
 import re
@@ -111,20 +109,6 @@ def _cut(text: str, room: int) -> str:
     return text.rstrip()
 
 
-# --- what the person typed in a message, without what the host wrote into it -----------------------------------------
-# Hosts add reminders, the text and output of slash commands, and results of tools to a user's message. The person asked
-# none of it, and recalling by it would let a memory match itself.
-
-# Blocks that hosts write: reminders (memdir writes these too), commands, shells, editors and tasks.
-_BLOCKS = (
-    "system-reminder|command-name|command-message|command-args|local-command-stdout|local-command-stderr|"
-    "local-command-caveat|bash-input|bash-stdout|bash-stderr|user-prompt-submit-hook|task-notification|"
-    "ide_opened_file|ide_selection|ide_diagnostics|hook_context|session_context"
-)
-_HOST_TAG = compile_late(rf"<(/?)({_BLOCKS})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
-_HOST_LINE = re.compile(r"/[A-Za-z][\w:-]*(?=\s|$)|\[Request (?:interrupted|cancelled)\b[^\n\]]*\]\Z")
-_INDENT = 100  # more white space than this before a tag is not indentation
-
 # Chinese, Japanese and Korean write words without spaces, or in few characters.
 _CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -143,39 +127,6 @@ _SUSPECT = compile_late(
     r"bearer|curl|account|user|konto|compte|cuenta|usuario|[^\x00-\x7f—–’“”…→äöüßéèêáíóúñ]|\S{12}|://\S*@|[a-z]\d|\d[a-z]",
     re.IGNORECASE,
 )
-
-
-# Files that Gemini CLI puts below a prompt that names them.
-_ATTACHED = compile_late(
-    r"^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)", re.MULTILINE | re.DOTALL
-)
-
-
-def strip_host_text(text: str) -> str:
-    """Return a message without the host's blocks, attached files, slash commands and notices."""
-    lines = strip_blocks(_ATTACHED.sub("", text)).splitlines()
-    return "\n".join(line for line in lines if not _HOST_LINE.match(line.strip())).strip()
-
-
-def strip_blocks(text: str) -> str:
-    """Remove `<system-reminder>…</system-reminder>` and the like; a block that is not closed extends to the end.
-
-    A single opening tag in the middle of a line is text about tags, and stays.
-    """
-    kept, start, inside = [], 0, ""
-    unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
-    for tag in _HOST_TAG.finditer(text) if "<" in text else ():
-        is_end, name = bool(tag[1]), tag[2].lower()
-        if inside:
-            if is_end and name == inside:
-                start, inside = tag.end(), ""
-            continue
-        before = text[max(start, tag.start() - _INDENT) : tag.start()].rstrip(" \t")
-        if is_end or (before and not before.endswith("\n") and not _is_closed(text, tag, unclosed)):
-            continue
-        kept.append(text[start : tag.start()])
-        inside = name
-    return "".join(kept if inside else [*kept, text[start:]])
 
 
 def is_one_word(text: str) -> bool:
@@ -213,12 +164,6 @@ def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[Sec
         return (find or find_secrets)(text)
     except SettingsError:  # the person's own rules cannot be read; `doctor` reports it
         return find_secrets(text)
-
-
-def _is_closed(text: str, tag: re.Match[str], unclosed: set[str]) -> bool:
-    if tag[2] not in unclosed and text.find(f"</{tag[2]}", tag.end()) < 0:
-        unclosed.add(tag[2])
-    return tag[2] not in unclosed
 
 
 @cache

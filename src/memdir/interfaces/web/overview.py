@@ -10,9 +10,9 @@ from typing import Any
 
 from memdir.conversation.notes import find_home, find_notes_file, list_notes, read_notes_file
 from memdir.conversation.transcripts import list_transcripts, read_messages
+from memdir.conversation.typed import find_typed
 from memdir.dream.logs import list_logs, read_log
 from memdir.errors import DiskError, MemdirError, NotFoundError
-from memdir.extraction.provenance import find_typed
 from memdir.format.age import make_targets
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
@@ -144,7 +144,7 @@ def _replay(site: Site, session: str, now: datetime) -> Row:
     ]
     path = _find_transcript(site, session)
     if path is not None:
-        typed = [find_typed(at) for at in read_messages(path) if at.role == "user" and not at.is_meta]
+        typed = [find_typed(message) for message in read_messages(path)]
         known = {" ".join(query.split())[:500]: rows for query, rows in shown.items()}
         said = [" ".join(text.split()) for text in typed if text.strip()]
         prompts = [{"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in said[:300]]

@@ -1,6 +1,6 @@
 """The query is what the person typed, without what hosts write into a message."""
 
-from memdir.recall.reminder import strip_blocks, strip_host_text
+from memdir.conversation.typed import strip_blocks, strip_host_text
 from tables import table
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.extraction.find import strip_reminders
+from memdir.conversation.typed import strip_reminders
 from memdir.recall.reminder import render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 from tables import table
