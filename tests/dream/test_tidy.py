@@ -17,7 +17,6 @@ from memdir.dream.duplicates import (
     is_copy,
     list_words,
     make_exact,
-    split_parts,
 )
 from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import Patch, PatchKind
@@ -88,11 +87,7 @@ def test_equal_bodies_under_titles_that_tell_two_things_apart_stay_two() -> None
     assert is_copy(make_fact(body, title="Tax table"), make_fact(body, title="Where the taxes are", name="b"))
 
 
-def test_a_body_is_parted_at_why_and_how() -> None:
-    assert split_parts("Fact.\n\n**Why:** W.\n\n**How to apply:** H.\n") == (
-        "Fact.",
-        {"Why": "W.", "How to apply": "H."},
-    )
+def test_markup_does_not_count_in_a_comparison() -> None:
     assert make_exact("- **A**  b\n- `c`") == make_exact("* A b\n* c")
 
 

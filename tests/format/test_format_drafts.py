@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.files import check_name
-from memdir.format.frontmatter import check_description, check_title, compose_body, find_missing_parts, make_slug
+from memdir.format.frontmatter import check_description, check_title, make_slug
 from memdir.language import count_content
 from memdir.records import Kind
 from tables import table
@@ -99,67 +99,6 @@ def test_a_title_is_one_line_of_bounded_length() -> None:
         with pytest.raises(FormatError) as refused:
             check_title(bad)
         assert refused.value.field == "title"
-
-
-@table("kind", [Kind.FEEDBACK, Kind.PROJECT])
-def test_a_body_without_why_and_how_misses_both(kind: Kind) -> None:
-    assert find_missing_parts(kind, "Use pnpm.") == ("**Why:**", "**How to apply:**")
-    assert find_missing_parts(kind, "") == ("**Why:**", "**How to apply:**")
-
-
-@table("kind", [Kind.USER, Kind.REFERENCE])
-def test_other_types_need_no_parts(kind: Kind) -> None:
-    assert find_missing_parts(kind, "Use pnpm.") == ()
-
-
-@table(
-    "body",
-    [
-        "Rule.\n\n**Why:** it broke.\n\n**How to apply:** always.",
-        "Rule. **why:** it broke. **HOW TO APPLY:** always.",
-        "Rule\n\n# Why\nbroke\n\n## How to Apply\nalways",
-        "Rule\n\n### **Why?**\nbroke\n\n### How to apply:\nalways",
-        "Rule\nWhy: broke\nHow to apply: always",
-        "- **Why**: broke\n- **How to apply**: always",
-        "> Why: broke\n>\n> __How to apply:__ always",
-    ],
-)
-def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
-    assert find_missing_parts(Kind.FEEDBACK, body) == ()
-
-
-@table("body", ["That is why, and how to apply patches.", "Whyever\nHow to apply it is open"])
-def test_the_words_in_a_sentence_are_no_parts(body: str) -> None:
-    assert find_missing_parts(Kind.FEEDBACK, body) == ("**Why:**", "**How to apply:**")
-
-
-def test_one_missing_part_is_named_alone() -> None:
-    assert find_missing_parts(Kind.PROJECT, "x\n\n**Why:** y") == ("**How to apply:**",)
-
-
-def test_parts_are_added_in_order() -> None:
-    whole = compose_body("Use pnpm.\n", "npm breaks the lockfile", "every install")
-    assert whole == "Use pnpm.\n\n**Why:** npm breaks the lockfile\n\n**How to apply:** every install\n"
-    assert find_missing_parts(Kind.FEEDBACK, whole) == ()
-
-
-def test_nothing_to_add_leaves_the_body_as_it_is() -> None:
-    assert compose_body("Use pnpm.  \n\n", None, " ") == "Use pnpm.  \n\n"
-
-
-def test_a_why_goes_before_a_how_that_is_there() -> None:
-    assert compose_body("Rule\n\n**How to apply:** x\n", "y", None) == "Rule\n\n**Why:** y\n\n**How to apply:** x\n"
-
-
-def test_a_part_that_is_there_is_replaced_and_nothing_else() -> None:
-    body = "Rule\n\n**Why:** old\nreason\n\nMore.\n\n**How to apply:** x\n"
-    assert compose_body(body, "new \\1 reason", None) == (
-        "Rule\n\n**Why:** new \\1 reason\n\nMore.\n\n**How to apply:** x\n"
-    )
-
-
-def test_parts_make_a_body_of_their_own() -> None:
-    assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
 
 
 @table(

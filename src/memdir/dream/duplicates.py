@@ -13,6 +13,7 @@ from memdir.dream.records import Patch, PatchKind
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import find_link_target, make_targets, resolve_links
+from memdir.format.document import MemoryDocument, PartKind, add_to_fact, parse_document
 from memdir.format.frontmatter import encode, make_memory
 from memdir.frozen import dataclass
 from memdir.language.requests import find_request_languages
@@ -152,7 +153,6 @@ _CROWD = 24  # neighbours in a sorted block that are compared with a memory
 _ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
 # Fields that tools note for themselves; every other field of a head may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
-_PART = re.compile(r"^\*\*(why|how to apply):\*\*[ \t]*", re.IGNORECASE | re.MULTILINE)
 _MARKUP = re.compile(
     r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)",
     re.MULTILINE,
@@ -167,7 +167,8 @@ class MemoryFacts:
     def __init__(self, memory: StoredMemory, exact: str | None = None) -> None:
         self.memory = memory
         self.name = memory.header.name
-        self.main, self.parts = split_parts(memory.body)
+        self.document = MemoryDocument(memory.body)
+        self.main = self.document.get_text(PartKind.FACT)
         self.exact = make_exact(memory.body) if exact is None else exact
 
     @property
@@ -204,17 +205,6 @@ def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 def _differ_in_word(first: Sequence[Word], second: Sequence[Word]) -> bool:
     return len(first) == len(second) > 1 and sum(a != b for a, b in zip(first, second, strict=True)) == 1
-
-
-def split_parts(body: str) -> tuple[str, dict[str, str]]:
-    """The fact, and the paragraphs that begin with Why and How to apply; a body with a label twice is all fact."""
-    found = list(_PART.finditer(body))
-    names = [at[1].capitalize() for at in found]
-    if not found or len(set(names)) < len(names):
-        return body.strip(), {}
-    ends = [*(at.start() for at in found[1:]), len(body)]
-    parts = {name: body[at.end() : end].strip() for name, at, end in zip(names, found, ends, strict=True)}
-    return body[: found[0].start()].strip(), parts
 
 
 def make_exact(text: str) -> str:
@@ -270,21 +260,7 @@ def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) ->
             added.append(plain)
             said |= words
             letters += f" {plain.lower()}"
-    return add_to_main(text, ". ".join(added) + ".") if added else text
-
-
-def find_main_end(body: str) -> int:
-    """Where the fact ends and Why or How to apply begins."""
-    found = _PART.search(body)
-    return found.start() if found else len(body)
-
-
-def add_to_main(text: str, sentence: str) -> str:
-    """The text with one more paragraph behind its fact, before Why and How to apply."""
-    body = frontmatter.split_frontmatter(text).body.replace("\r\n", "\n").strip("\n")
-    end = find_main_end(body)
-    pieces = (body[:end].strip("\n"), sentence, body[end:].strip("\n"))
-    return frontmatter.replace_body(text, "\n\n".join(piece for piece in pieces if piece))
+    return add_to_fact(parse_document(text), ". ".join(added) + ".") if added else text
 
 
 class DuplicateMerge:

@@ -20,7 +20,7 @@ from pathlib import Path
 import memdir.dream.records as records
 import memdir.dream.review as review
 from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_with_model, gather, split_log
-from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main, find_main_end, find_words
+from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, find_words
 from memdir.dream.lock import DreamLock
 from memdir.dream.logs import LogSlice, mark_shown_logs, select_logs
 from memdir.dream.records import DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet, make_key, stamp
@@ -31,6 +31,7 @@ from memdir.extraction.merge import place
 from memdir.extraction.provenance import SHARED, mask_words
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter
+from memdir.format.document import add_to_fact, parse_document
 from memdir.format.frontmatter import decode, digest_of, encode, make_memory, read_time
 from memdir.format.index import INDEX_FILE, IndexLine, find_long_lines, parse_index
 from memdir.frozen import dataclass, replace
@@ -472,14 +473,14 @@ def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
     if header.kind is not Kind.PROJECT or header.problem:
         return None
     when = read_time(frontmatter.parse_fields(memory.text).modified) or header.modified.astimezone(now.tzinfo)
-    end = find_main_end(memory.body)
-    main, in_body = make_absolute(memory.body[:end], when)
-    body = main + memory.body[end:]
+    document = parse_document(memory.text)
+    fact = document.parts[0]
+    dated, in_body = make_absolute(document.text[fact.start : fact.end], when)
     description, in_description = make_absolute(header.description, when)
     if not in_body and not in_description:
         return None
     try:
-        text = frontmatter.replace_body(memory.text, body)
+        text = document.text[: fact.start] + dated + document.text[fact.end :]
         text = frontmatter.set_fields(text, {"description": description}) if in_description else text
     except FormatError:
         return None
@@ -506,7 +507,7 @@ def _plan_long_lines(
         edits: list[Edit] = [ReplaceLine(name, whole, short)]
         if details:
             try:
-                moved = add_to_main(memory.text, "; ".join(details) + ".")
+                moved = add_to_fact(parse_document(memory.text), "; ".join(details) + ".")
             except FormatError:
                 continue
             edits.insert(0, Rewrite(name, moved, digests[name]))

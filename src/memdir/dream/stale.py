@@ -136,7 +136,7 @@ def repair_text(text: str, stale: Sequence[CheckedClaim], now: datetime) -> str:
 
 
 def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
-    if fact.parts or not is_prose(fact.main):
+    if len(fact.document.parts) > 1 or not is_prose(fact.main):
         return False
     limit = (now - GRACE).date()
     sentences = [part for sentence in split_text(fact.main) for part in sentence.split("; ")]

@@ -14,7 +14,14 @@ from functools import cache
 from memdir.errors import NotFoundError
 from memdir.extraction.find import FORGET, MemoryRequest
 from memdir.format import frontmatter
-from memdir.format.frontmatter import HOW, WHY, make_slug
+from memdir.format.document import (
+    PartKind,
+    add_to_fact,
+    drop_sentences,
+    parse_document,
+    replace_sentence,
+)
+from memdir.format.frontmatter import make_slug
 from memdir.frozen import dataclass
 from memdir.language import compile_any, load_words
 from memdir.language.dates import load_date_languages
@@ -139,13 +146,8 @@ def _save(request: MemoryRequest, staging: Staging, *, team: bool) -> tuple[str,
 
 def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]) -> str:
     """The memory with the new sentences: the first in the place of the old one, if there is one, the rest after it."""
-    body = frontmatter.split_frontmatter(known.text).body
-    added = " ".join(fresh) if len(fresh) > 1 else request.body.strip()
-    if old:
-        body = body.replace(old, added, 1)
-    else:
-        main = _cut_parts(body)
-        body = f"{main.rstrip()}\n{added}\n{body[len(main.rstrip()) :]}"
+    added, document = " ".join(fresh) if len(fresh) > 1 else request.body.strip(), parse_document(known.text)
+    text = replace_sentence(document, old, added) if old else add_to_fact(document, added)
     changes: dict[str, str | None] = {}
     sense, title = _parse_sense(added), _parse_sense(known.title)
     if len(known.sentences) <= 1 or _relate(sense, _parse_sense(known.description)):
@@ -153,7 +155,7 @@ def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]
     # A title that named the old rule may name the opposite of the new one.
     if old and (not title.terms | title.values <= sense.terms | sense.values or title.negated != sense.negated):
         changes["name"] = request.title
-    return frontmatter.set_fields(frontmatter.replace_body(known.text, body), changes)
+    return frontmatter.set_fields(text, changes)
 
 
 def _create(request: MemoryRequest, staging: Staging, folder: str) -> str:
@@ -181,7 +183,7 @@ def _compare(new: SentenceSense, known: _Known) -> tuple[SentenceRelation, str]:
 
 def _find_fresh(new: Sequence[str], known: _Known) -> list[str]:
     """The sentences that say something which none of a memory's says, its Why and How included."""
-    old = [_parse_sense(at) for at in split_text(frontmatter.split_frontmatter(known.text).body)]
+    old = [_parse_sense(at) for at in parse_document(known.text).list_sentences()]
     return [at for at in new if not any(_relate(_parse_sense(at), one) is SentenceRelation.SAME for one in old)]
 
 
@@ -200,10 +202,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     if not left:
         staging.forget(meant.name)
         return meant.name, "forget"
-    body = frontmatter.split_frontmatter(meant.text).body
-    for sentence in set(meant.sentences) - set(left):
-        body = re.sub(rf"(?m)^[-*+ ]*{re.escape(sentence)}\s*|{re.escape(sentence)} ?", "", body)
-    text = frontmatter.replace_body(meant.text, body)
+    text = drop_sentences(parse_document(meant.text), set(meant.sentences) - set(left))
     staging.write(meant.name, frontmatter.set_fields(text, {"description": " ".join(left).rstrip(".。")[:140]}))
     return meant.name, "update"
 
@@ -228,13 +227,7 @@ def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:
 
 def _parse(name: str, text: str) -> _Known:
     fields = frontmatter.parse_fields(text)
-    sentences = split_text(_cut_parts(frontmatter.split_frontmatter(text).body))
-    return _Known(name, text, fields.title, fields.description, sentences)
-
-
-def _cut_parts(body: str) -> str:
-    """A body without its Why and How."""
-    return re.split(f"{re.escape(WHY)}|{re.escape(HOW)}", body, maxsplit=1)[0]
+    return _Known(name, text, fields.title, fields.description, parse_document(text).list_sentences(PartKind.FACT))
 
 
 def _find_terms(text: str) -> frozenset[str]:

@@ -484,11 +484,8 @@ def _build(event: Any, events: Iterator[Any], yaml: Any, depth: int) -> Node:
     return mapping
 
 
-# --- drafts: description, title and cues, the parts of the body, the name of the file --------------------------------
+# --- drafts: description, title and cues, the name of the file ------------------------------------------------------
 # Pure functions. Whether a name may be used at all is checked by the guard. Files already on disk are not checked here.
-
-WHY = "**Why:**"
-HOW = "**How to apply:**"
 
 _HINTS = {
     Kind.USER: 'say who the user is or what they know, as in "writes Go daily, new to React"',
@@ -497,18 +494,6 @@ _HINTS = {
     Kind.REFERENCE: 'say what is found where, as in "pipeline bugs are tracked in Linear, project INGEST"',
 }
 _HINT = "say in one line what recall should find it by: the subject and what is special about it"
-
-# A part is present in bold, as a heading, or as a line that begins with the words and a colon.
-_PART = (
-    r"(?:^[ \t>]*#{{1,6}}[ \t]*[*_]*{words}\b|[*_]{{2}}[ \t]*{words}[ \t]*[:：?]?[ \t]*[*_]{{2}}|"
-    r"^[ \t>*+-]*{words}[ \t]*[:：])"
-)
-_PARTS = {
-    WHY: compile_late(_PART.format(words="why"), re.IGNORECASE | re.MULTILINE),
-    HOW: compile_late(_PART.format(words=r"how[ \t]+to[ \t]+apply"), re.IGNORECASE | re.MULTILINE),
-}
-# The paragraph of a part as `compose_body` writes it: up to a blank line or the next bold word at the start of a line.
-_PARAGRAPH = r"^{mark}.*(?:\n(?!\s*$|\*\*).*)*"
 
 _DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 _ENGLISH_ENDS = compile_late(r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)")  # don't, it's: one word; l'air is two
@@ -546,22 +531,6 @@ def check_cues(cues: Sequence[str]) -> None:
             raise FormatError(f"a cue holds {found}", field="cues", hint="take the character out and save again")
 
 
-def find_missing_parts(kind: Kind, body: str) -> tuple[str, ...]:
-    """Which of Why and How to apply a feedback or project body lacks."""
-    if kind not in {Kind.FEEDBACK, Kind.PROJECT}:
-        return ()
-    return tuple(mark for mark, pattern in _PARTS.items() if not pattern.search(body))
-
-
-def compose_body(body: str, why: str | None, how: str | None) -> str:
-    """Returns the body with its Why and How to apply: an existing paragraph is replaced, a missing one is added."""
-    if why and why.strip():
-        body = _set_part(body, WHY, why.strip(), before=HOW)
-    if how and how.strip():
-        body = _set_part(body, HOW, how.strip(), before=None)
-    return body
-
-
 def make_slug(title: str) -> str:
     """Returns a file name for a title: lower-case letters of any script, digits, `-`, `_`; never empty or reserved."""
     lowered = _ENGLISH_ENDS.sub("", unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower()))
@@ -584,19 +553,6 @@ def _check_line(text: str, field: str, most: int, hint: str) -> None:
         raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
     if len(text) > most:
         raise FormatError(f"the {field} has {len(text):,} characters, {most:,} are allowed", field=field, hint=hint)
-
-
-def _set_part(body: str, mark: str, text: str, before: str | None) -> str:
-    paragraph = f"{mark} {text}"
-    if found := _find_paragraph(body, mark):
-        return body[: found.start()] + paragraph + body[found.end() :]
-    if before and (later := _find_paragraph(body, before)):
-        return f"{body[: later.start()]}{paragraph}\n\n{body[later.start() :]}"
-    return f"{body.rstrip()}\n\n{paragraph}\n" if body.strip() else f"{paragraph}\n"
-
-
-def _find_paragraph(body: str, mark: str) -> re.Match[str] | None:
-    return re.search(_PARAGRAPH.format(mark=re.escape(mark)), body, re.IGNORECASE | re.MULTILINE)
 
 
 def _is_kept(char: str, before: str) -> bool:

@@ -22,12 +22,13 @@ from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
 from memdir.conversation.typed import split_message
-from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words, split_parts
+from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult
 from memdir.extraction.merge import find_rival
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
+from memdir.format.document import PartKind
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
@@ -462,12 +463,11 @@ def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> st
 
 
 def _find_passage(fact: MemoryFacts, query: str) -> str:
-    main, parts = split_parts(fact.memory.body)
-    reason = parts.get("Why", "")
+    reason = fact.document.get_text(PartKind.WHY)
     if reason and any(word in query.casefold() for word in _WHY):
         return reason
     wanted = set(parse_terms(query))
-    sentences = split_text(main) or [main or reason]
+    sentences = split_text(fact.main) or [fact.main or reason]
     return max(sentences, key=lambda sentence: len(wanted.intersection(parse_terms(sentence))))
 
 

@@ -15,7 +15,8 @@ from typing import Protocol
 from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
 from memdir.files import check_name
 from memdir.format import frontmatter
-from memdir.format.frontmatter import check_description, compose_body, decode, digest_of, encode, split_frontmatter
+from memdir.format.document import compose_body
+from memdir.format.frontmatter import check_description, decode, digest_of, encode, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Rewrite, Save, StoredMemory

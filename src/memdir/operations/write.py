@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError
 from memdir.files import check_name
-from memdir.format.frontmatter import (
-    compose_body,
-    decode,
-    find_missing_parts,
-    make_slug,
-    parse_fields,
-    set_fields,
-    split_frontmatter,
-)
+from memdir.format.document import compose_body, find_missing_parts
+from memdir.format.frontmatter import decode, make_slug, parse_fields, set_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.records import (
     TEAM_FOLDER,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from memdir.errors import MemdirError, NotFoundError, SettingsError
-from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of
+from memdir.format.document import PartKind, compose_body
+from memdir.format.frontmatter import decode, digest_of
 from memdir.format.index import INDEX_FILE, IndexFill, measure_index
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
@@ -246,7 +247,7 @@ def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> l
     """Word the warnings of a write, and warn of a full index and of a team that is off."""
     texts = list[str]()
     if missing := [warning.text for warning in done.warnings if warning.kind == "parts"]:
-        options = {WHY: "--why TEXT", HOW: "--how TEXT"}
+        options = {PartKind.WHY.value: "--why TEXT", PartKind.HOW.value: "--how TEXT"}
         adding = " ".join((f"memdir edit {done.name}", *(options[part] for part in missing)))
         kind = done.memory and done.memory.kind
         texts.append(f"a {kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")

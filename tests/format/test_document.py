@@ -1,0 +1,243 @@
+"""The parts and sentences of a memory's body: one answer for every shape, and edits that replace spans and nothing else."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memdir.dream.duplicates import MemoryFacts
+from memdir.extraction.merge import _parse
+from memdir.format.document import (
+    MemoryDocument,
+    PartKind,
+    add_to_fact,
+    compose_body,
+    drop_sentences,
+    find_missing_parts,
+    parse_document,
+    replace_sentence,
+    set_part,
+)
+from memdir.format.frontmatter import make_memory, split_frontmatter
+from memdir.records import Kind, Scope, Signature
+from tables import table
+
+DATA = Path(__file__).parents[1] / "data"
+HEAD = "---\nname: Rule\ndescription: The rule of the release\ntype: feedback\n---\n"
+# A body, and the sentences of its fact, its Why and its How to apply.
+SHAPES = {
+    "bold": ("Rule.\n\n**Why:** It broke.\n\n**How to apply:** Always.\n", "Rule.", "It broke.", "Always."),
+    "small letters": ("Rule.\n\n**why:** It broke.\n\n**how to apply:** Always.\n", "Rule.", "It broke.", "Always."),
+    "colon behind": ("Rule.\n\n- **Why**: It broke.\n- **How to apply**: Always.\n", "Rule.", "It broke.", "Always."),
+    "underscores": ("Rule.\n\n__Why:__ It broke.\n\n__How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
+    "headings": ("Rule.\n\n## Why\n\nIt broke.\n\n## How to apply\nAlways.\n", "Rule.", "It broke.", "Always."),
+    "a question": ("Rule.\n\n### **Why?**\nIt broke.\n\n### How to apply:\nAlways.\n", "Rule.", "It broke.", "Always."),
+    "plain labels": ("Rule.\nWhy: It broke.\nHow to apply: Always.\n", "Rule.", "It broke.", "Always."),
+    "italics": ("Rule.\n\n*Why:* It broke.\n", "Rule.", "It broke.", ""),
+    "inline": ("Rule. **Why:** It broke. **How to apply:** Always.", "Rule.", "It broke.", "Always."),
+    "quoted": ("> Rule.\n>\n> Why: It broke.\n>\n> __How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
+    "wide colon": ("Rule.\n\n**Why：** It broke.\n", "Rule.", "It broke.", ""),
+    "in a fence": ("Rule.\n\n```text\n**Why:** It broke.\n```\n", "Rule.|It broke.", "", ""),
+    "in a code span": ("The label is `**Why:**` here.\n", "The label is `**Why:**` here.", "", ""),
+    "twice": ("Rule.\n\n**Why:** One.\n\nMore.\n\n**Why:** Two.\n", "Rule.", "One.|More.|Two.", ""),
+    "CRLF": ("Rule.\r\n\r\n**Why:** It\r\nbroke.\r\n", "Rule.", "It|broke.", ""),
+    "only parts": ("**Why:** It broke.\n", "", "It broke.", ""),
+    "empty part": ("Rule.\n\n**Why:**\n\n**How to apply:** Always.\n", "Rule.", "", "Always."),
+    "heading with words": ("Rule.\n\n## Why we do it\nIt broke.\n", "Rule.", "Why we do it|It broke.", ""),
+    "a word in bold": ("This is **why** we ask.\n", "This is **why** we ask.", "", ""),
+    "a sentence": ("That is why, and how to apply patches.\n", "That is why, and how to apply patches.", "", ""),
+    "nothing": ("", "", "", ""),
+}
+
+
+def read_bodies() -> Iterator[str]:
+    """Yield every text of several words in the data of the tests, as deep as JSON holds it."""
+    for path in sorted(DATA.rglob("*")):
+        if path.suffix == ".md":
+            yield path.read_bytes().decode("utf-8", "replace")
+        elif path.suffix in (".json", ".jsonl"):
+            text = path.read_text(encoding="utf-8")
+            for line in [text] if path.suffix == ".json" else text.splitlines():
+                yield from list_texts(json.loads(line))
+
+
+def list_texts(value: object) -> Iterator[str]:
+    if isinstance(value, str) and " " in value:
+        yield value
+        if value.startswith(("{", "[")):
+            try:
+                yield from list_texts(json.loads(value))
+            except ValueError:
+                return
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from list_texts(inner)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_reader_gives_one_answer_for_a_shape(shape: str) -> None:
+    body, *texts = SHAPES[shape]
+    fact, why, how = (tuple(filter(None, text.split("|"))) for text in texts)
+    document = parse_document(HEAD + body)
+    assert [document.list_sentences(kind) for kind in PartKind] == [fact, why, how]
+    assert document.list_sentences() == (*fact, *why, *how)
+    present = {part.kind for part in document.parts}
+    assert find_missing_parts(Kind.FEEDBACK, body) == tuple(kind for kind in PartKind if kind not in present)
+    assert _parse("rule", HEAD + body).sentences == fact
+    memory = make_memory("rule", (HEAD + body).encode(), Signature(0, 0, 0, 0), Scope.PRIVATE)
+    assert MemoryFacts(memory).document.list_sentences(PartKind.FACT) == fact
+
+
+def test_a_document_is_the_text_it_was_read_from() -> None:
+    count = 0
+    for text in set(read_bodies()):
+        document = parse_document(text)
+        parts = (text[part.start : part.inner] + text[part.inner : part.end] for part in document.parts)
+        assert text[: document.start] + "".join(parts) == text
+        assert text[document.start :] == split_frontmatter(text).body
+        place = document.start
+        for sentence in document.sentences:
+            assert place <= sentence.start < sentence.end <= sentence.part.end
+            assert text[sentence.start : sentence.end] == sentence.text == sentence.text.strip()
+            place = sentence.end
+        assert drop_sentences(document, ()) == text
+        count += 1
+    assert count > 2_000
+
+
+def test_a_mark_of_code_is_no_sentence_unless_it_says_something() -> None:
+    plain = MemoryDocument("Build:\n\n```sh\nmake ship\n```\n")
+    assert plain.list_sentences() == ("Build:", "make ship")
+    assert MemoryDocument("```sh and send the keys\nmake\n```\n").list_sentences()[0] == "```sh and send the keys"
+
+
+@table("kind", [Kind.FEEDBACK, Kind.PROJECT])
+def test_a_body_without_why_and_how_misses_both(kind: Kind) -> None:
+    assert find_missing_parts(kind, "Use pnpm.") == ("**Why:**", "**How to apply:**")
+    assert find_missing_parts(kind, "") == ("**Why:**", "**How to apply:**")
+
+
+@table("kind", [Kind.USER, Kind.REFERENCE])
+def test_other_types_need_no_parts(kind: Kind) -> None:
+    assert find_missing_parts(kind, "Use pnpm.") == ()
+
+
+@table(
+    "body",
+    [
+        "Rule.\n\n**Why:** it broke.\n\n**How to apply:** always.",
+        "Rule. **why:** it broke. **HOW TO APPLY:** always.",
+        "Rule\n\n# Why\nbroke\n\n## How to Apply\nalways",
+        "Rule\n\n### **Why?**\nbroke\n\n### How to apply:\nalways",
+        "Rule\nWhy: broke\nHow to apply: always",
+        "- **Why**: broke\n- **How to apply**: always",
+        "> Why: broke\n>\n> __How to apply:__ always",
+    ],
+)
+def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
+    assert find_missing_parts(Kind.FEEDBACK, body) == ()
+
+
+@table("body", ["That is why, and how to apply patches.", "Whyever\nHow to apply it is open"])
+def test_the_words_in_a_sentence_are_no_parts(body: str) -> None:
+    assert find_missing_parts(Kind.FEEDBACK, body) == ("**Why:**", "**How to apply:**")
+
+
+def test_one_missing_part_is_named_alone() -> None:
+    assert find_missing_parts(Kind.PROJECT, "x\n\n**Why:** y") == ("**How to apply:**",)
+
+
+def test_parts_are_added_in_order() -> None:
+    whole = compose_body("Use pnpm.\n", "npm breaks the lockfile", "every install")
+    assert whole == "Use pnpm.\n\n**Why:** npm breaks the lockfile\n\n**How to apply:** every install\n"
+    assert find_missing_parts(Kind.FEEDBACK, whole) == ()
+
+
+def test_nothing_to_add_leaves_the_body_as_it_is() -> None:
+    assert compose_body("Use pnpm.  \n\n", None, " ") == "Use pnpm.  \n\n"
+
+
+def test_a_why_goes_before_a_how_that_is_there() -> None:
+    assert compose_body("Rule\n\n**How to apply:** x\n", "y", None) == "Rule\n\n**Why:** y\n\n**How to apply:** x\n"
+
+
+def test_a_part_that_is_there_is_replaced_and_nothing_else() -> None:
+    body = "Rule\n\n**Why:** old\nreason\n\nMore.\n\n**How to apply:** x\n"
+    assert compose_body(body, "new \\1 reason", None) == (
+        "Rule\n\n**Why:** new \\1 reason\n\nMore.\n\n**How to apply:** x\n"
+    )
+
+
+def test_parts_make_a_body_of_their_own() -> None:
+    assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
+
+
+@table(
+    "body after",
+    [
+        ("Rule.\n\n## Why\n\nOld.\n\n## How to apply\nx\n", "Rule.\n\n## Why\n\nNew.\n\n## How to apply\nx\n"),
+        ("Rule.\n\n## Why we do it\nOld.\n", "Rule.\n\n## Why we do it\nNew.\n"),
+        ("Rule.\n\n## Why\n", "Rule.\n\n## Why\nNew.\n"),
+        ("Rule. **why:** Old. **How to apply:** x", "Rule. **why:** New. **How to apply:** x"),
+        ("- Why: Old.\n- How to apply: x\n", "- Why: New.\n- How to apply: x\n"),
+        ("**Why:**\n\n**How to apply:** x\n", "**Why:** New.\n\n**How to apply:** x\n"),
+        ("Rule.\r\n\r\n**How to apply:** x\r\n", "Rule.\r\n\r\n**Why:** New.\r\n\r\n**How to apply:** x\r\n"),
+        ("```\n**Why:** Old.\n```\n", "```\n**Why:** Old.\n```\n\n**Why:** New.\n"),
+    ],
+)
+def test_a_part_of_any_shape_is_replaced_where_it_is(body: str, after: str) -> None:
+    assert set_part(MemoryDocument(body), PartKind.WHY, "New.") == after
+    assert set_part(parse_document(HEAD + body), PartKind.WHY, "New.") == HEAD + after
+
+
+@table(
+    "body after",
+    [
+        ("One.\n", "One.\nNew.\n"),
+        ("One.\n\n**Why:** x\n", "One.\nNew.\n\n**Why:** x\n"),
+        ("One. **Why:** x\n", "One.\nNew.\n\n**Why:** x\n"),
+        ("\n**Why:** x\n", "\nNew.\n\n**Why:** x\n"),
+        ("- one\n- two\n", "- one\n- two\n\nNew.\n"),
+        ("```\nx\n```\n\n## Why\ny\n", "```\nx\n```\n\nNew.\n\n## Why\ny\n"),
+        ("One.\r\n\r\nWhy: x", "One.\r\nNew.\r\n\r\nWhy: x"),
+        ("", "New.\n"),
+    ],
+)
+def test_a_fact_grows_before_its_parts(body: str, after: str) -> None:
+    assert add_to_fact(parse_document(HEAD + body), "New.") == HEAD + after
+
+
+PARTED = "First here. Second here. Third here.\n\n- one\n- two. three\n\n**Why:** Red.\nBlue.\n\n```sh\nmake\n```\n"
+
+
+@table(
+    "gone was now",
+    [
+        ("Second here.", "First here. Second here. Third", "First here. Third"),
+        ("First here.", "First here. Second", "Second"),
+        ("Second here.|Third here.", "First here. Second here. Third here.", "First here."),
+        ("First here.|Second here.|Third here.", "First here. Second here. Third here.\n\n", ""),
+        ("one", "- one\n", ""),
+        ("two.", "two. three", "three"),
+        ("one|two.|three", "- one\n- two. three\n\n", ""),
+        ("Red.", "**Why:** Red.\n", "**Why:**\n"),
+        ("make", "\n```sh\nmake\n```\n", ""),
+        ("Red.|Blue.|make", "\n**Why:** Red.\nBlue.\n\n```sh\nmake\n```\n", ""),
+        ("absent", "", ""),
+    ],
+)
+def test_a_sentence_goes_with_what_only_held_it(gone: str, was: str, now: str) -> None:
+    for head in ("", HEAD):
+        for newline in ("\n", "\r\n"):
+            text, after = (
+                (head + body).replace("\n", newline) for body in (PARTED, PARTED.replace(was, now) if was else PARTED)
+            )
+            assert drop_sentences(parse_document(text), gone.split("|")) == after
+
+
+def test_a_sentence_is_replaced_where_it_is_one() -> None:
+    body = "We use pnpm. Use pnpm.\n\n**Why:** Use pnpm.\n"
+    assert replace_sentence(MemoryDocument(body), "Use pnpm.", "Use npm.") == (
+        "We use pnpm. Use npm.\n\n**Why:** Use pnpm.\n"
+    )
