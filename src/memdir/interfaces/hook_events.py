@@ -25,7 +25,7 @@ from memdir.interfaces.hooks import (
 )
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
-from memdir.project.paths import BY_PROJECT, MEMBERSHIP, find_root
+from memdir.project.paths import MEMBERSHIP, find_root
 from memdir.records import Origin, Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import (
@@ -42,7 +42,7 @@ from memdir.store.sessions import (
     read_day,
 )
 from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync, read_events, read_problems
-from memdir.text import estimate_tokens, fold, one_line, shorten
+from memdir.text import estimate_tokens, fold, shorten
 
 if TYPE_CHECKING:
     from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict
@@ -131,23 +131,10 @@ def _read_notes(call: HookInput, project: Project) -> str:
 
 
 def load_index(call: HookInput, project: Project, used: str = "") -> str:
-    """The indexes that the host does not load; for a host that loads none, also how the memory is used."""
-    from memdir.conversation.instructions import LOG_PATTERN, InstructionMode, find_frame, load_store
-    from memdir.models.prompts import render_prompt
-    from memdir.recall.reminder import fit_lines, measure_reply
+    from memdir.conversation.start import render_start
 
-    own, frame = call.host.loads_index and _is_same_directory(call, project), find_frame(project)
-    # A directory of which nothing would be shown is not read either: it may be a large one.
-    stores = [at for at in frame.stores if not (own and at is project.private and not frame.team)]
-    loaded = [at for store in stores for at in load_store(frame, store) if not (own and at.scope is Scope.PRIVATE)]
-    texts = [at.text for at in loaded if at.clip.lines_total or at.clip.warning]
-    if not own:
-        texts.insert(0, render_prompt("hooks/start", directory=one_line(str(project.private.root))))
-    if frame.mode is InstructionMode.DAILY_LOG:
-        pattern = one_line(str(project.private.root / LOG_PATTERN))
-        texts.insert(0, render_prompt("hooks/log", pattern=pattern, date=give_date(call, project, is_start=True)))
-    chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_tokens(used)
-    return fit_lines(_GAP.join(texts), min(HOOK_INDEX_CHARS, chars), tokens=tokens, where=INDEX_FILE)
+    date = give_date(call, project, is_start=True) if project.settings.flag("daily_log") else ""
+    return render_start(project, call.host, date=date, used=used)
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
@@ -162,13 +149,6 @@ def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> s
         with suppress(MemdirError):  # better given twice than never
             session.change(lambda at: replace(at, extra={**at.extra, DAY: today.isoformat()}))
     return render_date(None if is_start else last, now, logs=project.private.root)
-
-
-def _is_same_directory(call: HookInput, project: Project) -> bool:
-    if project.settings.text("worktree") == "own" and find_root(call.cwd).kind == "worktree":
-        return False  # the host treats all worktrees of a repository as one project
-    # Unlike memdir, a host may trust a project's settings.
-    return not any(step.verdict == BY_PROJECT for step in project.places.private.steps)
 
 
 def _render_messages(call: HookInput, project: Project, since: datetime | None) -> Iterator[str]:

@@ -10,12 +10,13 @@ from operator import itemgetter
 import click
 
 from memdir.conversation.instructions import build_instructions
+from memdir.conversation.start import measure_starts
 from memdir.conversation.transcripts import list_transcripts
 from memdir.dream import DreamSkip
 from memdir.errors import DiskError, SettingsError
 from memdir.extraction import ExtractSkip
 from memdir.format.frontmatter import digest_of
-from memdir.format.index import clip_index, measure_index
+from memdir.format.index import INDEX_FILE, clip_index, measure_index
 from memdir.frozen import replace
 from memdir.interfaces import cli, doctor
 from memdir.interfaces.cli import (
@@ -105,6 +106,10 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
             "guidance_tokens": sum(tokens[:guidance]),
             "index_tokens": sum(tokens[guidance:]),
             "parts": [{key: part[key] for key in ("part", "path", "tokens")} for part in parts],
+            "hosts": [
+                fill("host title tokens", cost, sent_tokens=cost.sent, loaded_tokens=cost.loaded)
+                for cost in measure_starts(project)
+            ],
         },
         scopes=[_make_scope(store, project.settings.text("index_order")) for store in project.stores],
         settings=[make_setting(project.settings, item) for item in SETTINGS],
@@ -238,8 +243,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     out.line(Styled("needs you", "bold"), "" if needs else "  nothing")
     for need in needs:
         out.line(Styled(f"  {need}", "yellow"))
-    loads, model = row["loads"], project.settings.text("model")
-    tokens = loads["guidance_tokens"] + loads["index_tokens"]
+    model = project.settings.text("model")
     cap = f" of {caps:,}" if (caps := row["usage"]["caps"]["day_tokens"]) else ""
     week = max((total.week for total in report.totals), default="")
     totals = [total for total in report.totals if total.week == week]
@@ -248,7 +252,9 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     )
     spent = f"; {cost} in the week of {week}" if totals else ""
     out.line()
-    out.line(Styled("costs", "bold"), f"  a session loads about {tokens:,} tokens")
+    out.line(Styled("costs", "bold"))
+    for cost in row["loads"]["hosts"]:
+        out.line(f"  {_describe_start(cost)}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}")
     out.line(
@@ -259,13 +265,19 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     )
 
 
+def _describe_start(cost: Row) -> str:
+    parts = (
+        f", {cost['loaded_tokens']:,} of them loaded by the agent from {INDEX_FILE}" if cost["loaded_tokens"] else ""
+    )
+    return f"a session in {cost['title']} starts with about {cost['tokens']:,} tokens{parts}"
+
+
 def _show_status(out: Output, project: Project, row: Row) -> None:
     _show_state(out, project, row)
-    loads = row["loads"]
-    guidance, index = loads["guidance_tokens"], loads["index_tokens"]
-    out.line(f"a session loads about {guidance + index:,} tokens: {guidance:,} of guidance and {index:,} of index")
-    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in loads["parts"]):
-        out.line(Styled(f"  {parts}; `memdir context` adds the instruction files", "dim"))
+    for cost in row["loads"]["hosts"]:
+        out.line(_describe_start(cost))
+    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in row["loads"]["parts"]):
+        out.line(Styled(f"  `memdir prompt`: {parts}; `memdir context` adds the instruction files", "dim"))
     if waiting := sum(scope["waiting"] for scope in row["scopes"]):
         out.line(Styled(f"{waiting} in the inbox, waiting for you: `memdir inbox`", "yellow"))
     for scope, store in zip(row["scopes"], project.stores, strict=True):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
+from memdir.conversation.start import measure_starts
 from memdir.errors import DiskError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import find_half_life, make_targets
 from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
@@ -347,8 +348,11 @@ def _measure(site: Site) -> Row | None:
         return None
     text = store.index()
     used = measure_index(text)
-    headers = [row.header for row in site.memories().rows if row.home == store.scope.value]
-    tokens = estimate_tokens(clip_index(text, headers).text)
+    if site.project is not None:
+        starts = {start.title: start.tokens for start in measure_starts(site.project)}
+    else:
+        headers = [row.header for row in site.memories().rows if row.home == store.scope.value]
+        starts = {"": estimate_tokens(clip_index(text, headers).text)}
     return {
         "lines": used.lines,
         "most_lines": INDEX_LINES,
@@ -356,7 +360,8 @@ def _measure(site: Site) -> Row | None:
         "most_bytes": INDEX_BYTES,
         "share": used.share,
         "is_high": used.is_high,
-        "tokens": tokens,
+        "tokens": max(starts.values(), default=0),
+        "starts": starts,
     }
 
 

@@ -1,0 +1,88 @@
+"""The text that a host's model is given of its memory when a session starts, and how many tokens that takes."""
+
+from memdir.conversation.instructions import (
+    LOG_PATTERN,
+    InstructionMode,
+    LoadedIndex,
+    build_instructions,
+    find_frame,
+    load_store,
+    render_date,
+)
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass
+from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
+from memdir.models.prompts import render_prompt
+from memdir.project.hosts import HOSTS, Host, find_installed
+from memdir.project.paths import BY_PROJECT, find_root
+from memdir.recall.reminder import fit_lines, measure_reply
+from memdir.records import Scope
+from memdir.store.open import Project
+from memdir.text import estimate_tokens, one_line
+
+
+@dataclass(frozen=True, slots=True)
+class StartCost:
+    """Tokens at the start of a host's session: those memdir sends, and those the host itself loads from MEMORY.md."""
+
+    host: str
+    title: str
+    sent: int
+    loaded: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.sent + self.loaded
+
+
+def render_start(project: Project, host: Host, *, date: str = "", used: str = "") -> str:
+    """Return the indexes that the host does not load; for a host that loads none, also how the memory is used.
+
+    `date` is shown if there is a log for each day; `used` is the other text of the same reply.
+    """
+    own, frame = does_load_index(project, host), find_frame(project)
+    # A directory of which nothing would be shown is not read either: it may be a large one.
+    stores = [store for store in frame.stores if not (own and store is project.private and not frame.team)]
+    indexes = [index for store in stores for index in load_store(frame, store) if not (own and _is_private(index))]
+    texts = [index.text for index in indexes if index.clip.lines_total or index.clip.warning]
+    if not own:
+        texts.insert(0, render_prompt("hooks/start", directory=one_line(str(project.private.root))))
+    if frame.mode is InstructionMode.DAILY_LOG:
+        pattern = one_line(str(project.private.root / LOG_PATTERN))
+        texts.insert(0, render_prompt("hooks/log", pattern=pattern, date=date))
+    chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_tokens(used)
+    return fit_lines("\n\n".join(texts), min(HOOK_INDEX_CHARS, chars), tokens=tokens, where=INDEX_FILE)
+
+
+def does_load_index(project: Project, host: Host) -> bool:
+    """Return whether the host itself shows this project's MEMORY.md to its model."""
+    if not host.loads_index:
+        return False
+    if project.settings.text("worktree") == "own" and find_root(project.places.root.path).kind == "worktree":
+        return False  # the host treats all worktrees of a repository as one project
+    # Unlike memdir, a host may trust a project's settings.
+    return not any(step.verdict == BY_PROJECT for step in project.places.private.steps)
+
+
+def measure_starts(project: Project) -> tuple[StartCost, ...]:
+    """Return the cost for each agent that has memdir's hooks; without one, for a conversation in `memdir chat`."""
+    if not project.places.switch.on:
+        return ()
+    keys = dict.fromkeys(host.host for host in find_installed(project.environment, project.places.root.path))
+    if not keys:
+        text = build_instructions(project, make=False).text
+        return (StartCost("memdir", "memdir chat", estimate_tokens(text)),)
+    return tuple(_measure(project, HOSTS[key]) for key in keys)
+
+
+def _measure(project: Project, host: Host) -> StartCost:
+    text = render_start(project, host, date=render_date(None, project.now(), logs=project.private.root))
+    loaded = 0
+    if does_load_index(project, host):
+        indexes = [index for index in load_store(find_frame(project), project.private) if _is_private(index)]
+        loaded = sum(estimate_tokens(index.clip.text) for index in indexes)
+    return StartCost(host.key, host.title, estimate_tokens(text), loaded)
+
+
+def _is_private(index: LoadedIndex) -> bool:
+    return index.scope is Scope.PRIVATE
