@@ -13,9 +13,9 @@ from memdir.dream.by_model import DreamContext, gather
 from memdir.dream.stale import find_drifted, repair_text
 from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS
+from memdir.operations.review import approve, reject
 from memdir.records import InboxItem, Kind
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve, reject
 from memdir.testing import ScriptedModel
 from memdir.verify.check import verify
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState

@@ -23,9 +23,9 @@ from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import compose_file, encode, make_memory
 from memdir.limits import DREAM_LINES, FILE_BYTES, INDEX_FILE_BYTES
+from memdir.operations.review import approve
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve
 from memdir.store.memory import MemoryStore
 from searching import write_memory as write_plain
 

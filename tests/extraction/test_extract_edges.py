@@ -17,11 +17,11 @@ from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, har
 from memdir.frozen import replace
 from memdir.interfaces.worker import read_turns, work
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES
+from memdir.operations.review import approve
 from memdir.records import BatchResult, Draft, Kind, Message, Model, Origin, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store import sessions
 from memdir.store.contract import Edits
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve
 from memdir.store.sessions import Cursor, digest_message, make_cursor, open_session, parse_cursor, slice_after
 from memdir.store.state import read_runs
 from opinions import WordReader

@@ -14,10 +14,10 @@ from psycopg.conninfo import make_conninfo
 
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, ReviewError, SecretError
 from memdir.frozen import replace
+from memdir.operations.review import approve
 from memdir.postgres import store as module
 from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, list_migrations, migrate
 from memdir.records import Draft, InboxItem, InboxKind, Kind, Origin, Save, Scope, Surfacing
-from memdir.store import inbox
 from memdir.store.contract import utc_now
 from memdir.testing import sample_memory
 from postgres import Postgres, Proxy
@@ -292,7 +292,7 @@ def test_what_an_agent_writes_is_screened_as_at_the_edge(postgres: Postgres) -> 
             team.write(draft, origin=agent)
     (item,) = team.inbox()
     assert item.id == waits.value.item and item.origin.who == "token:ci" and team.scan() == () == team.changes()
-    inbox.approve(team, item, origin=Origin("person"))
+    approve(team, item, origin=Origin("person"))
     saved = team.read("terse-replies")
     assert not saved.header.pinned
     with pytest.raises(ReviewError):

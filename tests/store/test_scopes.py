@@ -19,6 +19,7 @@ from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.frontmatter import make_slug
 from memdir.frozen import replace
+from memdir.operations.review import approve
 from memdir.recall.pipeline import recall
 from memdir.records import (
     BatchResult,
@@ -38,7 +39,7 @@ from memdir.records import (
     Scope,
 )
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve, parse_edits, render_edits
+from memdir.store.inbox import parse_edits, render_edits
 from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session

@@ -11,11 +11,11 @@ import pytest
 
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, ReviewError
 from memdir.limits import INDEX_FILE_BYTES
+from memdir.operations.review import approve
 from memdir.postgres.store import PostgresStore
 from memdir.recall.index import parse_memory
 from memdir.records import Draft, Forget, Kind, Origin, Put, Scope, Surfacing
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve
 from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SurfacedMemory, open_session
 from memdir.testing import check_store, sample_memory

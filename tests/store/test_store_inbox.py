@@ -16,6 +16,7 @@ import syscalls
 from loads import IS_FULL, ROOT
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, NotFoundError
 from memdir.frozen import replace
+from memdir.operations.review import approve, reject
 from memdir.postgres.store import PostgresStore
 from memdir.records import (
     AddPointer,
@@ -36,12 +37,10 @@ from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.inbox import (
     InboxQuote,
-    approve,
     find_evidence,
     find_payload_edits,
     mask_payload,
     parse_edits,
-    reject,
     render_edits,
     render_evidence,
 )
@@ -249,7 +248,7 @@ def test_what_a_person_rejects_changes_nothing_and_can_still_be_approved(store: 
     assert store.scan() == () and store.changes() == ()
     with pytest.raises(ConflictError):
         reject(store, kept)
-    assert approve(store, store.inbox_item(1)) is not None
+    assert approve(store, store.inbox_item(1)).change is not None
     assert store.read("terse-replies") and store.inbox_item(1).state is InboxState.APPROVED
     for again in (approve, reject):
         with pytest.raises(ConflictError, match="approved already"):
@@ -269,7 +268,7 @@ def test_a_target_that_changed_meanwhile_is_a_conflict_and_the_item_waits_on(sto
 def test_an_approval_is_only_recorded(store: Store) -> None:
     asked = InboxItem(InboxKind.APPROVAL, "include", "outside", NOW, "include:/x", payload={"include": "/x", "by": "y"})
     (kept,) = store.inbox_add([asked])
-    assert approve(store, kept) is None and store.changes() == ()
+    assert approve(store, kept).change is None and store.changes() == ()
     found = store.inbox_find("include:/x")
     assert found is not None and found.state is InboxState.APPROVED
 

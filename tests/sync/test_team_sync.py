@@ -15,8 +15,8 @@ from clihelp import SOURCE
 from homes import git, write
 from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.format.frontmatter import parse_fields
+from memdir.operations.review import approve, reject
 from memdir.records import InboxItem, InboxKind, InboxState
-from memdir.store.inbox import approve, reject
 from memdir.store.state import POINT, read_authors
 from memdir.sync.state import SyncOutcome, mark_seen, read_membership, read_sync_record, read_team_news, render_news
 from memdir.sync.sync import LOCK, open_sync, read_remote_head

@@ -38,7 +38,7 @@ from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache,
 from memdir.postgres.history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
 from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
 from memdir.store import inbox, plan
-from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
+from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
 from memdir.store.history import find_leading, find_moved_files
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
 
@@ -297,12 +297,14 @@ class PostgresStore(StoreBase):
         review: bool = True,
         actor: str = "",
         cache: "StoreCache | None" = None,
+        screen: Screen | None = None,
     ) -> None:
         self.database, self.tenant, self.store = database, tenant, store
         self.scope, self.clock, self.actor = scope, clock, actor
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review)
         self._refuse_secrets = refuse_secrets
         self._cache = cache or StoreCache()
+        self.screen = screen or self.screen
         self._history = PostgresHistory(self.ask)
         self._held: dict[str, StoredMemory] = {}
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir import records
-from memdir.errors import ConflictError, NotFoundError, ReviewError
+from memdir.errors import ConflictError, MemdirError, NotFoundError, ReviewError
 from memdir.files import check_name, check_path
 from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from memdir.store.state import Author
 
 Clock = Callable[[], datetime]
-Planned = Callable[[list[FileChange]], list[FileChange]]
+Screen = Callable[[Sequence[FileChange], str], InboxItem | None]  # changes and their verb
 PERSON = Origin()
 
 
@@ -93,6 +93,14 @@ class ChangeResult:
     repeated: bool = False
 
 
+class _HeldError(MemdirError):
+    """Stops a change that needs review; never raised to callers."""
+
+    def __init__(self, item: InboxItem) -> None:
+        super().__init__(item.why)
+        self.item = item
+
+
 class StoreBase(Inbox):
     """Everything that changes a store, each as one change; and its inbox."""
 
@@ -100,7 +108,7 @@ class StoreBase(Inbox):
     rules: WriteRules
     clock: Clock
     actor: str = ""  # the credential that acts, where stores have such
-    screen: Planned = staticmethod(lambda changes: changes)  # raises where somebody has to look at changes first
+    screen: Screen = staticmethod(lambda changes, verb: None)  # returns the item if another person has to decide first
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
@@ -127,32 +135,46 @@ class StoreBase(Inbox):
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        """Every change of a store goes through here, so this is where an agent's are looked at."""
+        """Plan and make a change; every change goes through here. Raise ReviewError if it waits in the inbox."""
 
         def screened(view: StoreView) -> list[FileChange]:
-            return plan.screen_agent(self.screen(planner(view)), origin, self.rules)
+            changes = planner(view)
+            if (item := self.screen(changes, verb)) is not None:
+                raise _HeldError(item)
+            if plan.needs_review(changes, origin, self.rules):
+                raise _HeldError(self._make_review(changes, origin))
+            return plan.drop_agent_pins(changes, origin)
 
         try:
             return self._apply(verb, origin, screened, undoes, mark)
-        except plan.SharedByAgentError as error:
-            raise self.hold_for_review(error.changes, origin) from None
+        except _HeldError as held:
+            raise self._hold(held.item) from None
 
     def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
-        """Put an agent's changes of what a team shares into the inbox; returns the error that says so."""
-        edits = plan.make_review_edits(changes)
+        """Put an agent's changes of team memories into the inbox; return the error that says so."""
+        return self._hold(self._make_review(changes, origin))
+
+    def _make_review(self, changes: Sequence[FileChange], origin: Origin) -> InboxItem:
         names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
         key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
         why = "an agent wants to change what the team shares"
-        payload = {"edits": inbox.render_edits(edits), **({"by": origin.who} if self.actor else {})}
+        edits = inbox.render_edits(plan.make_review_edits(changes))
+        payload = {"edits": edits, **({"by": origin.who} if self.actor else {})}
         by = replace(origin, who=self.actor or origin.who)
-        item = InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
+        return InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
+
+    def _hold(self, item: InboxItem) -> ReviewError:
+        """Put an item into the inbox. An agent's that was decided before is not asked again."""
         (kept,) = self.inbox_add([item])
+        if item.kind is InboxKind.PROPOSAL:
+            return ReviewError(f"{item.why}, so nothing was written", item=kept.id, hint="another person decides")
         if kept.state is InboxState.WAITING:
             what, number = f"it waits for the person's review as item {kept.id} of the inbox: do not try again", kept.id
         else:
             what, number = f"the person has {kept.state.value} exactly this before", 0
+        message = f"{item.name} is shared with the team, so nothing was written; {what}"
         hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
-        return ReviewError(f"{names} is shared with the team, so nothing was written; {what}", item=number, hint=hint)
+        return ReviewError(message, item=number, hint=hint)
 
     def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
         """The changes of a memory, or all; newest first."""

@@ -1,4 +1,4 @@
-"""The inbox: what needs a person's review, what its items propose as JSON, and the decisions about them.
+"""The inbox: what needs a person's review, and what its items propose as JSON.
 
 It is a table in `history.db`. An item is known by its key: the same thing does not wait twice, and what a person has decided
 is not asked again. An item that is replaced by a different one gets another number, so that nobody approves an unseen text.
@@ -14,17 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from memdir import records
 from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.format.frontmatter import make_slug
 from memdir.frozen import dataclass, list_fields, replace
-from memdir.records import BatchResult, Draft, Edit, InboxItem, InboxKind, InboxState, Kind, Origin
-from memdir.text import fold, one_line, replace_surrogates, shorten
-
-if TYPE_CHECKING:
-    from memdir.store.contract import StoreBase
+from memdir.records import Draft, Edit, InboxItem, InboxKind, InboxState, Kind, Origin
+from memdir.text import fold, replace_surrogates
 
 MASK = "[masked]"
 SINCE = 4  # the migration of `history` with which the inbox came
@@ -37,7 +34,6 @@ MIGRATION = """
     CREATE UNIQUE INDEX inbox_key ON inbox (key) WHERE key <> '';
     CREATE INDEX inbox_state ON inbox (state);
 """
-_WHY_CHARS = 200
 COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
 # What a purge leaves of a decided item: that it was decided, not what it was.
 _BLANK = {"title": "", "why": "", "name": "", "reason": "", "payload": "{}", "note": ""}
@@ -146,64 +142,6 @@ class Inbox(ABC):
             assert table is not None
             table.remove(id)
             return _add(table, old)
-
-
-def reopen(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None) -> tuple[InboxItem, int | None]:
-    """Take a decision back: what it changed is undone, and the item waits again under another number.
-
-    Returns the item and the change by which its own was undone. Raises ConflictError if the memory was changed since.
-    """
-    if item.state is InboxState.WAITING:
-        raise ConflictError("nothing was decided about it yet", hint="approve or reject it")
-    done = store.find_marked(make_mark(item))
-    undone = None
-    if done is not None and store.read_change(done).undone_by is None:
-        store.undo(done, origin=origin or Origin())
-        undone = store.read_change(done).undone_by
-    return store.inbox_reopen(item.id), undone
-
-
-def approve(
-    store: "StoreBase",
-    item: InboxItem,
-    *,
-    origin: Origin | None = None,
-    note: str = "",
-    edits: tuple[Edit, ...] | None = None,
-) -> BatchResult | None:
-    """Carry out what an item proposes, as one change, then record the decision; None for one that changes no memory.
-
-    `edits` take the place of those proposed, where the person has changed them. If the process dies between the two,
-    approving again does nothing twice. A rejected item can still be approved.
-    """
-    _check_open(item)
-    edits = find_payload_edits(item.payload) if edits is None else edits
-    if not edits and item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
-        hint = "reject it; what made it can propose it anew"
-        raise FormatError("it says nothing that could be done", field="edits", hint=hint)
-    if not edits:
-        store.inbox_decide(item.id, InboxState.APPROVED, note)
-        return None
-    words = shorten(one_line(f"approved inbox item {item.id}: {item.why}"), _WHY_CHARS)
-    try:
-        done = store.change(edits, verb="approve", origin=replace(origin or Origin(), why=words), mark=make_mark(item))
-    except ConflictError as error:
-        hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
-        raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None
-    store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or next(iter(done.names), ""))
-    return done
-
-
-def reject(store: "StoreBase", item: InboxItem, *, note: str = "") -> InboxItem:
-    """Record that an item is not wanted; it stays, so that it is not asked again."""
-    _check_open(item)
-    return store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
-
-
-def _check_open(item: InboxItem) -> None:
-    if item.state is InboxState.APPROVED:
-        hint = "`memdir history` shows what it changed, and `memdir undo` takes that back"
-        raise ConflictError("it was approved already", hint=hint)
 
 
 def make_mark(item: InboxItem) -> str:

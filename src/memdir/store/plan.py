@@ -17,7 +17,6 @@ from memdir.errors import (
     ConflictError,
     DiskError,
     FormatError,
-    MemdirError,
     NotFoundError,
     PathError,
     SecretError,
@@ -106,21 +105,16 @@ class WriteRules:
     review: bool = True
 
 
-class SharedByAgentError(MemdirError):
-    """Changes of an agent to what a team shares; the store puts them into the inbox."""
-
-    def __init__(self, changes: Sequence[FileChange]) -> None:
-        super().__init__("an agent's change of what the team shares needs review")
-        self.changes = changes
+def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
+    """Return whether an agent changes what a team shares, and a person has to approve that."""
+    return origin.who == AGENT and rules.review and any(is_shared(change.path, rules) for change in changes)
 
 
-def screen_agent(changes: list[FileChange], origin: Origin, rules: WriteRules) -> list[FileChange]:
-    """The changes, of an agent without pins that were not there: only a person decides what comes first everywhere."""
+def drop_agent_pins(changes: list[FileChange], origin: Origin) -> list[FileChange]:
+    """Return the changes, those of an agent without new pins: only a person decides what comes first everywhere."""
     if origin.who != AGENT:
         return changes
-    if rules.review and any(is_shared(at.path, rules) for at in changes):
-        raise SharedByAgentError(changes)
-    return [at if at.is_index else replace(at, after=_drop_pin(at)) for at in changes]
+    return [change if change.is_index else replace(change, after=_drop_pin(change)) for change in changes]
 
 
 def _drop_pin(change: FileChange) -> bytes | None:

@@ -26,9 +26,10 @@ from memdir.interfaces.cli import (
     show_time,
 )
 from memdir.interfaces.cli.app import VerbGroup, complete, json_option
+from memdir.operations.review import approve, reject
 from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
+from memdir.store.inbox import find_evidence, find_payload_edits, mask_payload, mask_text
 from memdir.store.open import Project
 from memdir.text import one_line
 

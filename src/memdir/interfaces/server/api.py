@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from psycopg import errors
 
-from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError, SecretError
+from memdir.errors import ConflictError, FormatError, NotFoundError, ReviewError, SecretError
 from memdir.files import check_name
 from memdir.format.frontmatter import digest_of, encode
 from memdir.format.index import INDEX_FILE
@@ -50,7 +50,10 @@ from memdir.interfaces.server.schemas import (
     whole,
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
+from memdir.operations import write
 from memdir.operations.find import FoundMemory, make_rows
+from memdir.operations.review import approve, reject
+from memdir.operations.write import WriteContext, undo
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
 from memdir.postgres.search import PostgresSearch
@@ -130,8 +133,11 @@ class Call:
     def ask(self, *statements: str, **values: object) -> list[list[Row]]:
         return self.database.read(self.caller.tenant, *statements, **values)
 
-    def find_store(self, *, write: bool = False) -> "OpenStore":
-        """The store of the path, by id or name; NotFoundError where it does not exist for the caller."""
+    def find_store(self, *, write: bool = False, is_reviewed: bool = False) -> "OpenStore":
+        """The store of the path, by id or name; NotFoundError where it does not exist for the caller.
+
+        `is_reviewed`: what is written was approved, so it does not need review again.
+        """
         wanted = self.params["store"]
         (found,) = self.ask(
             f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s"
@@ -143,7 +149,7 @@ class Call:
             raise NotFoundError("there is no such store", name=wanted, hint="GET /v1/stores lists them")
         if write and not self.caller.may_write:
             raise DeniedError("this credential may read and not write", hint="ask an admin for another")
-        return OpenStore(self, row)
+        return OpenStore(self, row, is_reviewed=is_reviewed)
 
 
 _STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created, agents"
@@ -152,11 +158,10 @@ _STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memo
 class OpenStore:
     """A store of a request, and its row."""
 
-    def __init__(self, call: Call, row: Row) -> None:
-        self.call, self.row = call, row
+    def __init__(self, call: Call, row: Row, *, is_reviewed: bool = False) -> None:
+        self.call, self.row, self._is_reviewed = call, row, is_reviewed
         self.id, self.name, self.scope, _, _, self.review, *_ = row
         caller, is_shared = call.caller, self.scope == "team"
-        self.is_decided = False  # what is written was looked at
         self.store = PostgresStore(
             call.database,
             caller.tenant,
@@ -168,8 +173,8 @@ class OpenStore:
             actor=caller.actor,
             clock=call.context.clock,
             cache=call.context.find_cache(caller.tenant, self.id),
+            screen=self._make_proposal,
         )
-        self.store.screen = self._screen
 
     def render(self) -> Json:
         id, name, scope, team, _, review, revision, epoch, memories, size, created, agents = self.row
@@ -180,62 +185,46 @@ class OpenStore:
             "created": created.isoformat(),
         }  # fmt: skip
 
+    def make_context(self, why: str = "") -> WriteContext:
+        return WriteContext(self.call.origin(why), self.call.context.clock())
+
     def change(self, edits: Sequence[Edit], *, verb: str, why: str = "") -> Answer:
-        """Carry edits out as one version, or put them in the inbox if somebody has to look at them."""
-        call = self.call
+        """Make edits as one version, or put them in the inbox if another person has to decide."""
         try:
-            done = self.store.change(list(edits), verb=verb, origin=call.origin(why), mark=call.mark)
-        except HeldError as held:
-            return 202, {"review": render_item(self.propose(held, verb))}
-        except ReviewError as error:
-            if not error.item:
-                raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
-            return 202, {"review": render_item(self.store.inbox_item(error.item))}
+            done = write.change(self.store, list(edits), self.make_context(why), verb=verb, mark=self.call.mark)
+        except ReviewError:
+            raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
+        if done.review is not None:
+            return self.show_review(done.review)
         digest = None
         if done.names and len(edits) == 1 and not isinstance(edits[0], Forget):
-            digest = (
-                next(
-                    (at.after for at in self.store.read_change(done.change).files if at.path == f"{done.names[0]}.md"),
-                    None,
-                )
-                if done.change
-                else self.store.read(done.names[0]).digest
-            )
+            files = self.store.read_change(done.change).files if done.change else ()
+            written = next((file.after for file in files if file.path == f"{done.name}.md"), None)
+            digest = written if done.change else done.memory and done.memory.digest
         return 200, {"version": done.change, "content_sha256": digest, "repeated": done.repeated}
 
-    def _screen(self, changes: list[FileChange]) -> list[FileChange]:
-        """The changes; HeldError if somebody has to look at them first."""
-        if self.is_decided or not changes:
-            return changes
-        if self.review and not self.call.caller.is_admin:
-            raise HeldError(changes, "this store asks for review of what is written")
-        for at in changes:
-            if not at.is_index and (held := judge_text("m.md", at.after or b"", lambda _: ()).held):
-                raise HeldError(changes, held)
-        return changes
+    def show_review(self, review: ReviewError) -> Answer:
+        return 202, {"review": render_item(self.store.inbox_item(review.item))}
 
-    def propose(self, held: "HeldError", verb: str) -> InboxItem:
-        """Put changes that somebody has to look at into the inbox."""
-        edits = make_review_edits(held.changes, pins=self.call.who != AGENT)
-        title = shorten(one_line(f"{verb} {', '.join(at.name for at in edits)}"), 200)
-        if any(find_secrets(at.text) for at in edits if isinstance(at, Put | Rewrite)):
+    def _make_proposal(self, changes: Sequence[FileChange], verb: str) -> InboxItem | None:
+        """Return the inbox item for changes that another person has to approve first, else None."""
+        why = "" if self._is_reviewed else self._find_reason(changes)
+        if not why:
+            return None
+        edits = make_review_edits(changes, pins=self.call.who != AGENT)
+        title = shorten(one_line(f"{verb} {', '.join(edit.name for edit in edits)}"), 200)
+        if any(find_secrets(edit.text) for edit in edits if isinstance(edit, Put | Rewrite)):
             raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
-        origin = Origin(self.call.caller.actor, held.why, str(self.call.body.get("session") or ""))
-        name, payload = (
-            edits[0].name if edits else "",
-            {"edits": inbox.render_edits(edits), "by": self.call.caller.name},
-        )
-        now, mark = self.call.context.clock(), self.call.mark
-        item = InboxItem(InboxKind.PROPOSAL, title, held.why, now, mark, name, origin, payload)
-        return self.store.inbox_add([item])[0]
+        caller, session = self.call.caller, str(self.call.body.get("session") or "")
+        name, payload = edits[0].name if edits else "", {"edits": inbox.render_edits(edits), "by": caller.name}
+        now, origin = self.call.context.clock(), Origin(caller.actor, why, session)
+        return InboxItem(InboxKind.PROPOSAL, title, why, now, self.call.mark, name, origin, payload)
 
-
-class HeldError(MemdirError):
-    """Changes that were not made, since somebody has to look at them first."""
-
-    def __init__(self, changes: Sequence[FileChange], why: str) -> None:
-        super().__init__(why)
-        self.changes, self.why = changes, why
+    def _find_reason(self, changes: Sequence[FileChange]) -> str:
+        if changes and self.review and not self.call.caller.is_admin:
+            return "this store asks for review of what is written"
+        texts = (change.after or b"" for change in changes if not change.is_index)
+        return next((held for text in texts if (held := judge_text("m.md", text, lambda _: ()).held)), "")
 
 
 # --- what an answer contains -----------------------------------------------------------------------------------------
@@ -439,12 +428,13 @@ def redact_version(call: Call) -> Answer:
 
 def undo_version(call: Call) -> Answer:
     found = call.find_store(write=True)
-    try:
-        _, changes = found.store.undo(call.body.get("version"), origin=call.origin())
-    except HeldError as held:
-        return 202, {"review": render_item(found.propose(held, "undo"))}
-    last = found.store.changes(limit=1)[0]
-    return 200, {"version": last.id, "paths": [at.path for at in changes]}
+    done = undo(found.store, call.body.get("version"), found.make_context())
+    if done.review is not None:
+        return found.show_review(done.review)
+    if done.change is None:  # everything was as before it already
+        return 200, {"version": found.store.changes(limit=1)[0].id, "paths": []}
+    files = found.store.read_change(done.change).files
+    return 200, {"version": done.change, "paths": [file.path for file in files]}
 
 
 def change_many(call: Call) -> Answer:
@@ -509,8 +499,8 @@ def push_files(call: Call) -> Answer:
     origin = replace(call.origin(), who=SYNC)
     try:
         done: ChangeResult = found.store.carry_out(planner, verb=verb, origin=origin, mark=call.mark)
-    except HeldError as held:
-        return 202, {"review": render_item(found.propose(held, "sync"))}
+    except ReviewError as review:
+        return found.show_review(review)
     head = found.store.read_head()
     files = [
         {"path": path, "content_sha256": content and digest_of(encode(content))}
@@ -549,16 +539,15 @@ def list_items(call: Call) -> Answer:
 
 
 def decide_item(call: Call) -> Answer:
-    found, note = call.find_store(write=True), str(call.body.get("note") or "")
+    found, note = call.find_store(write=True, is_reviewed=True), str(call.body.get("note") or "")
     item = found.store.inbox_item(int(call.params["id"]))
     if not call.caller.is_admin and (found.review or _is_own(call, item)):
         raise DeniedError("somebody else has to decide this", hint="an admin of the organisation may")
     if call.params["decision"] == "reject":
-        return 200, {"item": render_item(inbox.reject(found.store, item, note=note)), "version": None}
-    found.is_decided = True
-    done = inbox.approve(found.store, item, origin=call.origin(), note=note)
+        return 200, {"item": render_item(reject(found.store, item, note=note)), "version": None}
+    done = approve(found.store, item, origin=call.origin(), note=note)
     now = found.store.inbox_item(item.id)
-    return 200, {"item": render_item(now), "version": None if done is None else done.change}
+    return 200, {"item": render_item(now), "version": done.change}
 
 
 def _is_own(call: Call, item: InboxItem) -> bool:

@@ -29,16 +29,15 @@ from starlette.staticfiles import StaticFiles
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
-from memdir.interfaces.server.api import Call, HeldError, OpenStore, decide_item, list_stores
+from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
 from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
-from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, Done, Form, MergeNeeded
+from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, Done, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
 from memdir.interfaces.web.listen import AsgiScope, Receive, Send
 from memdir.interfaces.web.pages import WHO
 from memdir.interfaces.web.site import ORIGIN, Site
 from memdir.postgres.search import PostgresSearch
-from memdir.records import Forget
 
 COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"
 _SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # that a session lasts, and a login at the provider
@@ -244,15 +243,9 @@ class MemberPage:
     def _act(self, call: Call, name: str, action: Callable[..., Done], _: Site, *given: Any) -> Done:
         """Do what a form asks for, on a store opened with the rights that the member has now; note what is refused."""
         try:
-            found = call.find_store(write=True)
             if action is _decide:
                 return _decide(call, *given)
-            try:
-                return action(_make_site(found), *given)
-            except HeldError as held:
-                item = found.propose(held, name.removeprefix(MEMORY))
-                to = f"/inbox?item={found.store.scope.value}:{item.id}"
-                return Done("It was not written yet: somebody else has to approve it.", to, tone="w")
+            return action(_make_site(call.find_store(write=True)), *given)
         except (MemdirError, MergeNeeded) as error:
             status = render_error(error)[0] if isinstance(error, MemdirError) else 409
             target = " ".join((call.params["store"], *(at for at in given if isinstance(at, str))))
@@ -295,14 +288,9 @@ def _decide(call: Call, form: Form) -> Done:
 
 
 def _forget_many(site: Site, form: Form) -> Done:
-    """Forget the selected memories of the list, as one version."""
-    ((home, store),) = site.stores.items()
-    names = [key.partition("/")[2] for key in form.every("key")]
-    if form["do"] != "forget" or not names:
+    if form["do"] != "forget" or not form.every("key"):
         raise NotFoundError("there is nothing to forget", hint="select memories first")
-    done = store.change([Forget(name) for name in names], verb="forget", origin=site.origin)
-    words = f"Forgot {len(names)} {'memory' if len(names) == 1 else 'memories'}."
-    return Done(words, "/memories", (f"{home}:{done.change}",))
+    return change_many(site, form)
 
 
 # What a member may do: with one memory, and with a store. What the page does with files of a machine is not here.

@@ -14,12 +14,13 @@ from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
 from memdir.operations import write
+from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
 from memdir.project.settings import find_setting, remove_setting, write_setting
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
-from memdir.store.inbox import approve, find_payload_edits, reject, reopen
+from memdir.store.inbox import find_payload_edits
 from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.sync import sync as team_sync
