@@ -50,10 +50,9 @@ from memdir.interfaces.server.schemas import (
     whole,
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
-from memdir.operations import write
 from memdir.operations.find import FoundMemory, make_rows
 from memdir.operations.review import approve, reject
-from memdir.operations.write import WriteContext, undo
+from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
 from memdir.postgres.search import PostgresSearch
@@ -188,16 +187,20 @@ class OpenStore:
     def make_context(self, why: str = "") -> WriteContext:
         return WriteContext(self.call.origin(why), self.call.context.clock())
 
-    def change(self, edits: Sequence[Edit], *, verb: str, why: str = "") -> Answer:
-        """Make edits as one version, or put them in the inbox if another person has to decide."""
+    def change(self, edits: Sequence[Edit], *, verb: str) -> Answer:
+        context, mark = self.make_context(), self.call.mark
+        return self.write(lambda: change(self.store, list(edits), context, verb=verb, mark=mark))
+
+    def write(self, step: Callable[[], WriteResult]) -> Answer:
+        """Write, and answer with the new version, or with the inbox item if another person has to decide."""
         try:
-            done = write.change(self.store, list(edits), self.make_context(why), verb=verb, mark=self.call.mark)
+            done = step()
         except ReviewError:
             raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
         if done.review is not None:
             return self.show_review(done.review)
         digest = None
-        if done.names and len(edits) == 1 and not isinstance(edits[0], Forget):
+        if len(done.names) == 1 and done.action is not WriteAction.FORGOTTEN:
             files = self.store.read_change(done.change).files if done.change else ()
             written = next((file.after for file in files if file.path == f"{done.name}.md"), None)
             digest = written if done.change else done.memory and done.memory.digest

@@ -7,6 +7,7 @@ refuses says so in its result, where the model reads it.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -28,7 +29,8 @@ from memdir.interfaces.server.api import Call, ServerContext
 from memdir.interfaces.server.schemas import Json
 from memdir.interfaces.tools import render_refusal
 from memdir.models.prompts import render_prompt
-from memdir.records import Draft, Edit, Forget, Kind, Save
+from memdir.operations.write import FieldChanges, forget, save, update
+from memdir.records import Draft, Kind
 from memdir.store.plan import AGENT
 from memdir.text import one_line, shorten
 
@@ -150,20 +152,21 @@ def _show_rows(call: Call, rows: Sequence[Json]) -> list[Json]:
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
     found = call.find_store(write=True)
-    edit: Edit
+    store, context = found.store, found.make_context("by MCP")
     if name == "memory_forget":
-        edit = Forget(path)
+        step = partial(forget, store, path, context)
     elif name == "memory_save":
         cues = tuple(asked["cues"]) if "cues" in asked else None
-        edit = Save(Draft(Kind(asked["type"]), path, asked["description"], asked["body"], path, cues=cues))
+        draft = Draft(Kind(asked["type"]), path, asked["description"], asked["body"], path, cues=cues)
+        step = partial(save, store, draft, context)
     else:
-        before = found.store.read(path)
-        kind = before.header.kind
-        if kind is None:
-            raise FormatError(f"{path} has no type", field="type", hint="save it anew and forget this")
-        texts = asked.get("description", before.header.description), asked.get("body", before.body)
-        edit = Save(Draft(kind, before.header.title, *texts, path), asked.get("expect", before.digest))
-    status, answer = found.change([edit], verb=name.removeprefix("memory_"), why="by MCP")
+        fields = FieldChanges()
+        if "description" in asked:
+            fields["description"] = asked["description"]
+        if "body" in asked:
+            fields["body"] = asked["body"]
+        step = partial(update, store, path, fields, context, expect=asked.get("expect"))
+    status, answer = found.write(step)
     return answer if status == 200 else {"needs_review": answer["review"]["id"], "why": answer["review"]["why"]}
 
 
