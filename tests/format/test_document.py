@@ -1,6 +1,7 @@
 """The parts and sentences of a memory's body: one answer for every shape, and edits that replace spans and nothing else."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,8 +39,9 @@ SHAPES = {
     "inline": ("Rule. **Why:** It broke. **How to apply:** Always.", "Rule.", "It broke.", "Always."),
     "quoted": ("> Rule.\n>\n> Why: It broke.\n>\n> __How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
     "wide colon": ("Rule.\n\n**Why：** It broke.\n", "Rule.", "It broke.", ""),
-    "in a fence": ("Rule.\n\n```text\n**Why:** It broke.\n```\n", "Rule.|It broke.", "", ""),
+    "in a fence": ("Rule.\n\n```text\n**Why:** It broke.\n```\n", "Rule.|**Why:** It broke.", "", ""),
     "in a code span": ("The label is `**Why:**` here.\n", "The label is `**Why:**` here.", "", ""),
+    "code behind": ("Rule.\n\n**Why:** `make` broke.\n", "Rule.", "`make` broke.", ""),
     "twice": ("Rule.\n\n**Why:** One.\n\nMore.\n\n**Why:** Two.\n", "Rule.", "One.|More.|Two.", ""),
     "CRLF": ("Rule.\r\n\r\n**Why:** It\r\nbroke.\r\n", "Rule.", "It|broke.", ""),
     "only parts": ("**Why:** It broke.\n", "", "It broke.", ""),
@@ -99,6 +101,9 @@ def test_a_document_is_the_text_it_was_read_from() -> None:
         place = document.start
         for sentence in document.sentences:
             assert place <= sentence.start < sentence.end <= sentence.part.end
+            # Between two sentences there are no words, except in a label or in the name of a language.
+            gap = text[max(place, sentence.part.inner) : sentence.start]
+            assert not re.search(r"[^\W\d_]", re.sub(r"(```|~~~)\S{0,20}\s", "", gap)), gap
             assert text[sentence.start : sentence.end] == sentence.text == sentence.text.strip()
             place = sentence.end
         assert drop_sentences(document, ()) == text

@@ -17,10 +17,10 @@ from memdir.conversation.typed import TypedMessage
 from memdir.errors import FormatError, ReplyError
 from memdir.extraction.find import mask_values
 from memdir.format import frontmatter
+from memdir.format.document import MemoryDocument, PartKind, add_to_fact, drop_sentences, parse_document
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
 from memdir.language import compile_any
-from memdir.language.sentences import LEAD, find_sentences
 from memdir.limits import OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
@@ -182,7 +182,7 @@ def judge_staged(
     for at in staged:
         if at.name in written and (open_questions := written[at.name].list_open()):
             if source.has_quote(evidence.get(at.name)):
-                advice = frozenset(_list_sentences(_find_advice(written[at.name].body)))
+                advice = frozenset(written[at.name].document.list_sentences(PartKind.HOW))
                 phrases = frozenset((*written[at.name].fields.cues, written[at.name].name_words))
                 asking.append(OpinionCase(at.name, open_questions, "", at.before or "", advice, phrases))
         elif at.name in gone and not is_asked(at.before or ""):
@@ -231,7 +231,7 @@ class _TypedText:
     @staticmethod
     def read(typed: Sequence[TypedMessage]) -> "_TypedText":
         own = [at.text for at in typed if _is_talk(at.text)]
-        found = [text[start:end] for text in own for start, end in find_sentences(text)]
+        found = [sentence for text in own for sentence in MemoryDocument(text).list_sentences()]
         lines = [line for text in own for line in text.splitlines()]
         words = " ¶ ".join(fold_words(at.text) for at in typed)
         return _TypedText(f" {words} ", {key: text for text in (*lines, *found) if (key := fold_words(text))})
@@ -271,7 +271,7 @@ class _Writing:
 
     staged: StagedMemory
     fields: frontmatter.FrontmatterFields
-    body: str
+    document: MemoryDocument
     sentences: tuple[str, ...]
     old: frozenset[str]
     gone: tuple[str, ...]
@@ -279,17 +279,17 @@ class _Writing:
     @staticmethod
     def read(staged: StagedMemory) -> "_Writing":
         text, before = staged.text or "", staged.before or ""
-        fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
-        was, old_body = frontmatter.parse_fields(before), frontmatter.split_frontmatter(before).body
-        sentences, old = _list_sentences(body), _list_sentences(old_body)
+        fields, document = frontmatter.parse_fields(text), MemoryDocument(frontmatter.split_frontmatter(text).body)
+        was, old = frontmatter.parse_fields(before), parse_document(before).list_sentences()
+        sentences = document.list_sentences()
         known = {fold_words(at) for at in (*old, was.title, was.description, *was.cues)}
         gone = tuple(at for at in old if not any(_is_alike(at, new) for new in sentences))
-        return _Writing(staged, fields, body, sentences, frozenset(known - {""}), gone)
+        return _Writing(staged, fields, document, sentences, frozenset(known - {""}), gone)
 
     @property
     def name_words(self) -> str:
         """The name as words, of a new memory whose title and text do not hold them all."""
-        text = f"{self.fields.title} {self.fields.description} {self.body}"
+        text = f"{self.fields.title} {self.fields.description} {self.document.text}"
         said = {word[:_STEM] for word in fold_words(text).split()}
         words = fold_words(self.staged.name.rpartition("/")[2].replace("_", " ")).split()
         return "" if self.staged.before is not None or {word[:_STEM] for word in words} <= said else " ".join(words)
@@ -307,12 +307,11 @@ class _Writing:
             return not at or at in follows or fold_words(at) in self.old
 
         refused = [at for at in self.sentences if not fits(at)]
-        first = [at for at in _list_sentences(_cut_parts(self.body)) if at not in refused]
+        first = [at for at in self.document.list_sentences(PartKind.FACT) if at not in refused]
         if len(refused) * 2 > len(self.sentences) or not first:
-            return _Verdict(None, why=f"{UNTYPED}: “{shorten(one_line((refused or [self.body])[0]), 80)}”")
-        body = _cut_sentences(self.body, frozenset(refused))
+            return _Verdict(None, why=f"{UNTYPED}: “{shorten(one_line((refused or [self.document.text])[0]), 80)}”")
         back = [at for at in self.gone if _render_dropped(at) not in follows]
-        body = _add_sentences(body, back)
+        body = _add_sentences(MemoryDocument(drop_sentences(self.document, refused)), back)
         title, description = self.fields.title, self.fields.description
         cut = [*refused, *(at for at in (title, description) if not fits(at))]
         if not fits(title):
@@ -337,7 +336,7 @@ class _Writing:
         try:
             if self.staged.before is not None:
                 was = frontmatter.parse_fields(self.staged.before)
-                body = _add_sentences(frontmatter.split_frontmatter(self.staged.before).body, typed)
+                body = _add_sentences(MemoryDocument(frontmatter.split_frontmatter(self.staged.before).body), typed)
                 return _Verdict(
                     self._write(self.staged.name, was.title, was.description, body, was.cues), (), UNCHECKED
                 )
@@ -371,40 +370,11 @@ def _render_dropped(sentence: str) -> str:
     return f"This is no longer so, or is to be left out: “{sentence}”"
 
 
-def _list_sentences(text: str) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in find_sentences(text))
-
-
-def _cut_parts(body: str) -> str:
-    """The body before its Why and How to apply."""
-    return re.split(r"(?im)^[*_]{2}(?:why|how to apply)[*_:： ]", body, maxsplit=1)[0]
-
-
-def _find_advice(body: str) -> str:
-    """What stands under How to apply."""
-    return "".join(re.split(r"(?im)^[*_]{2}how to apply[*_:： ]+", body, maxsplit=1)[1:])
-
-
-def _cut_sentences(body: str, refused: Collection[str]) -> str:
-    """The body without these sentences, nor lines of which only the mark is left."""
-    parts, place = [], 0
-    for start, end in find_sentences(body):
-        if body[start:end] in refused:
-            parts.append(body[place:start])
-            place = end
-    text = "".join((*parts, body[place:]))
-    lines = [line.rstrip() for line in text.split("\n")]
-    kept = [line for line in lines if not line.strip() or re.search(r"\w", LEAD.sub("", line, count=1))]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n") + "\n"
-
-
-def _add_sentences(body: str, sentences: Sequence[str]) -> str:
-    """The body with these sentences at the end of what comes before its parts."""
-    new = [at for at in sentences if fold_words(at) not in {fold_words(old) for old in _list_sentences(body)}]
-    if not new:
-        return body
-    first = _cut_parts(body)
-    return f"{first.rstrip()}\n{' '.join(new)}\n\n{body[len(first) :]}".rstrip("\n") + "\n"
+def _add_sentences(document: MemoryDocument, sentences: Sequence[str]) -> str:
+    """Return the text with those of the sentences in its fact that it does not say yet."""
+    known = {fold_words(sentence) for sentence in document.list_sentences()}
+    new = [sentence for sentence in sentences if fold_words(sentence) not in known]
+    return add_to_fact(document, " ".join(new)) if new else document.text
 
 
 def _is_alike(old: str, new: str) -> bool:

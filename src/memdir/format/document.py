@@ -75,7 +75,8 @@ class MemoryDocument:
     @cached_property
     def parts(self) -> tuple[BodyPart, ...]:
         """The fact, which may be empty, and behind it each labelled part in order."""
-        prose = _CODE.sub(lambda match: " " * len(match[0]), blank_fences(self.text[self.start :]))
+        # Not by spaces: a label reaches over the spaces behind it.
+        prose = _CODE.sub(lambda match: "§" * len(match[0]), blank_fences(self.text[self.start :], "§"))
         labels = [(PartKind.FACT, self.start, self.start)]
         for label in _LABEL.finditer(prose):
             words = next(filter(None, label.groups()))

@@ -11,11 +11,8 @@ _SENTENCE = re.compile(
     r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b\w\.\w\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
     r"(?<=[。！？])[」』”]*|\n+"
 )
-# What opens a line without saying anything: marks of lists and headings, and the names of the two parts.
-LEAD = re.compile(
-    r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?(?:[*_]{0,2}(?:why|how to apply|how)[ \t]*[:：][*_]{0,2})?\s*+",
-    re.IGNORECASE,
-)
+# Marks of lists, headings and quotations open a line without saying anything.
+_LEAD = re.compile(r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?\s*+")
 
 _QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
@@ -46,11 +43,11 @@ class Sentence:
 
 
 def find_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences of a text stand, without marks of lists and the names of parts before them."""
+    """Yield where each sentence of a text begins and ends, without the mark of a list or heading before it."""
     start = 0
     for stop in (*_SENTENCE.finditer(text), None):
         end = stop.start() if stop else len(text)
-        lead = LEAD.match(text, start, end)
+        lead = _LEAD.match(text, start, end)
         begin = lead.end() if lead else start
         if re.search(r"\w", text[begin:end]):
             yield begin, begin + len(text[begin:end].rstrip())
