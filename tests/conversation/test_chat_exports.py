@@ -129,7 +129,7 @@ def test_bad_archives_are_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
         ("flipped.zip", "damaged"),
         ("cut.zip", "is not whole"),
         ("other.zip", "no conversations of ChatGPT or Claude"),
-        ("empty.zip", "cannot be told"),
+        ("empty.zip", "unknown format"),
         ("bomb.zip", "unpacks to more"),
     ):
         told = cli("import", str(tmp_path / name))

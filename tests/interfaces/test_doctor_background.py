@@ -45,7 +45,7 @@ def test_nothing_is_wrong_where_nothing_happened(tmp_path: Path) -> None:
 
 def test_hooks_that_stayed_silent_through_two_sessions_are_told(tmp_path: Path) -> None:
     (found,) = find(tmp_path, "hooks_silent", ran=[talk(20), talk(10)])
-    assert found.where == "claude-code" and found.message.startswith("no hook of claude-code")
+    assert found.where == "claude-code" and found.message.startswith("no hook from claude-code")
     assert "memdir install claude-code" in found.fix
 
 
@@ -53,7 +53,7 @@ def test_one_event_that_does_not_arrive_is_named(tmp_path: Path) -> None:
     for event in EVENTS[:2]:
         note_event(tmp_path, "claude-code", event, NOW - 10 * HOUR)
     (found,) = find(tmp_path, "hooks_silent", ran=[talk(20), talk(10)])
-    assert found.message.startswith("stop of claude-code")
+    assert found.message.startswith("no stop hook from claude-code")
 
 
 def test_hooks_that_fire_are_not_told(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_turns_that_wait_for_more_than_a_day_are_told(tmp_path: Path) -> None:
     wait_since(tmp_path, NOW - 30 * HOUR)
     wait_since(tmp_path, NOW - HOUR)
     (found,) = find(tmp_path, "queue")
-    assert found.message.startswith("2 turns wait") and "memdir extract" in found.fix
+    assert found.message.startswith("2 turns are still queued") and "memdir extract" in found.fix
 
 
 def test_a_turn_that_waits_for_an_hour_is_nothing_wrong(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def sync(state: Path, **facts: object) -> None:
     ("facts", "words"),
     [
         ({"outcome": "failed", "error": "broken pipe"}, "failed: broken pipe"),
-        ({"outcome": "denied", "error": "no rights"}, "takes nothing from here: no rights"),
+        ({"outcome": "denied", "error": "no rights"}, "refuses changes from this machine: no rights"),
         ({"outcome": "offline", "last_good": (NOW - 200 * HOUR).isoformat()}, "has not answered since"),
         ({"outcome": "offline"}, "has not answered"),
-        ({"refused": {"team/x.md": "it holds a secret"}}, "not taken: it holds a secret"),
+        ({"refused": {"team/x.md": "it holds a secret"}}, "not imported: it holds a secret"),
         ({"withheld": {"team/y.md": "it is too large"}}, "not sent: it is too large"),
     ],
 )

@@ -229,8 +229,8 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
 
 
 def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
-    assert "there is nothing at" in cli("import", str(tmp_path / "nowhere")).refusal
-    assert "nothing of codex was found" in cli("import", "codex").refusal
+    assert "nothing found at" in cli("import", str(tmp_path / "nowhere")).refusal
+    assert "no codex memories in their usual directory" in cli("import", "codex").refusal
     odd = write(tmp_path / "odd.txt", "just a line\n")
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()

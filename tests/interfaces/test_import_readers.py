@@ -36,7 +36,7 @@ def test_the_graph_of_the_mcp_server_is_one_memory_an_entity_with_links(cli: Cli
         "mobile-release": "project",
     }
     assert [(row["title"], row["why"]) for row in rows if row["fate"] == "refused"] == [
-        ("Empty shell", "nothing is said about it")
+        ("Empty shell", "no observations or relations")
     ]
     text = cli("read", "mobile-release").out
     assert "- The merge freeze begins on 2026-03-05\n- depends on [[billing-service]]" in text
@@ -97,7 +97,7 @@ def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> No
         ("user", "User profile from Codex"),
     }
     assert [row["why"].split(" (")[0] for row in rows if row["fate"] == "refused"] == [
-        "failures and their fixes: the code has them by now",
+        "failures and fixes: the code already contains them",
         "it belongs to another project",
     ]
     knowledge = next(row for row in rows if row["title"].endswith("reusable knowledge"))
@@ -117,8 +117,8 @@ def test_of_agents_md_facts_are_taken_and_neither_orders_nor_what_the_project_sh
         "On-call rota and escalation rules in PagerDuty": "reference",
     }
     refused = {row["title"]: row["why"] for row in rows if row["fate"] == "refused"}
-    assert refused["Always use tabs."] == "it is an instruction, and belongs into an instruction file"
-    assert refused["The parser is a recursive descent parser."] == "the project itself shows it"
+    assert refused["Always use tabs."] == "it is an instruction; keep it in an instruction file"
+    assert refused["The parser is a recursive descent parser."] == "the project already shows it"
     assert not any("secret-sauce" in json.dumps(row) for row in rows)
     ledger = next(row for row in rows if row["name"] == "ledger-service-frozen")
     assert "because the auditors are at work" in ledger["text"]
@@ -171,7 +171,7 @@ def test_an_obsidian_vault_comes_in_whole_with_its_dates_and_tags(cli: Cli, tmp_
     write(vault / "team" / "Kitchen rota.md", "The kitchen is cleaned by whoever leaves last on Fridays.\n")
     rows = steps(cli, str(vault))
     assert {row["name"]: row["fate"] for row in rows if row["name"]} == {"who-runs-ops": "new", "kitchen-rota": "new"}
-    assert {row["why"] for row in rows if row["fate"] == "refused"} == {"nothing is said in it", "it is the note of a day; name the file to bring it in"}  # fmt: skip
+    assert {row["why"] for row in rows if row["fate"] == "refused"} == {"it contains no text", "daily notes are skipped; pass this file to import it"}  # fmt: skip
     (ops,) = [row for row in rows if row["name"] == "who-runs-ops"]
     assert (
         ops["modified"].startswith("2024-05-06") and "tags: [work, people]" in ops["text"] and "  - Ops" in ops["text"]

@@ -217,7 +217,7 @@ def test_a_server_of_the_same_name_that_is_somebody_elses_stays(tmp_path: Path) 
         (".claude/settings.json", '{"a": 1,, }', "line 1, column 9"),
         (".claude/settings.json", '{"hooks": []}', "its hooks is no table"),
         (".claude/settings.json", '{"hooks": {"Stop": 1}}', "its hooks.Stop is no list"),
-        (".claude/settings.json", "[]", "it is no table"),
+        (".claude/settings.json", "[]", "its top level is not a table"),
         (".claude/settings.json", '{"a": "\udcff"}', "not UTF-8"),
         (".claude/settings.json", "[" * 200 + "]" * 200, "nested too deeply"),
         (".codex/config.toml", "model = ", "no valid TOML"),

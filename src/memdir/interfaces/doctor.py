@@ -1,10 +1,10 @@
-"""What is wrong with a memory directory and what surrounds it, one line a finding, with the fix.
+"""Find problems in a memory directory and its surroundings; each finding includes a fix.
 
-`examine` looks at one directory: files, index, history, texts. `examine_background` looks at hooks, the queue and the
-team's sync, `check_settings` at settings. `repair` rebuilds derived state (index lines, history's view of files) and never
+`examine` checks one directory: files, index, history, texts. `examine_background` checks hooks, the queue and sync,
+`check_settings` the settings. `repair` rebuilds derived state (index lines, the files that history knows) and never
 changes a memory.
 
-Verdicts about stale claims are those that `verify` has stored. Secrets are reported by rule and line, never by value.
+Stale claims are those that `verify` has recorded. Secrets are reported by rule and line, never by value.
 """
 
 import os
@@ -51,7 +51,7 @@ from memdir.sync.state import OWN_RECORD, SyncOutcome, SyncRecord, read_membersh
 from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
-# Every kind of finding, in the order in which they are shown. Above advice, something does not work as it should.
+# Every kind of finding, in display order. Errors and warnings mean that something does not work.
 # docs/doctor.md explains each.
 _LEVELS = (
     ("error", "broken_frontmatter"),
@@ -64,15 +64,15 @@ _LEVELS = (
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
-STUCK = timedelta(days=1)  # a turn that was queued longer ago is stuck
-RECENT = timedelta(days=7)  # older problems have been seen or do not matter
-SLACK = timedelta(minutes=10)  # for an install in the middle of a session, and clocks that differ a little
-SILENT = timedelta(days=7)  # a remote that was unreachable for longer is a problem
-UNUSED_DAYS = 60  # age of a memory, and of the first recall, from which "never recalled" means something
-UNUSED_SESSIONS = 20  # conversations that must have recalled something meanwhile
-_SHOWN = 5  # names or files in one list
+STUCK = timedelta(days=1)  # A turn queued for longer is stuck.
+RECENT = timedelta(days=7)  # Older problems are not reported.
+SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for clocks that differ a little.
+SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
+UNUSED_DAYS = 60  # "Never recalled" is reported only if the memory and the first recall are this old.
+UNUSED_SESSIONS = 20  # At least this many conversations must have recalled something since.
+_SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
-_LATE = "it took longer than"  # a hook that missed its deadline
+_LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
 _NO_RULES = OwnSecretRules()
 # A setting, its value, and the settings that have no effect with it.
@@ -86,7 +86,7 @@ _NEEDS: tuple[tuple[str, Value, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that is wrong: its kind, where, in words, and what to do. `fixable`: `--fix` does it."""
+    """A problem: its kind, file, message, and what to do. `--fix` repairs it if it is `fixable`."""
 
     kind: str
     where: str
@@ -102,7 +102,7 @@ class DoctorFinding:
 
 @dataclass(frozen=True, slots=True)
 class HostConversation:
-    """A conversation of a host, from the first record of its transcript to the last."""
+    """The times of a host's conversation: the first and last record of its transcript."""
 
     host: str
     started: datetime
@@ -115,7 +115,7 @@ Findings = Iterator[DoctorFinding]
 def examine(
     store: FileStore, *, skip_index: bool = False, own: OwnSecretRules = _NO_RULES
 ) -> tuple[DoctorFinding, ...]:
-    """Everything that is wrong with one directory, in the order of `LEVELS`. `own` are a person's rules for secrets."""
+    """Return the problems of one directory in the order of `LEVELS`. `own` are the user's rules for secrets."""
     headers, memories = store.scan(), list[StoredMemory]()
     for header in headers:
         with suppress(MemdirError):
@@ -138,7 +138,7 @@ def examine(
 def examine_background(
     state: Path, *, now: datetime, installed: Sequence[InstalledHost] = (), ran: Sequence[HostConversation] = ()
 ) -> tuple[DoctorFinding, ...]:
-    """What is wrong with a project's hooks, worker and sync; `state` is the state folder of its own memory."""
+    """Return the problems of a project's hooks, worker and sync; `state` is the state folder of its own memory."""
     return _sort(
         _check_hooks(state, installed, ran, now),
         _check_problems(state, now),
@@ -149,19 +149,21 @@ def examine_background(
 
 
 def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
-    return tuple(sorted(chain(*checks), key=lambda at: (_ORDER[at.kind], at.where, at.line or 0)))
+    return tuple(sorted(chain(*checks), key=lambda finding: (_ORDER[finding.kind], finding.where, finding.line or 0)))
 
 
 def count_kinds(findings: Sequence[DoctorFinding]) -> dict[str, int]:
-    """How often each kind was found, the absent ones too."""
+    """Return the number of findings of each kind, including zeros."""
     return dict.fromkeys(LEVELS, 0) | Counter(finding.kind for finding in findings)
 
 
 def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
-    """Rebuild derived state, each step as a change that can be undone; returns how many findings that settled."""
-    orphans = [at.where.removesuffix(".md") for at in findings if at.kind == "orphan" and at.fixable]
-    dead = [at.message.split("`")[1].removesuffix(".md") for at in findings if at.kind == "dead_pointer"]
-    unseen = [at for at in findings if at.kind == "out_of_step"]
+    """Rebuild derived state, each step as a change that can be undone; return how many findings were fixed."""
+    orphans = [
+        finding.where.removesuffix(".md") for finding in findings if finding.kind == "orphan" and finding.fixable
+    ]
+    dead = [finding.message.split("`")[1].removesuffix(".md") for finding in findings if finding.kind == "dead_pointer"]
+    unseen = [finding for finding in findings if finding.kind == "out_of_step"]
     if unseen:
         store.notice()
     if orphans:
@@ -172,23 +174,23 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
 
 
 def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
-    """Mark the problems of hooks as seen; returns how many findings that settled."""
+    """Mark hook problems as seen; return how many findings were fixed."""
     if count := sum(finding.kind == "hook_problem" for finding in findings):
         clear_problems(state, until=now)
     return count
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
-    """Settings that are unknown, ignored, or without effect."""
+    """Yield settings that are unknown, ignored, or without effect."""
     for key in settings.unknown:
-        yield DoctorFinding("setting", "config file", f"there is no setting {key}", f"`memdir config unset {key}`")
+        yield DoctorFinding("setting", "config file", f"unknown setting {key}", f"`memdir config unset {key}`")
     for key, reason in settings.ignored.items():
-        yield DoctorFinding("setting", PROJECT_FILE, f"{key} is ignored: {reason}", "take it out of the file")
+        yield DoctorFinding("setting", PROJECT_FILE, f"{key} is ignored: {reason}", "remove it from the file")
     for note in places.notes:
         if note != places.root.note:
             yield DoctorFinding("setting", "places", note, "`memdir where` shows each rule")
     for other, value, key in ((other, value, key) for other, value, keys in _NEEDS for key in keys.split()):
-        # Only what the person has set: a variable is for one call, and a project's file is not theirs.
+        # Check only the user's config file: a variable is for one call, and a project's file is not theirs.
         is_own = settings.sources.get(key, "").startswith("config file ") and settings[key] != BY_KEY[key].default
         if is_own and settings[other] == value:
             message = f"{key} = {settings[key]} has no effect while {other} is {str(value).lower()}"
@@ -198,21 +200,21 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[HostConversation], now: datetime
 ) -> Findings:
-    """Hooks that sent nothing in the last two conversations that began after they were installed and are over."""
-    # Two, because one says little: a turn that was broken off sends no end, and a host can be started without hooks.
-    arrived = {(at.host, at.event): at.at for at in read_events(state)}
-    for host in dict.fromkeys(at.host for at in installed):
-        since = min(at.since for at in installed if at.host == host)
-        events = dict.fromkeys(event for at in installed if at.host == host for event in at.events)
-        over = [at for at in ran if at.host == host and at.started > since + SLACK and now - at.ended > SLACK]
+    """Yield hooks that sent nothing in the last two finished conversations since their installation."""
+    # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
+    arrived = {(row.host, row.event): row.at for row in read_events(state)}
+    for host in dict.fromkeys(row.host for row in installed):
+        since = min(row.since for row in installed if row.host == host)
+        events = dict.fromkeys(event for row in installed if row.host == host for event in row.events)
+        over = [talk for talk in ran if talk.host == host and talk.started > since + SLACK and now - talk.ended > SLACK]
         if len(over) < 2:
             continue
-        start = sorted(at.started for at in over)[-2]
-        seen = [event for event in events if (at := arrived.get((host, event))) and at > start - SLACK]
-        if silent := [event for event in events if event not in seen]:
-            what = ", ".join(silent) if seen else "no hook"
-            message = f"{what} of {host} has arrived since {_show_time(start)}, in two sessions or more"
-            fix = f"`memdir install {host}` again; has the program it names moved, or are hooks switched off?"
+        start = sorted(talk.started for talk in over)[-2]
+        active = [event for event in events if (when := arrived.get((host, event))) and when > start - SLACK]
+        if silent := [event for event in events if event not in active]:
+            what = f"no {', '.join(silent)} hook" if active else "no hook"
+            message = f"{what} from {host} since {_show_time(start)}, in at least two sessions"
+            fix = f"run `memdir install {host}` again; check that its program has not moved and hooks are enabled"
             yield DoctorFinding("hooks_silent", host, message, fix)
 
 
@@ -222,7 +224,7 @@ def _check_problems(state: Path, now: datetime) -> Findings:
         message = f"{problem.host}: {problem.text} ({_show_time(problem.at)}{times})"
         fix = "fix the cause; `memdir doctor --fix` marks it as seen"
         if _LATE in problem.text:
-            fix = "`memdir config set hook_patience 3` gives hooks more time; a turn that ended is kept, `memdir extract` learns from it"
+            fix = "`memdir config set hook_patience 3` gives hooks more time; `memdir extract` learns from turns that already ended"
         yield DoctorFinding("hook_problem", PROBLEMS, message, fix, fixable=True)
 
 
@@ -233,17 +235,17 @@ def _check_queue(state: Path, now: datetime) -> Findings:
             times.append(datetime.fromtimestamp(int(turn.path.name.partition("-")[0]) / 1e9, UTC))
     if ended := read_ended(state):
         turns = "1 turn is" if len(ended) == 1 else f"{len(ended)} turns are"
-        message = f"{turns} not queued yet: the hook was killed, or had no time"
+        message = f"{turns} not queued yet: the hook was killed or ran out of time"
         fix = "`memdir extract` learns from them in their projects, and so does the next session"
         yield DoctorFinding("queue", ENDED_FOLDER, message, fix)
-    if stuck := [at for at in times if at < now - STUCK]:
-        turns = "1 turn waits" if len(stuck) == 1 else f"{len(stuck)} turns wait"
-        message = f"{turns} to be learned from since {_show_time(min(stuck))}"
-        yield DoctorFinding("queue", QUEUE_FOLDER, message, "`memdir extract` learns from them and says what is wrong")
+    if stuck := [time for time in times if time < now - STUCK]:
+        turns = "1 turn is" if len(stuck) == 1 else f"{len(stuck)} turns are"
+        message = f"{turns} still queued, since {_show_time(min(stuck))}"
+        yield DoctorFinding("queue", QUEUE_FOLDER, message, "`memdir extract` learns from them and reports errors")
 
 
-def _show_time(at: datetime) -> str:
-    return f"{at.astimezone():%Y-%m-%d %H:%M}"
+def _show_time(time: datetime) -> str:
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _check_team(state: Path, now: datetime) -> Findings:
@@ -251,7 +253,7 @@ def _check_team(state: Path, now: datetime) -> Findings:
 
 
 def _check_own(home: Path, now: datetime) -> Findings:
-    """The sync of a person's own machines, whose folder is in the state folder of all projects."""
+    """Check the sync of the user's machines, whose folder is in the state folder of all projects."""
     folder = home / OWN_FOLDER
     return (
         _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if os.path.isfile(folder / OWN_SETUP) else iter(())
@@ -263,16 +265,16 @@ def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
     verbs = ("`memdir team sync`", "`memdir team status`") if verb else ("`memdir sync`", "`memdir sync status`")
     good, since = record.last_good, f" since {record.last_good.astimezone():%Y-%m-%d}" if record.last_good else ""
     messages: dict[str, str] = {
-        SyncOutcome.DENIED: "the remote takes nothing from here",
+        SyncOutcome.DENIED: "the remote refuses changes from this machine",
         SyncOutcome.FAILED: "the last sync failed",
         SyncOutcome.OFFLINE: f"the remote has not answered{since}" if good is None or now - good > SILENT else "",
     }
     if message := messages.get(record.outcome, ""):
         why = f": {shorten(one_line(record.error), _CHARS)}" if record.error else ""
-        yield DoctorFinding(kind, file, message + why, f"{verbs[0]} tries again, {verbs[1]} tells more")
-    theirs = "its author has to fix it, or somebody takes it out of the branch with git"
+        yield DoctorFinding(kind, file, message + why, f"{verbs[0]} tries again, {verbs[1]} shows details")
+    theirs = "ask its author to fix it, or remove it from the branch with git"
     ours = f"fix it here, then {verbs[0]}"
-    for reasons, what, fix in ((record.refused, "not taken", theirs), (record.withheld, "not sent", ours)):
+    for reasons, what, fix in ((record.refused, "not imported", theirs), (record.withheld, "not sent", ours)):
         for path, why in sorted(reasons.items())[:_SHOWN]:
             message = f"{what}: {shorten(one_line(why), _CHARS)}"
             yield DoctorFinding(kind, shorten(one_line(path), _CHARS), message, fix)
@@ -283,21 +285,21 @@ def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
 
 def _check_entries(store: FileStore, headers: Sequence[Header]) -> Findings:
     listed = {header.file for header in headers}
-    for found in store.look():
-        stem, path = found.path.removesuffix(".md"), shlex.quote(str(store.root / found.path))
-        if found.refusal:
-            kind, fix = "special_file", f"replace it by a plain file, or move it away: `mv {path} /tmp/`"
-            if "larger" in found.refusal:
+    for file in store.look():
+        stem, path = file.path.removesuffix(".md"), shlex.quote(str(store.root / file.path))
+        if file.refusal:
+            kind, fix = "special_file", f"replace it with a regular file, or move it away: `mv {path} /tmp/`"
+            if "larger" in file.refusal:
                 kind, fix = "oversize_file", "split it or move it elsewhere"
-            if found.refusal == INDEX_COPY:
-                kind, fix = "bad_name", f"take over what {INDEX_FILE} lacks, then delete it: `rm {path}`"
-            yield DoctorFinding(kind, found.path, f"not read: {found.refusal}", fix)
-        elif found.path not in listed and not os.access(store.root / found.path, os.R_OK):
-            fix = f"check who owns it: `ls -l {path}`; `sudo chown $(id -u) {path}` makes it yours"
-            yield DoctorFinding("special_file", found.path, "not read: no permission", fix)
-        elif reason := next((at for at in map(find_refusal, stem.split("/")) if at), ""):
+            if file.refusal == INDEX_COPY:
+                kind, fix = "bad_name", f"copy missing lines to {INDEX_FILE}, then delete it: `rm {path}`"
+            yield DoctorFinding(kind, file.path, f"not read: {file.refusal}", fix)
+        elif file.path not in listed and not os.access(store.root / file.path, os.R_OK):
+            fix = f"check its owner: `ls -l {path}`; `sudo chown $(id -u) {path}` makes it yours"
+            yield DoctorFinding("special_file", file.path, "not read: no permission", fix)
+        elif reason := next((problem for problem in map(find_refusal, stem.split("/")) if problem), ""):
             yield DoctorFinding(
-                "bad_name", found.path, f"it can be read but not written: {reason}", _advise_name(store, found.path)
+                "bad_name", file.path, f"can be read but not written: {reason}", _advise_name(store, file.path)
             )
 
 
@@ -311,15 +313,15 @@ def _advise_name(store: FileStore, path: str) -> str:
 
 
 def _check_state(state: Path) -> Findings:
-    """Files of memdir's own that cannot be used: without some of them nothing can be saved."""
+    """Yield memdir's own files that cannot be used; some of them block saving."""
     for path, reason in find_bad_files(state):
         quoted = shlex.quote(str(path))
-        fix = f"move it away: `mv {quoted} {shlex.quote(f'{path}.bad')}`; memdir makes a new one"
+        fix = f"move it away: `mv {quoted} {shlex.quote(f'{path}.bad')}`; memdir creates a new one"
         if path.name == HISTORY_FILE:
             fix += ", memories are not affected"
         if reason == NO_PERMISSION:
-            fix = f"`sudo chown -R $(id -u) {quoted}` makes it yours again; or move it away"
-        yield DoctorFinding("state_file", _show_path(path, state), f"it cannot be used: {reason}", fix)
+            fix = f"`sudo chown -R $(id -u) {quoted}` makes it yours again, or move it away"
+        yield DoctorFinding("state_file", _show_path(path, state), f"cannot be used: {reason}", fix)
 
 
 def _show_path(path: Path, state: Path) -> str:
@@ -336,11 +338,11 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("broken_frontmatter", header.file, header.problem, fix)
         if _is_about_person(store, header):
             fix = f"`memdir demote {header.name}` makes it yours again"
-            message = "it is about a person, and lies where others read it"
+            message = "about a person, but others can read it"
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
-def _is_about_person(store: FileStore, header: Header) -> bool:  # where others read it, put there by hand
+def _is_about_person(store: FileStore, header: Header) -> bool:  # Only by hand can this get into a shared folder.
     return header.kind is Kind.USER and is_shared(header.file, store.rules)
 
 
@@ -355,7 +357,7 @@ def _check_duplicates(memories: Sequence[StoredMemory]) -> Findings:
         first, *others = sorted(same)
         for other in others:
             what = "the same name as" if fold(other) == fold(first) else "the same text as"
-            fix = f"`memdir forget {shlex.quote(other)}` if it says no more"
+            fix = f"`memdir forget {shlex.quote(other)}` if it adds nothing"
             yield DoctorFinding("duplicate", f"{other}.md", f"{what} {first}.md", fix)
 
 
@@ -364,11 +366,8 @@ def _check_links(memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
         for link, line in find_links(memory.text):
             if find_link_target(link, targets) is None:
-                message, fix = (
-                    f"[[{shorten(one_line(link), 60)}]] names no memory here",
-                    "correct it, or leave it for later",
-                )
-                yield DoctorFinding("unresolved_link", memory.header.file, message, fix, line)
+                message = f"[[{shorten(one_line(link), 60)}]] does not name a memory here"
+                yield DoctorFinding("unresolved_link", memory.header.file, message, "correct it, or leave it", line)
 
 
 def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Findings:
@@ -377,8 +376,8 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
     try:
         store.read_bytes(file)
     except MemdirError as error:
-        # Its lines are not known, so nothing can be said of memories without one.
-        move = f"move it away: `mv {shlex.quote(str(store.root / file))} /tmp/`, then {fix} makes a new one"
+        # Without the lines of the index, orphans cannot be found.
+        move = f"move it away: `mv {shlex.quote(str(store.root / file))} /tmp/`, then {fix} creates a new one"
         yield DoctorFinding("special_file", file, f"not read, sessions load no index: {error}", move)
         return
     text = store.index(folder)
@@ -386,37 +385,37 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
     mine = [header for header in headers if index_path(header.name)[0] == file]
     existing = {fold(header.name) for header in mine}
     pointers = [line for line in lines if line.is_pointer]
-    seen: Counter[str] = Counter()
+    lines_seen: Counter[str] = Counter()
     for line in pointers:
         name, number = prefix + line.name, line.number + 1
-        seen[line.text.strip()] += 1
+        lines_seen[line.text.strip()] += 1
         if fold(name) not in existing:
             message = f"points to `{name}.md`, which does not exist"
             yield DoctorFinding("dead_pointer", file, message, fix, number, fixable=True)
-        elif seen[line.text.strip()] == 2:
-            yield DoctorFinding("duplicate", file, f"the line for {name} stands twice", "take one out", number)
+        elif lines_seen[line.text.strip()] == 2:
+            yield DoctorFinding("duplicate", file, f"duplicate line for {name}", "remove one", number)
     targets = {fold(prefix + line.name) for line in pointers}
     for header in mine:
-        # A name that no memory gets may not be readable in a line either: it is reported as one to be changed.
+        # An invalid name may not be readable in a line either; it is reported as bad_name.
         is_odd = any(map(find_refusal, header.name.split("/")))
         if fold(header.name) in targets or is_odd or _is_about_person(store, header):
             continue
         if why := find_unfit(header, store.rules):
-            message = f"no line in {file} may point to it: {why}, and others read that"
+            message = f"cannot be listed in {file}, which others read: {why}"
             yield DoctorFinding("orphan", header.file, message, f"`memdir demote {header.name}`, or `memdir edit` it")
         else:
-            yield DoctorFinding("orphan", header.file, f"no line in {file} points to it", fix, fixable=True)
+            yield DoctorFinding("orphan", header.file, f"not listed in {file}", fix, fixable=True)
     size = len(text.encode("utf-8", "surrogateescape"))
     if len(lines) > INDEX_LINES or size > INDEX_BYTES:
         message = f"{len(lines)} lines and {size:,} bytes; {INDEX_LINES} lines and {INDEX_BYTES:,} bytes are loaded"
         yield DoctorFinding("oversize_index", file, message, "shorten lines and move detail into topic files")
     for line in find_long_lines(text):
-        message = f"{len(line.text.rstrip())} characters, {INDEX_LINE_CHARS} are enough for a pointer"
+        message = f"{len(line.text.rstrip())} characters, {INDEX_LINE_CHARS} are enough for an index line"
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 
 def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
-    """An unreadable history, and edits that could not be recorded: `undo` and `restore` know nothing of them."""
+    """Yield an unreadable history, and edits missing from it, which `undo` and `restore` do not know."""
     try:
         store.check_history()
         recorded = store.recorded()
@@ -428,28 +427,26 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
     for path, digest in recorded.items():
         is_gone = path not in digests and not is_index_path(path) and not os.path.exists(store.root / path)
         if is_gone or digests.get(path, digest) != digest:
-            message = f"it was {'deleted' if is_gone else 'changed'} by somebody else, and history has not seen it"
+            message = f"{'deleted' if is_gone else 'changed'} by another program and not recorded in history"
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
 
 
 def check_deep(store: FileStore) -> Findings:
-    """Every version, change and index line of the history that does not prove itself."""
+    """Yield every version, change and index line of the history that fails its check."""
     try:
-        found = store.find_damage()
+        damage = store.find_damage()
     except MemdirError:
-        return  # `_check_history` reports what cannot be read
-    for path, what in found:
-        fix = (
-            "other versions are not affected; restore history.db from a backup, or keep it as it is: memories are files"
-        )
+        return  # `_check_history` reports an unreadable history.
+    for path, what in damage:
+        fix = "memories and other versions are not affected; restore history.db from a backup, or keep it"
         yield DoctorFinding("history", path, what, fix)
 
 
 def _check_dream(store: FileStore) -> Findings:
     holder = find_holder(store.root, now=store.clock())
     if holder is not None and holder.is_late:
-        message = f"process {holder.pid} dreams since {_show_time(holder.since)}, and nobody else can meanwhile"
-        yield DoctorFinding("dream_lock", DREAM_LOCK, message, "look what it does; the lock ends with its process")
+        message = f"process {holder.pid} has been dreaming since {_show_time(holder.since)} and blocks other dreams"
+        yield DoctorFinding("dream_lock", DREAM_LOCK, message, "check this process; the lock ends with it")
 
 
 def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
@@ -457,16 +454,18 @@ def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findi
     for name, verdict in known.items():
         if verdict.state in (VerifyState.STALE, VerifyState.PARTLY):
             kind = "stale" if verdict.state is VerifyState.STALE else "partly_stale"
-            fix = f"`memdir edit {name}`; `memdir verify {name}` looks again"
-            line = min((at.claim.line for at in verdict.stale), default=None)
+            fix = f"`memdir edit {name}`; `memdir verify {name}` checks again"
+            line = min((check.claim.line for check in verdict.stale), default=None)
             yield DoctorFinding(kind, f"{name}.md", render_caveat(verdict).rstrip("."), fix, line)
 
 
 def _check_secrets(memories: Sequence[StoredMemory], own: OwnSecretRules) -> Findings:
     for memory in memories:
-        for at in find_secrets(memory.text, allow=own.allow, extra=own.rules):
+        for secret in find_secrets(memory.text, allow=own.allow, extra=own.rules):
             fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
-            yield DoctorFinding("secret", memory.header.file, f"looks like {at.what} ({at.rule})", fix, at.line)
+            yield DoctorFinding(
+                "secret", memory.header.file, f"looks like {secret.what} ({secret.rule})", fix, secret.line
+            )
 
 
 def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
@@ -474,18 +473,18 @@ def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
         recalls = store.recalls(limit=LEDGER_ROWS)
     except MemdirError:
         return
-    # Where the ids of conversations are not known, days are counted.
+    # Count days where the conversation's ID is unknown.
     sessions = {recall.session or f"{recall.at:%Y-%m-%d}" for recall in recalls}
     if len(sessions) < UNUSED_SESSIONS or recalls[-1].at > store.clock() - timedelta(days=UNUSED_DAYS):
         return
     used = {recall.name for recall in recalls}
-    never = [at.header for at in memories if at.header.name not in used]
-    if names := sorted(at.name for at in never if at.modified < recalls[-1].at and not at.pinned and not at.problem):
+    never = [memory.header for memory in memories if memory.header.name not in used]
+    if names := sorted(
+        header.name for header in never if header.modified < recalls[-1].at and not header.pinned and not header.problem
+    ):
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         what = "1 memory" if len(names) == 1 else f"{len(names):,} memories"
-        message = (
-            f"{what} never recalled since {recalls[-1].at.astimezone():%Y-%m-%d}: {', '.join(names[:_SHOWN])}{more}"
-        )
-        yield DoctorFinding(
-            "never_recalled", "ledger", message, "a better description helps; `memdir forget NAME` if not"
-        )
+        since = f"{recalls[-1].at.astimezone():%Y-%m-%d}"
+        message = f"{what} never recalled since {since}: {', '.join(names[:_SHOWN])}{more}"
+        fix = "improve the descriptions, or `memdir forget NAME`"
+        yield DoctorFinding("never_recalled", "ledger", message, fix)

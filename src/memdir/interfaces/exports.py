@@ -1,9 +1,9 @@
-"""A memory directory as one file to carry away: an archive, one Markdown text, or JSON lines.
+"""Export a memory directory as one file: an archive, a Markdown document, or JSON lines.
 
-The archive holds the whole directory with its indexes, in either dialect, and is the same to the byte for the same
-memories. Archive and JSON lines can be imported again without loss; the Markdown is for reading. Times are those from
-which a memory's age counts, so a copy is as old as its original. Secrets stay in, since a backup without them is none;
-where they are is returned for a warning.
+The archive contains the complete directory with its indexes, in either dialect, and is byte for byte the same for the same
+memories. Archives and JSON lines can be imported again without loss; the Markdown is for reading. Times are those that a
+memory's age is counted from, so a copy is as old as its original. Secrets are included, because a backup must be complete;
+their locations are returned for a warning.
 """
 
 import io
@@ -29,7 +29,7 @@ from memdir.store.plan import is_team
 from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import fold, list_lines
 
-VERSION = 1  # of the rows of JSON lines
+VERSION = 1  # The version of the JSON lines format.
 
 
 class ExportFormat(StrEnum):
@@ -48,7 +48,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The file, the memories in it, what could not be read and why, and a description of each secret in it."""
+    """The exported file, its memories, the files that could not be read with the reason, and its secrets described."""
 
     data: bytes
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class ExportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:  # memories in index order, their bytes and ages by name, indexes by path
+class _Content:  # Memories in index order, their bytes and ages by name, and indexes by path.
     memories: Sequence[StoredMemory]
     data: Mapping[str, bytes]
     indexes: Mapping[str, bytes]
@@ -67,7 +67,7 @@ class _Content:  # memories in index order, their bytes and ages by name, indexe
 def export(
     store: FileStore, format: ExportFormat, *, now: datetime, scope: Scope | None = None, with_history: bool = False
 ) -> ExportResult:
-    """All memories of a store, or only those of a scope: private ones, or what a team shares."""
+    """Export all memories of a store, or only those of a scope: private or team."""
     content, unread = _read(store, now, scope)
     if format is ExportFormat.MARKDOWN:
         data = _render_markdown(content).encode("utf-8", "replace")
@@ -76,39 +76,43 @@ def export(
     else:
         data = _pack(content, format, _copy_history(store) if with_history else None)
     find = store.rules.find or find_secrets
-    secrets = [at for memory in content.memories for at in render_findings(find(memory.text), place=memory.header.file)]
-    return ExportResult(data, tuple(at.header.name for at in content.memories), unread, tuple(secrets))
+    secrets = [
+        finding
+        for memory in content.memories
+        for finding in render_findings(find(memory.text), place=memory.header.file)
+    ]
+    return ExportResult(data, tuple(memory.header.name for memory in content.memories), unread, tuple(secrets))
 
 
 def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Content, tuple[tuple[str, str], ...]]:
-    def is_meant(path: str) -> bool:
+    def is_selected(path: str) -> bool:
         return scope not in (Scope.PRIVATE, Scope.TEAM) or is_team(path) is (scope is Scope.TEAM)
 
     memories: list[StoredMemory] = []
     data: dict[str, bytes] = {}
-    unread = [(at.path, at.refusal) for at in store.look() if at.refusal and is_meant(at.path)]
+    unread = [(file.path, file.refusal) for file in store.look() if file.refusal and is_selected(file.path)]
     for header in store.scan():
-        if not is_meant(header.file):
+        if not is_selected(header.file):
             continue
         try:
-            memory, found = store.read(header.name), store.read_bytes(header.file)
+            memory, content = store.read(header.name), store.read_bytes(header.file)
         except MemdirError as error:
             unread.append((header.file, str(error)))
             continue
-        if found is not None:
+        if content is not None:
             memories.append(memory)
-            data[header.name] = found
+            data[header.name] = content
     indexes: dict[str, bytes] = {}
     names: list[str] = []
     for folder in ("", f"{TEAM_FOLDER}/"):
-        path, found = f"{folder}{index.INDEX_FILE}", None
+        path, content = f"{folder}{index.INDEX_FILE}", None
         with suppress(MemdirError):
-            found = store.read_bytes(path) if is_meant(path) else None
-        if found is not None:
-            indexes[path] = found
-            names += [fold(f"{folder}{line.name}") for line in index.parse_index(decode(found)) if line.is_pointer]
+            content = store.read_bytes(path) if is_selected(path) else None
+        if content is not None:
+            indexes[path] = content
+            names += [fold(f"{folder}{line.name}") for line in index.parse_index(decode(content)) if line.is_pointer]
     positions = {name: position for position, name in reversed(list(enumerate(names)))}
-    memories.sort(key=lambda at: (positions.get(fold(at.header.name), len(positions)), at.header.name))
+    memories.sort(key=lambda memory: (positions.get(fold(memory.header.name), len(positions)), memory.header.name))
     return _Content(memories, data, indexes, find_ages(store, memories, now=now)), tuple(unread)
 
 
@@ -144,7 +148,7 @@ def _copy_history(store: FileStore) -> bytes | None:
 
 
 def _render_rows(content: _Content) -> bytes:
-    """One JSON object a line: the indexes, then the memories in their order."""
+    """Return one JSON object per line: the indexes, then the memories in their order."""
     rows: list[dict[str, object]] = []
     hooks: dict[str, str] = {}
     for path, data in content.indexes.items():
@@ -172,7 +176,7 @@ def _render_rows(content: _Content) -> bytes:
 
 
 def _render_markdown(content: _Content) -> str:
-    """One document: each memory a section, its own headings below that."""
+    """Return one document with a section per memory; headings in a memory become subheadings."""
     parts = ["# Memories\n"]
     for memory in content.memories:
         header, when = memory.header, content.ages[memory.header.name]

@@ -1,12 +1,12 @@
-"""Memories of other tools as import candidates: one reader a format, for folders, archives and single files.
+"""Read the memories of other tools as import candidates: one reader per format, for folders, archives and single files.
 
-    what a person named --find_paths--> paths --read_files--> files --a reader--> candidates
+    path or tool name --find_paths--> paths --read_files--> files --a reader--> candidates
 
-A tool's name stands for where that tool keeps its memories. Of a project, the memory directory that Claude Code or memdir
-keep for it is read, else its instruction files. The format is detected from what is in the files, not from their names.
+A tool's name stands for the directory where that tool keeps its memories. For a project, this reads the memory directory
+of Claude Code or memdir, else the instruction files. The format is detected from the contents of files, not their names.
 
 Archives are not trusted and never unpacked to disk. Members that are links or devices, that leave the archive's root, or
-are larger than a memory may be, are refused by name; an archive that unpacks to too much is refused whole.
+that exceed the size limit of a memory are refused by name. An archive that unpacks to too much is refused as a whole.
 """
 
 import gzip
@@ -43,9 +43,9 @@ from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
 from memdir.text import blank_fences, fold, list_lines, one_line, shorten
 
-_HINT = f"say which with --from: {', '.join(ImportFormat)}"
-_TEAM_REFUSAL = "a team shares it there; --with-team takes it along, and then it is shared from here"
-_TOO_LARGE = f"it is larger than {FILE_BYTES:,} bytes"
+_HINT = f"name the format with --from: {', '.join(ImportFormat)}"
+_TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
+_TOO_LARGE = f"larger than {FILE_BYTES:,} bytes"
 _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError, RecursionError,
     NotImplementedError,
@@ -66,7 +66,7 @@ _Member = tuple[str, datetime | None, bytes | str]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source: its path below the source's root, its bytes, and when they were written."""
+    """A file of a source: its path below the source's root, its bytes, and its modification time."""
 
     path: str
     data: bytes
@@ -83,7 +83,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of a source, and by path why some were not read. `where` is what the person named."""
+    """The files of a source, and the paths not read with the reason. `where` is the path the user gave."""
 
     where: str
     files: tuple[SourceFile, ...]
@@ -93,7 +93,7 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """The project that would remember, the environment, and the time of an import."""
+    """The target project, the environment, and the time of an import."""
 
     root: Path
     environment: Environment
@@ -101,34 +101,39 @@ class ImportContext:
     with_team: bool = False
 
 
-def read_sources(given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
-    """Everything found at a path or under a tool's name; raises if there is nothing, or its format is unknown."""
-    paths, named = _find_paths(given, format, cwd=cwd, context=context)
+def read_sources(argument: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
+    """Return the candidates at a path or under a tool's name.
+
+    Raises NotFoundError if there is nothing, FormatError if the format is unknown.
+    """
+    paths, named = _find_paths(argument, format, cwd=cwd, context=context)
     if format in (None, ImportFormat.CHATGPT, ImportFormat.CLAUDE) and (export := find_export(paths[0])) is not None:
         return _read_export(export, context)
-    found = [_read_source(read_files(path), format or named, context) for path in paths]
-    return ReadSource(found[0].format, tuple(at for each in found for at in each.candidates), found[0].index)
+    sources = [_read_source(read_files(path), format or named, context) for path in paths]
+    candidates = tuple(candidate for source in sources for candidate in source.candidates)
+    return ReadSource(sources[0].format, candidates, sources[0].index)
 
 
 def _find_paths(
-    given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext
+    argument: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext
 ) -> tuple[Sequence[Path], ImportFormat | None]:
     try:
-        path = cwd / Path(given).expanduser()
+        path = cwd / Path(argument).expanduser()
     except RuntimeError:
-        raise NotFoundError(f"there is nothing at {given}", name=given, hint="no such person has a home here") from None
+        hint = "this user has no home directory"
+        raise NotFoundError(f"nothing found at {argument}", name=argument, hint=hint) from None
     environment = context.environment
-    if given in list(ImportFormat) and not path.exists():
+    if argument in list(ImportFormat) and not path.exists():
         homes = {
             ImportFormat.CODEX: [environment.codex_home / "memories"],
             ImportFormat.GEMINI_MD: [environment.gemini_home / "GEMINI.md", context.root / "GEMINI.md"],
             ImportFormat.AGENTS_MD: [environment.codex_home / "AGENTS.md", context.root / "AGENTS.md"],
         }
-        found = [at for at in homes.get(ImportFormat(given), []) if at.exists()]
-        if not found:
-            hint = f"name the file, folder or archive, as in `memdir import PATH --from {given}`"
-            raise NotFoundError(f"nothing of {given} was found where it usually is", name=given, hint=hint)
-        return found, ImportFormat(given)
+        existing = [path for path in homes.get(ImportFormat(argument), []) if path.exists()]
+        if not existing:
+            hint = f"pass the file, folder or archive: `memdir import PATH --from {argument}`"
+            raise NotFoundError(f"no {argument} memories in their usual directory", name=argument, hint=hint)
+        return existing, ImportFormat(argument)
     if path.is_dir() and not (path / index.INDEX_FILE).exists() and format in (None, ImportFormat.CLAUDE_CODE):
         for memory in (path / "memory", environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"):
             if memory.is_dir():
@@ -137,10 +142,10 @@ def _find_paths(
         if format is None and (path / mark).exists():
             return [path], format_of_notes
     if path.is_dir() and format in (None, *_INSTRUCTIONS.values()):
-        files = [at for at in map(path.joinpath, _PROJECT_FILES) if at.is_file()]
+        files = [file for file in map(path.joinpath, _PROJECT_FILES) if file.is_file()]
         files += sorted((path / ".cursor" / "rules").glob("*.mdc"))
-        if meant := [at for at in files if format in (None, _name_instructions(at.name))]:
-            return meant, None
+        if matching := [file for file in files if format in (None, _name_instructions(file.name))]:
+            return matching, None
     return [path], None
 
 
@@ -149,7 +154,7 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
     if format in _NOTES:
         return _read_notes(source, format)
     if format is None:
-        raise FormatError(f"it cannot be told whose memories {source.where} holds", field="format", hint=_HINT)
+        raise FormatError(f"unknown format: {source.where}", field="format", hint=_HINT)
     if format is ImportFormat.MEMDIR and any(_is_own_export(file) for file in source.files):
         return _read_own_export(source, context.with_team)
     if format in (ImportFormat.CLAUDE_CODE, ImportFormat.MEMDIR):
@@ -163,17 +168,17 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
     files, read = source.files, readers.get(format, _read_instructions)
     if format not in readers and source.is_folder:
         files = tuple(file for file in files if _name_instructions(file.name) is format)
-    return ReadSource(format, tuple(at for file in files for at in read(file, source, context)))
+    return ReadSource(format, tuple(candidate for file in files for candidate in read(file, source, context)))
 
 
 def detect_source(source: SourceFiles) -> ImportFormat | None:
-    """The format, judged by what the files say; None if nothing tells."""
+    """Return the format that the contents of the files show, or None."""
     if _is_codex(source):
         return ImportFormat.CODEX
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
-    if found := [format for file in source.files if (format := _name_instructions(file.name))]:
-        return min(found)
+    if formats := [format for file in source.files if (format := _name_instructions(file.name))]:
+        return min(formats)
     checks = {ImportFormat.MEMDIR: _is_own_export, ImportFormat.MCP_MEMORY: _is_graph, ImportFormat.MEM0: _is_mem0}
     for file in source.files:
         for format, check in checks.items():
@@ -190,17 +195,17 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
 
 
 def _name_instructions(name: str) -> ImportFormat | None:
-    """The format of an instruction file of that name; None for any other file."""
+    """Return the format of an instruction file with this name, or None for any other file."""
     return ImportFormat.CURSOR_RULES if name.endswith(".mdc") else _INSTRUCTIONS.get(name.lower())
 
 
-def _is_about_user(text: str) -> bool:  # one line in three speaks of "the user", as ChatGPT's memories do
+def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one line in three mentions "the user".
     lines = [line for line in text.lower().split("\n") if line.strip()]
     return bool(lines) and sum("user" in line for line in lines) * 3 >= len(lines)
 
 
 def read_files(path: Path) -> SourceFiles:
-    """The files of a folder or archive, or a single one; raises NotFoundError, FormatError or PathError."""
+    """Return the files of a folder or archive, or a single file; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
         is_vault = (path / ".obsidian").is_dir() or (path / "logseq").is_dir()
         return _gather(str(path), _walk_vault(path) if is_vault else _walk_folder(path))
@@ -208,7 +213,7 @@ def read_files(path: Path) -> SourceFiles:
     if reading.data is None:
         if reading.problem:
             raise PathError(str(path), reading.problem)
-        raise NotFoundError(f"there is nothing at {path}", name=str(path), hint="name a file, a folder or an archive")
+        raise NotFoundError(f"nothing found at {path}", name=str(path), hint="pass a file, a folder or an archive")
     data, is_packed = reading.data, reading.data.startswith(b"\x1f\x8b")
     if is_packed or data[257:262] == b"ustar" or data.startswith(b"PK\3\4"):
         return _gather(str(path), _walk_archive(data, is_packed))
@@ -217,15 +222,15 @@ def read_files(path: Path) -> SourceFiles:
 
 
 def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
-    """Files by path; a member with text in place of bytes was refused for that reason. Of equal paths the last counts."""
+    """Return the files by path; the last of equal paths wins. A member with a string in place of bytes was refused."""
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0
     for number, (path, when, data) in enumerate(members):
         total += len(data)
         if number >= IMPORT_FILES or total > IMPORT_BYTES:
-            most = f"{IMPORT_FILES:,} files or {IMPORT_BYTES:,} bytes"
-            raise FormatError(f"{where} holds too much: more than {most}", hint="name the one folder you mean")
+            limit = f"{IMPORT_FILES:,} files or {IMPORT_BYTES:,} bytes"
+            raise FormatError(f"{where} exceeds {limit}", hint="pass a smaller folder")
         if isinstance(data, str):
             refused.append((shorten(one_line(path), 200), data))
         elif not any(part.startswith(".") for part in path.split("/")):
@@ -237,22 +242,22 @@ def _walk_folder(path: Path) -> Iterator[_Member]:
     root = guard.open_root(path)
 
     def read(path: str, refusal: str = "") -> Iterator[_Member]:
-        found = None
+        content = None
         try:
-            found = None if refusal else guard.read_file(root, path)
+            content = None if refusal else guard.read_file(root, path)
         except (OSError, PathError) as error:
             refusal = one_line(str(error))
         if refusal:
             yield path, None, refusal
-        elif found is not None:
-            yield path, datetime.fromtimestamp(found[1].mtime_ns / 1e9, UTC), found[0]
+        elif content is not None:
+            yield path, datetime.fromtimestamp(content[1].mtime_ns / 1e9, UTC), content[0]
 
     try:
         folders = {""}
         for entry in guard.walk(root):
             folders.add(entry.path.rpartition("/")[0])
             yield from read(entry.path, entry.refusal)
-        for folder in sorted(folders):  # the indexes, which `guard.walk` leaves out
+        for folder in sorted(folders):  # `guard.walk` leaves out the indexes.
             for leaf in guard.list_files(root, folder):
                 if _is_index(leaf) and leaf.endswith(".md"):
                     yield from read(f"{folder}/{leaf}" if folder else leaf)
@@ -261,14 +266,14 @@ def _walk_folder(path: Path) -> Iterator[_Member]:
 
 
 def _walk_vault(path: Path) -> Iterator[_Member]:
-    """The Markdown files of a folder of notes, at any depth; nothing hidden, and no link is followed."""
+    """Yield the Markdown files of a notes folder at any depth; skips hidden files and does not follow links."""
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(at for at in folders if not at.startswith("."))
-        for name in sorted(at for at in names if at.endswith(".md") and not at.startswith(".")):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(leaf for leaf in names if leaf.endswith(".md") and not leaf.startswith(".")):
             file = Path(folder, name)
             reading = read_small(file, FILE_BYTES, follow=False)
             if reading.data is None:
-                yield file.relative_to(path).as_posix(), None, reading.problem or "it is gone"
+                yield file.relative_to(path).as_posix(), None, reading.problem or "this file no longer exists"
             else:
                 when = datetime.fromtimestamp(file.stat().st_mtime, UTC)
                 yield file.relative_to(path).as_posix(), when, reading.data
@@ -293,7 +298,7 @@ def _walk_archive(data: bytes, is_packed: bool) -> Iterator[_Member]:
 
 def _walk_tar(data: bytes) -> Iterator[_Member]:
     if len(data) > IMPORT_BYTES:
-        hint = "it holds no memories alone"
+        hint = "it contains more than memories"
         raise FormatError(f"this archive unpacks to more than {IMPORT_BYTES:,} bytes", hint=hint)
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
@@ -302,7 +307,7 @@ def _walk_tar(data: bytes) -> Iterator[_Member]:
             with suppress(ValueError, OverflowError, OSError):
                 when = datetime.fromtimestamp(member.mtime, UTC) if member.mtime > 0 else None
             if content is None and not member.isdir():
-                yield member.name, None, "it is no plain file"
+                yield member.name, None, "not a regular file"
             elif content is not None:
                 yield member.name, when, _TOO_LARGE if member.size > FILE_BYTES else content.read(FILE_BYTES)
 
@@ -311,35 +316,35 @@ def _walk_zip(data: bytes) -> Iterator[_Member]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             when = None
-            with suppress(ValueError):  # no day of the calendar; 1980 stands for none
+            with suppress(ValueError):  # The date may be invalid; 1980 means none.
                 when = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else None
             if info.filename.endswith("/"):
                 continue
             if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-                yield info.filename, None, "it is no plain file"
+                yield info.filename, None, "not a regular file"
             elif info.flag_bits & 1:
                 yield info.filename, None, "it is encrypted"
-            else:  # what unpacks to more than it says fails its checksum
+            else:  # A member that unpacks to more than its stated size fails its checksum.
                 yield info.filename, when, _TOO_LARGE if info.file_size > FILE_BYTES else archive.read(info)
 
 
-# Memory directories of Claude Code or memdir. A file's bytes are kept; one without type or frontmatter gets them from its
-# own words, since nothing without them may be written. Names outside the grammar become slugs.
+# Memory directories of Claude Code or memdir. Files are kept byte for byte, but a missing type or frontmatter is derived
+# from the text, because a store requires them. Invalid names become slugs.
 
 
 def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
-    """Every memory of a directory, in the order of its index; what a team shares there only with `with_team`."""
+    """Return every memory of a directory in the order of its index; team memories only with `with_team`."""
     files = list(_find_memories(source))
     listed = next((decode(file.data) for path, file in files if path == index.INDEX_FILE), "")
     lines = [line for line in index.parse_index(listed) if line.is_pointer]
     pointers = {fold(line.name): (line.number, line.hook) for line in reversed(lines)}
-    found = [
+    rows = [
         (*pointers.get(fold(path[:-3]), (len(lines) + number + 10**6, "")), path, file)
         for number, (path, file) in enumerate(files)
         if not _is_index(path)
     ]
     candidates = []
-    for _, hook, path, file in sorted(found, key=lambda at: at[0]):
+    for _, hook, path, file in sorted(rows, key=lambda row: row[0]):
         text = decode(file.data)
         when = imports.read_when(frontmatter.parse_fields(text).modified) or file.modified
         why = _TOO_LARGE if len(file.data) > FILE_BYTES else ""
@@ -368,7 +373,7 @@ def _make_whole(
 
 
 def _has_memories(source: SourceFiles) -> bool:
-    """Whether this looks like a memory directory: an index of pointers, or files with a memory's frontmatter."""
+    """Return whether this looks like a memory directory: it has an index, or files with a memory's frontmatter."""
     return any(
         any(line.is_pointer for line in index.parse_index(file.text))
         if _is_index(path)
@@ -378,7 +383,7 @@ def _has_memories(source: SourceFiles) -> bool:
 
 
 def _find_memories(source: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
-    """The memory files with their paths below the directory itself, wherever in the source that begins."""
+    """Yield the memory files with their paths below the memory directory, which may be nested in the source."""
     base = _find_base(source)
     for file in source.files:
         path = file.path.removeprefix(base)
@@ -387,7 +392,7 @@ def _find_memories(source: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
 
 
 def _find_base(source: SourceFiles) -> str:
-    """The folder of the outermost index; else `memory/` if there is one; else the folder that all files share."""
+    """Return the folder of the outermost index, else `memory/` if it exists, else the folder all files share."""
     indexes = [file.path for file in source.files if file.name == index.INDEX_FILE]
     if indexes:
         return min(indexes, key=lambda path: (path.count("/"), path)).removesuffix(index.INDEX_FILE)
@@ -412,10 +417,10 @@ def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name
     if not fields.problem and description == fields.description:
         return text
     kind = fields.kind or guess_kind(f"{fields.title}. {sentence}", Kind.PROJECT)
-    wanted = {"name": fields.title or name.rpartition("/")[2], "description": description, "type": kind.value}
+    values = {"name": fields.title or name.rpartition("/")[2], "description": description, "type": kind.value}
     if fields.dialect is None:
-        return frontmatter.compose_file(wanted, text, Dialect.FLAT)
-    return frontmatter.set_fields(text, wanted)
+        return frontmatter.compose_file(values, text, Dialect.FLAT)
+    return frontmatter.set_fields(text, values)
 
 
 def _find_sentence(text: str) -> str:
@@ -435,10 +440,10 @@ def _is_own_export(file: SourceFile) -> bool:
 
 
 def _read_own_export(source: SourceFiles, with_team: bool) -> ReadSource:
-    found: list[ImportCandidate] = []
+    candidates: list[ImportCandidate] = []
     listed = ""
     for file in source.files:
-        # Not `file.text`: a memory's own line ends are kept.
+        # `file.text` would change the line endings of a memory.
         for number, row in _list_json_lines(file.data.decode("utf-8", "replace")):
             texts = {key: value for key, value in (row or {}).items() if isinstance(value, str)}
             name, text = texts.get("name", ""), texts.get("text", "")
@@ -448,15 +453,15 @@ def _read_own_export(source: SourceFiles, with_team: bool) -> ReadSource:
                 when, where = imports.read_when(texts.get("modified", "")), f"{file.path}:{number}"
                 try:
                     guard.check_name(name)
-                    found.append(_make_whole(where, name, text, texts.get("hook", ""), when, with_team=with_team))
+                    candidates.append(_make_whole(where, name, text, texts.get("hook", ""), when, with_team=with_team))
                 except PathError as error:
-                    found.append(refuse(where, name, str(error), when))
-    return ReadSource(ImportFormat.MEMDIR, tuple(found), listed)
+                    candidates.append(refuse(where, name, str(error), when))
+    return ReadSource(ImportFormat.MEMDIR, tuple(candidates), listed)
 
 
 def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
-    """The rows of JSON lines with their numbers; None for a line that is no JSON object."""
-    # Split at line feeds alone: JSON leaves other line ends bare inside its strings.
+    """Yield each line's number and JSON object, or None if it is not a JSON object."""
+    # Split only at line feeds: JSON strings may contain other line endings unescaped.
     for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
         if line.strip():
             row = None
@@ -473,7 +478,7 @@ _MARKUP = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownItem:
-    """A list entry or paragraph: `headings` outermost first, `line` counted from 1."""
+    """A list entry or paragraph. `headings` starts with the outermost; `line` counts from 1."""
 
     headings: tuple[str, ...]
     text: str
@@ -486,16 +491,16 @@ class MarkdownItem:
 
 
 def parse_items(text: str) -> Iterator[MarkdownItem]:
-    """The items of Markdown notes, without code, tables, comments and frontmatter; nested entries belong to their entry."""
+    """Yield the items of Markdown notes without code, tables, comments and frontmatter; nested entries join their parent."""
     cut = len(text) - len(frontmatter.split_frontmatter(text).body)
-    body = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text[cut:])
+    body = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text[cut:])
     headings: list[tuple[int, str]] = []
     block: list[str] = []
     start, depth, is_entry = 0, 0, False
 
     def close() -> Iterator[MarkdownItem]:
-        if said := _MARKUP.sub("", one_line(" ".join(block))):
-            yield MarkdownItem(tuple(name for _, name in headings), said, start, is_entry)
+        if item_text := _MARKUP.sub("", one_line(" ".join(block))):
+            yield MarkdownItem(tuple(name for _, name in headings), item_text, start, is_entry)
         block.clear()
 
     for number, (line, fence) in enumerate([*list_lines(body), ("", None)], text[:cut].count("\n") + 1):
@@ -504,7 +509,8 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
             continue
         if heading:
             yield from close()
-            headings = [at for at in headings if at[0] < len(heading[1])] + [(len(heading[1]), one_line(heading[2]))]
+            level = len(heading[1])
+            headings = [*(outer for outer in headings if outer[0] < level), (level, one_line(heading[2]))]
         elif entry and not (block and is_entry and len(entry[1].expandtabs(4)) > depth):
             yield from close()
             block.append(entry[2])
@@ -518,78 +524,78 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
     yield from close()
 
 
-# Notes: Obsidian, Logseq, basic-memory, or any folder of Markdown. A note is kept whole, with `created`, tags and its other
-# fields; title, description and type come from its own words. Notes of a day stay where they are.
+# Notes: Obsidian, Logseq, basic-memory, or any folder of Markdown. A note keeps all its text and fields; a missing title,
+# description and type are derived from the text. Daily notes are not imported.
 _DAY = re.compile(r"\d{4}[-_]\d\d[-_]\d\d")
 _PROPERTY = re.compile(r"(?:- )?([\w-]+):: ?(.*)\n?")
 _CREATED = ("modified", "updated", "created", "date", "created-at")
 
 
 def _read_notes(source: SourceFiles, format: ImportFormat) -> ReadSource:
-    found = []
+    candidates = []
     for file in source.files:
         if not file.name.endswith(".md") or file.path.startswith(("logseq/", "templates/", "Templates/")):
             continue
         leaf = file.name.removesuffix(".md")
         if source.is_folder and _DAY.match(leaf):
-            found.append(
-                refuse(file.path, leaf, "it is the note of a day; name the file to bring it in", file.modified)
-            )
+            why = "daily notes are skipped; pass this file to import it"
+            candidates.append(refuse(file.path, leaf, why, file.modified))
         else:
             text = _lift_properties(file.text) if format is ImportFormat.LOGSEQ else file.text
-            found.append(_make_note(file, leaf, text))
-    found += [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
-    return ReadSource(format, tuple(found))
+            candidates.append(_make_note(file, leaf, text))
+    candidates += [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
+    return ReadSource(format, tuple(candidates))
 
 
 def _make_note(file: SourceFile, leaf: str, text: str) -> ImportCandidate:
     fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
     raw = {key: value.strip() for key, value in fields.raw.items() if isinstance(value, str)}
-    heading = next((found[2] for line in body.split("\n") if (found := _HEADING.match(line))), "")
+    heading = next((match[2] for line in body.split("\n") if (match := _HEADING.match(line))), "")
     title = one_line(raw.get("title") or raw.get("name") or heading or leaf.replace("___", "/").replace("%2F", "/"))
     times = (imports.read_when(raw.get(key, "")) for key in _CREATED)
     when = next(filter(None, times), file.modified)
     sentence = _find_sentence(text)
     if not sentence:
-        return refuse(file.path, title, "nothing is said in it", when)
+        return refuse(file.path, title, "it contains no text", when)
     description = fields.description or f"{title}: {sentence}"
     kind = fields.kind or guess_kind(f"{title}. {sentence}", Kind.REFERENCE)
-    wanted = {"name": title, "description": shorten(one_line(description), 300), "type": kind.value}
+    values = {"name": title, "description": shorten(one_line(description), 300), "type": kind.value}
     try:
-        check_description(wanted["description"], kind)
+        check_description(values["description"], kind)
         if fields.dialect is None:
-            whole = frontmatter.compose_file(wanted, body, Dialect.FLAT)
+            whole = frontmatter.compose_file(values, body, Dialect.FLAT)
         else:
-            whole = frontmatter.set_fields(text, wanted)
+            whole = frontmatter.set_fields(text, values)
     except FormatError as error:
         return refuse(file.path, title, str(error), when)
     return ImportCandidate(file.path, whole, make_slug(title), modified=when, is_whole=True)
 
 
 def _lift_properties(text: str) -> str:
-    """A page of Logseq with the properties at its beginning as frontmatter."""
-    lines, at = [], 0
-    while found := _PROPERTY.match(text, at):
-        lines.append(f"{found[1]}: {json.dumps(found[2].strip(), ensure_ascii=False)}\n")
-        at = found.end()
-    return f"---\n{''.join(lines)}---\n\n{text[at:].lstrip()}" if lines else text
+    """Return a Logseq page with its leading properties as frontmatter."""
+    lines, offset = [], 0
+    while property := _PROPERTY.match(text, offset):
+        lines.append(f"{property[1]}: {json.dumps(property[2].strip(), ensure_ascii=False)}\n")
+        offset = property.end()
+    return f"---\n{''.join(lines)}---\n\n{text[offset:].lstrip()}" if lines else text
 
 
 def _read_export(export: ChatExport, context: ImportContext) -> ReadSource:
-    """What a chat service remembered of the person and was told about answers; conversations are learned from apart."""
-    found: list[ImportCandidate] = []
+    """Return a chat service's memories and custom instructions. Its conversations are handled separately."""
+    candidates: list[ImportCandidate] = []
     kinds = {"style": Kind.FEEDBACK, "project": Kind.PROJECT}
     for note in export.notes:
         if note.kind == "list":
             listed = SourceFile(note.source, re.sub(r"^#.*\n+", "", note.text).encode(), note.at)
-            found += _read_chatgpt(listed, SourceFiles(str(export.path), (listed,)), context)
+            candidates += _read_chatgpt(listed, SourceFiles(str(export.path), (listed,)), context)
         elif note.kind == "memory":
             kind = guess_kind(note.text, Kind.USER)
-            found.append(make_sentence(note.text, note.source, now=context.now, at=note.at, kind=kind))
+            candidates.append(make_sentence(note.text, note.source, now=context.now, at=note.at, kind=kind))
         else:
-            kind, shown = kinds.get(note.kind, Kind.USER), f"{note.title}: {_find_sentence(note.text) or note.text}"
-            found.append(imports.make_memory(kind, note.title, shown, note.text, note.source, at=note.at))
-    return ReadSource(ImportFormat(export.service), tuple(found), export=export)
+            kind = kinds.get(note.kind, Kind.USER)
+            description = f"{note.title}: {_find_sentence(note.text) or note.text}"
+            candidates.append(imports.make_memory(kind, note.title, description, note.text, note.source, at=note.at))
+    return ReadSource(ImportFormat(export.service), tuple(candidates), export=export)
 
 
 _DATED = re.compile(r"\s*\[?(\d{4}-\d{2}-\d{2})\]?\s*[.:–—-]*\s*")
@@ -597,18 +603,18 @@ _NUMBER = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 
 def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    # One statement a line, perhaps after a date; the next line of a wrapped paragraph would begin with a small letter.
+    # Each line is a statement, possibly after a date; continuation lines of a paragraph start in lower case.
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
     for number, item in enumerate(islice(parse_items(lines), IMPORT_ITEMS), 1):
-        found = _DATED.match(item.text)
-        when = imports.read_when(f"{found[1]}T00:00:00Z") if found else file.modified
-        if said := item.text[found.end() if found else 0 :]:
-            kind = guess_kind(said, Kind.USER)
-            yield make_sentence(said, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
+        date = _DATED.match(item.text)
+        when = imports.read_when(f"{date[1]}T00:00:00Z") if date else file.modified
+        if statement := item.text[date.end() if date else 0 :]:
+            kind = guess_kind(statement, Kind.USER)
+            yield make_sentence(statement, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
 
 
 def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """The facts in AGENTS.md or GEMINI.md, and what Gemini CLI added there because it was asked to remember it."""
+    """Yield the facts in AGENTS.md or GEMINI.md, including those that Gemini CLI added when asked to remember them."""
     path = Path(source.where) / file.path if source.is_folder else Path(source.where)
     for item in islice(parse_items(file.text), IMPORT_ITEMS):
         where = f"{file.path}:{item.line}"
@@ -641,8 +647,8 @@ def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -
         yield from _read_summary(file, context.now)
     elif file.name == _HANDBOOK or not source.is_folder:
         starts = list(_GROUP.finditer(file.text))
-        for found, end in zip(starts, [*(at.start() for at in starts[1:]), len(file.text)], strict=False):
-            yield from _read_group(found, end, file, context.root.name)
+        for start, end in zip(starts, [*(start.start() for start in starts[1:]), len(file.text)], strict=False):
+            yield from _read_group(start, end, file, context.root.name)
 
 
 def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
@@ -658,18 +664,15 @@ def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
         yield imports.make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
 
 
-def _read_group(found: re.Match[str], end: int, file: SourceFile, project: str) -> Iterator[ImportCandidate]:
-    body, line, name = (
-        found.string[found.end() : end],
-        found.string.count("\n", 0, found.start()) + 1,
-        one_line(found[1]),
-    )
+def _read_group(start: re.Match[str], end: int, file: SourceFile, project: str) -> Iterator[ImportCandidate]:
+    body, name = start.string[start.end() : end], one_line(start[1])
+    line = start.string.count("\n", 0, start.start()) + 1
     fields = body.partition("\n##")[0]
-    times = [at for text in _UPDATED.findall(body) if (at := imports.read_when(text.rstrip(".")))]
+    times = [time for text in _UPDATED.findall(body) if (time := imports.read_when(text.rstrip(".")))]
     when = max(times, default=file.modified)
     directories = _CWD.findall(fields)
-    # On another machine the same project has another path, with the same last part.
-    here = [at for at in directories if not at.startswith(("/", "~")) or PurePosixPath(at).name == project]
+    # On another machine the project's path may differ, except for its last part.
+    here = [path for path in directories if not path.startswith(("/", "~")) or PurePosixPath(path).name == project]
     if directories and not here:
         why = f"it belongs to another project ({shorten(directories[0], 80)})"
         yield refuse(f"{file.path}:{line}", name, why, when)
@@ -682,11 +685,11 @@ def _read_group(found: re.Match[str], end: int, file: SourceFile, project: str) 
     for section, items in sections.items():
         where = f"{file.path}:{line + items[0].line - 1}"
         if section.startswith("failures"):
-            yield refuse(where, name, "failures and their fixes: the code has them by now", when)
+            yield refuse(where, name, "failures and fixes: the code already contains them", when)
         elif section in _SECTION_KINDS:
             title, lines = f"{name}: {section}" if section else name, [item.text for item in items]
-            shown, kind = f"{title}; {scope[1]}" if scope else "", _SECTION_KINDS[section]
-            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=shown)
+            description, kind = f"{title}; {scope[1]}" if scope else "", _SECTION_KINDS[section]
+            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
 
 
 def _is_graph(file: SourceFile) -> bool:
@@ -694,37 +697,38 @@ def _is_graph(file: SourceFile) -> bool:
 
 
 def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """The knowledge graph of the MCP reference memory server: one memory an entity, its relations lines with links."""
+    """Yield a memory per entity of the MCP reference memory server's graph; its relations become lines with links."""
     if not _is_graph(file):
         return
     entities: dict[str, tuple[int, str, list[str]]] = {}
     relations: defaultdict[str, list[str]] = defaultdict(list)
     for number, row in _list_json_lines(file.text):
         if row is None:
-            yield refuse(f"{file.path}:{number}", file.text.split("\n")[number - 1], "this line is no JSON object")
+            yield refuse(f"{file.path}:{number}", file.text.split("\n")[number - 1], "not a JSON object")
         elif row.get("type") == "entity" and isinstance(row.get("name"), str):
-            said = entities.setdefault(str(row["name"]), (number, str(row.get("entityType") or ""), []))[2]
+            statements = entities.setdefault(str(row["name"]), (number, str(row.get("entityType") or ""), []))[2]
             observations = row.get("observations")
-            for at in observations if isinstance(observations, list) else []:
-                # Forks of the server keep an observation in an object.
-                text = at.get("content") if isinstance(at, Mapping) else at
-                if isinstance(text, str) and one_line(text) and one_line(text) not in said:
-                    said.append(one_line(text))
+            for observation in observations if isinstance(observations, list) else []:
+                # Forks of the server store each observation as an object.
+                text = observation.get("content") if isinstance(observation, Mapping) else observation
+                if isinstance(text, str) and one_line(text) and one_line(text) not in statements:
+                    statements.append(one_line(text))
         elif row.get("type") == "relation":
             ends = [row.get(key) for key in ("from", "relationType", "to")]
-            if all(isinstance(at, str) and at for at in ends):
+            if all(isinstance(end, str) and end for end in ends):
                 relations[str(ends[0])].append(f"{str(ends[1]).replace('_', ' ')} [[{make_slug(str(ends[2]))}]]")
-    for name, (number, sort, said) in entities.items():
-        where, lines = f"{file.path}:{number}", [*said, *relations[name]]
+    for name, (number, sort, statements) in entities.items():
+        where, lines = f"{file.path}:{number}", [*statements, *relations[name]]
         if not lines:
-            yield refuse(where, name, "nothing is said about it")
+            yield refuse(where, name, "no observations or relations")
             continue
         is_person = name.lower() in ("user", "default_user", "me") or sort.lower() == "user"
-        kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(said)}", Kind.REFERENCE)
+        kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(statements)}", Kind.REFERENCE)
         label = f"{name} ({sort})" if sort else name
-        shown = re.sub(r"[][]", "", f"{label}: {'; '.join(one_line(at).rstrip('.') for at in said or lines)}")
+        summary = "; ".join(one_line(line).rstrip(".") for line in statements or lines)
+        description = re.sub(r"[][]", "", f"{label}: {summary}")
         title, slugged = name.replace("_", " "), make_slug(name)
-        yield imports.make_list(kind, title, lines, where, at=file.modified, description=shown, name=slugged)
+        yield imports.make_list(kind, title, lines, where, at=file.modified, description=description, name=slugged)
 
 
 def _is_mem0(file: SourceFile) -> bool:
@@ -734,13 +738,13 @@ def _is_mem0(file: SourceFile) -> bool:
 def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
     for number, row in enumerate(_list_mem0_rows(file.text)[:IMPORT_ITEMS], 1):
         texts = {key: value for key, value in row.items() if isinstance(value, str) and value.strip()}
-        if said := next((texts[key] for key in ("memory", "text", "data", "content") if key in texts), ""):
+        if text := next((texts[key] for key in ("memory", "text", "data", "content") if key in texts), ""):
             times = (imports.read_when(texts.get(key, "")) for key in ("updated_at", "created_at"))
             when = next(filter(None, times), file.modified)
             metadata = row.get("metadata")
-            given = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""
-            kind = Kind(given) if given in list(Kind) else guess_kind(said, Kind.USER)
-            yield make_sentence(said, f"{file.path}: {row.get('id') or number}", now=context.now, at=when, kind=kind)
+            type_name = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""
+            kind = Kind(type_name) if type_name in list(Kind) else guess_kind(text, Kind.USER)
+            yield make_sentence(text, f"{file.path}: {row.get('id') or number}", now=context.now, at=when, kind=kind)
 
 
 def _list_mem0_rows(text: str) -> list[Row]:

@@ -1,12 +1,12 @@
-"""Memories of other tools, projects and machines, brought into a store.
+"""Import the memories of other tools, projects and machines into a store.
 
     source --import_formats--> candidates --plan_import--> steps --apply_import--> one change, and the inbox
 
-A candidate is new, the same as an existing memory, imported before, put into the inbox because it holds a secret, or
-refused with the reason. An import that was undone counts as never made; a memory that
-was imported and then changed or forgotten does not come back. The files of other tools are never changed.
+A candidate is new, the same as an existing memory, imported before, sent to the inbox because it contains a secret or an
+instruction, or refused with a reason. An undone import counts as never made. A memory that was imported and then changed
+or forgotten is not imported again. The files of other tools are never changed.
 
-The functions at the end make candidates from sentences and lists, and distinguish facts from instructions.
+The functions at the end build candidates from sentences and lists, and distinguish facts from instructions.
 """
 
 import os
@@ -51,11 +51,11 @@ from memdir.verify.derivable import find_derivable
 VERB = "import"
 _NO_SIGNATURE = Signature(0, 0, 0, 0)
 _NAMES = 1_000
-_PLACED = 100  # new index lines that are each put beside related ones; more are appended in their own order
+_PLACED = 100  # Up to this number, new index lines are inserted next to related ones; more are appended.
 
 
 class ImportFormat(StrEnum):
-    """The tool whose memories these are."""
+    """The tool that the memories come from."""
 
     CLAUDE_CODE = "claude-code"
     MEMDIR = "memdir"
@@ -76,10 +76,10 @@ class ImportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportCandidate:
-    """One memory of another tool as a whole file in the flat dialect, and where it was found.
+    """A memory of another tool as a complete file in the flat dialect, and its source.
 
-    `is_whole` marks a file of a memory directory: its bytes are kept. `name` is a suggestion; if it is empty, the title
-    makes one. With a `refusal` there is no text, and `said` shows what it was about.
+    `is_whole` marks a file of a memory directory, which is kept byte for byte. `name` is a suggestion; if empty, it is
+    made from the title. A candidate with a `refusal` has no text; `said` contains an excerpt.
     """
 
     source: str
@@ -94,7 +94,7 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """What a reader found: candidates in their order, the index that listed them, and the export they are from, if any."""
+    """The candidates of a source in their order, with its index and the chat export they come from, if any."""
 
     format: ImportFormat
     candidates: tuple[ImportCandidate, ...]
@@ -103,7 +103,7 @@ class ReadSource:
 
 
 class ImportAction(StrEnum):
-    """What becomes of a candidate."""
+    """The action planned for a candidate."""
 
     NEW = "new"
     SAME = "same"
@@ -115,7 +115,7 @@ class ImportAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """A candidate and what becomes of it: `name` is the memory it is or goes into, `why` the reason in words."""
+    """A candidate and its action. `name` is the memory's name in the store; `why` explains the action."""
 
     candidate: ImportCandidate
     fate: ImportAction
@@ -138,7 +138,7 @@ class ImportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The change, None if there was nothing to do; memories that others changed meanwhile; new items of the inbox."""
+    """The change, or None if nothing was written; memories that others changed since; new inbox items."""
 
     change: int | None
     dropped: tuple[str, ...] = ()
@@ -148,12 +148,12 @@ class ImportResult:
 def plan_import(
     store: FileStore, found: ReadSource, *, now: datetime, origin: Origin, since: datetime | None = None
 ) -> ImportPlan:
-    """The steps for all candidates, in their order; those older than `since` are left out."""
-    wanted = [at for at in found.candidates if since is None or at.modified is None or at.modified >= since]
-    return _Planning(store, now, origin).run(replace(found, candidates=tuple(wanted)))
+    """Return the steps for all candidates in their order, without those older than `since`."""
+    recent = [item for item in found.candidates if since is None or item.modified is None or item.modified >= since]
+    return _Planning(store, now, origin).run(replace(found, candidates=tuple(recent)))
 
 
-class _EmptyView:  # a store without files: whether a name is free is known already
+class _EmptyView:  # A store without files, for names known to be free.
     def read_bytes(self, path: str) -> None:
         return None
 
@@ -162,7 +162,7 @@ class _EmptyView:  # a store without files: whether a name is free is known alre
 
 
 class KnownMemories:
-    """The memories of a store and those added by this import, by their text."""
+    """The memories of a store and of this import, by text."""
 
     def __init__(self, facts: Iterable[MemoryFacts]) -> None:
         self._exact: dict[str, MemoryFacts] = {}
@@ -182,10 +182,11 @@ class _Planning:
         self._store, self._now, self._origin = store, now, origin
         self._find_secrets: Finder = store.rules.find or find_secrets
         self._memories = dict(_read_all(store))
-        self._known = KnownMemories(MemoryFacts(at) for at in self._memories.values() if at.header.kind is not None)
-        self._taken = {fold(at.path.removesuffix(".md")) for at in store.look()}
+        memories = self._memories.values()
+        self._known = KnownMemories(MemoryFacts(memory) for memory in memories if memory.header.kind is not None)
+        self._taken = {fold(file.path.removesuffix(".md")) for file in store.look()}
         self._past = _find_past(store)
-        nested = sum(at.header.dialect is Dialect.NESTED for at in self._memories.values())
+        nested = sum(memory.header.dialect is Dialect.NESTED for memory in memories)
         self._dialect = Dialect.NESTED if nested * 2 > len(self._memories) else Dialect.FLAT
 
     def run(self, found: ReadSource) -> ImportPlan:
@@ -197,15 +198,14 @@ class _Planning:
             return ImportStep(candidate, ImportAction.REFUSED, why=candidate.refusal)
         try:
             encode(candidate.text + candidate.hook)
-        except UnicodeEncodeError:  # JSON may spell half of a character
+        except UnicodeEncodeError:  # JSON may contain half of a surrogate pair.
             shown = replace(candidate, text="", said=candidate.source)
-            return ImportStep(shown, ImportAction.REFUSED, why="it is not valid Unicode")
+            return ImportStep(shown, ImportAction.REFUSED, why="invalid Unicode")
         text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         if "pinned" in text and frontmatter.parse_fields(text).pinned:
-            text = frontmatter.set_fields(
-                text, {"pinned": None}
-            )  # what comes first in every index a person decides here
+            # Pins put a memory first in every index, so the user decides about them here.
+            text = frontmatter.set_fields(text, {"pinned": None})
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
@@ -216,7 +216,7 @@ class _Planning:
         return self._add(candidate, fact, text)
 
     def _is_second(self, candidate: ImportCandidate, same: MemoryFacts) -> bool:
-        # Two files of the imported directory that say the same are both kept; a dream may merge them.
+        # Keep both of two equal files of the imported directory; a dream may merge them.
         return candidate.is_whole and same.name not in self._memories
 
     def _add(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep:
@@ -232,7 +232,10 @@ class _Planning:
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
     def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
-        """Put into the inbox what holds a secret, without it, or reads like an order; not again if it was decided about."""
+        """Return a step to the inbox if the text contains a secret (which is masked) or an instruction, else None.
+
+        A text already decided in the inbox is not proposed again.
+        """
         doubt = doubt_credentials(StagedMemory(fact.name, text, None, None), self._store.rules.find)
         order = find_instruction(text) if doubt is None else ""
         if doubt is None and not order:
@@ -241,8 +244,8 @@ class _Planning:
         if doubt is not None:
             masked = mask_doubt(doubt, self._store.rules.find)
             name, body, why = masked.staged.name, masked.staged.text or "", masked.why
-        said = encode(f"{name}\n{make_exact(frontmatter.split_frontmatter(body).body)}")
-        key = f"{VERB}:{digest_of(said)[:32]}"
+        identity = encode(f"{name}\n{make_exact(frontmatter.split_frontmatter(body).body)}")
+        key = f"{VERB}:{digest_of(identity)[:32]}"
         known = self._store.inbox_find(key)
         if known is not None and known.state is not records.InboxState.WAITING:
             return ImportStep(candidate, ImportAction.BEFORE, name, f"{known.state.value} in the inbox")
@@ -258,7 +261,7 @@ class _Planning:
             free = name if number == 1 else f"{folder}{slash}{leaf[:90]}-{number}"
             if fold(free) not in self._taken:
                 return free
-        raise ConflictError("a thousand memories have this name")
+        raise ConflictError("too many memories with this name")
 
     def _make_fact(self, name: str, text: str) -> MemoryFacts:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
@@ -271,7 +274,7 @@ def _read_all(store: FileStore) -> Iterable[tuple[str, StoredMemory]]:
 
 
 def _find_past(store: FileStore) -> dict[str, str]:
-    """What earlier imports added, without those that were undone: the name by the text's key."""
+    """Return the memories added by earlier imports that were not undone: names by the key of their text."""
     past: dict[str, str] = {}
     for change in store.changes():
         if change.verb != VERB or change.undone_by is not None:
@@ -286,15 +289,15 @@ def _find_past(store: FileStore) -> dict[str, str]:
 
 
 def _make_key(memory: StoredMemory) -> str:
-    # Without the frontmatter: its dialect may change between two imports.
+    # Ignore the frontmatter, because its dialect may change between two imports.
     return f"{fold(memory.header.title)}\n{make_exact(memory.body)}"
 
 
 def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> ImportResult:
-    """Write all memories of a plan as one change; if it raises, nothing was written.
+    """Write all memories of a plan as one change; if this raises, nothing was written.
 
-    What somebody else changed meanwhile is left out and named. A missing index is taken over from the source with its
-    order, headings and prose; to an existing one lines are added. Files keep the time they had at their source.
+    Memories that others changed since are left out and reported. If there is no index, the source's is copied with its
+    order, headings and prose; otherwise lines are added. Files keep the modification time of their source.
     """
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
     dropped: list[str] = []
@@ -310,9 +313,9 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 
 
 def preview_index(store: FileStore, plan: ImportPlan) -> tuple[int, int]:
-    """How many of the new memories a session would load in the index, and how many would not fit into it."""
+    """Return how many of the new memories fit into the index that a session loads, and how many do not."""
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
-    changed = {at.path: at.after for at in _plan(store, plan, new, store, []) if at.after is not None}
+    changed = {change.path: change.after for change in _plan(store, plan, new, store, []) if change.after is not None}
     fitting = 0
     for path in {index_path(step.name)[0] for step in new}:
         clip = index.clip_index(decode(changed.get(path, b"")), order="file")
@@ -322,12 +325,11 @@ def preview_index(store: FileStore, plan: ImportPlan) -> tuple[int, int]:
 
 
 def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
-    """Headings and prose that would be taken over from the source's index."""
+    """Return the headings and prose that would be copied from the source's index."""
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
     changed = _plan(store, plan, new, store, [])
-    texts = [
-        decode(at.after or b"") for at in changed if at.path == index.INDEX_FILE and not (at.before or b"").strip()
-    ]
+    indexes = [change for change in changed if change.path == index.INDEX_FILE]
+    texts = [decode(change.after or b"") for change in indexes if not (change.before or b"").strip()]
     lines = [line for text in texts for line in index.parse_index(text)]
     return [line.text.rstrip("\r\n") for line in lines if not line.is_pointer and line.text.strip()]
 
@@ -336,10 +338,11 @@ def _plan(
     store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView, dropped: list[str]
 ) -> list[FileChange]:
     rules, overlay = store.rules, Overlay(view)
-    # Each folder is listed once: it may hold thousands.
+    # List each folder once, because it may contain thousands of files.
     folders = {step.name.rpartition("/")[0] for step in new}
-    taken = {folder: {fold(at) for at in overlay.list_files(folder)} for folder in folders}
-    free = [at for at in new if fold(f"{at.name.rpartition('/')[2]}.md") not in taken[at.name.rpartition("/")[0]]]
+    taken = {folder: {fold(file) for file in overlay.list_files(folder)} for folder in folders}
+    paths = [(step, *step.name.rpartition("/")) for step in new]
+    free = [step for step, folder, _, leaf in paths if fold(f"{leaf}.md") not in taken[folder]]
     overlay.put([FileChange(f"{step.name}.md", None, encode(step.text)) for step in free])
     dropped += sorted({step.name for step in new} - {step.name for step in free})
     if not rules.skip_index:
@@ -354,19 +357,19 @@ def _plan_indexes(store: FileStore, plan: ImportPlan, new: Sequence[ImportStep],
         by_index[index_path(step.name)[0]].append(step)
     changes = []
     for path, steps in by_index.items():
-        found = view.read_bytes(path)
-        text = decode(found or b"")
+        content = view.read_bytes(path)
+        text = decode(content or b"")
         theirs = plan.found.index if path == index.INDEX_FILE and not text.strip() else ""
         if theirs and not find_forbidden(theirs, lines=True) and not find(theirs):
-            # Without the lines of memories that were not imported.
+            # Leave out the lines of memories that were not imported.
             names = {fold(step.name) for step in steps}
             lines = index.parse_index(theirs)
             prose = [line for line in lines if not line.is_pointer and not find_instruction(line.text)]
             text = "".join(line.text for line in lines if line in prose or fold(line.name) in names)
-            # A memory without a line there gets none here; one with a line and another name here gets a new one.
+            # A memory without a line there gets none here; a renamed memory with a line gets a new one.
             steps = [step for step in steps if step.candidate.hook or step.name != step.candidate.name]
         after = encode(_add_lines(text, steps, find))
-        changes += [FileChange(path, found, after)] if after != (found or b"") else []
+        changes += [FileChange(path, content, after)] if after != (content or b"") else []
     return changes
 
 
@@ -387,13 +390,13 @@ def _add_lines(text: str, steps: Sequence[ImportStep], find: Finder) -> str:
 
 
 def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
-    """Set the times of files whose text does not state one; errors are ignored, since the memories are written."""
+    """Set the times of files whose text does not state one; ignores errors, because the memories are written."""
     now = store.clock().timestamp()
     times = [
-        (step.name, at)
+        (step.name, when)
         for step in steps
         if step.candidate.modified is not None and not frontmatter.parse_fields(step.text).modified
-        if 0 < (at := step.candidate.modified.timestamp()) <= now
+        if 0 < (when := step.candidate.modified.timestamp()) <= now
     ]
     if not times:
         return
@@ -408,16 +411,16 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
 
 
 _DESCRIPTION = 140
-_JUDGED = 1_000  # characters by which the type is guessed
-_SENTENCE = 4_000  # longer text is kept as it is
-_YEARS = range(1970, 9999)  # that every file system can store, in all time zones
+_JUDGED = 1_000  # The type is guessed from this many characters.
+_SENTENCE = 4_000  # Longer text is kept unchanged.
+_YEARS = range(1970, 9999)  # Every file system can store these in all time zones.
 _STYLE = re.compile(
     r"\b(?:prefer|want|like|ask|expect|appreciate|request|value)(?:s|ed|ing)?\b.*\b(?:answers?|responses?|repl(?:y|ies)|"
     r"code|comments?|styles?|tone|commits?|format(?:ting)?|explanations?|summar(?:y|ies)|tests?|reviews?|"
     r"pull requests?|document\w*|output|chatgpt|assistants?|agents?)\b",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"(https?://\S*\w/?)\.\n")  # a full stop behind an address would be taken for a part of it
+_ADDRESS = re.compile(r"(https?://\S*\w/?)\.\n")  # A full stop after a URL would be read as part of it.
 _ORDER = re.compile(r"(?:always|never|do not|don't|please|avoid|use|prefer|make sure)\b", re.IGNORECASE)
 _LINK = re.compile(
     r"\bhttps?://|\b(?:tracked|documented|found|lives?) (?:in|at|on)\b|\btracks? .*\bin\b", re.IGNORECASE
@@ -428,24 +431,24 @@ _PLAN = re.compile(
 )
 
 
-def guess_kind(said: str, default: Kind) -> Kind:
-    """The type of memory that a sentence makes."""
-    said = said[:_JUDGED]
-    if _ORDER.match(said) or _STYLE.search(said):
+def guess_kind(text: str, default: Kind) -> Kind:
+    """Return the memory type that suits a statement."""
+    text = text[:_JUDGED]
+    if _ORDER.match(text) or _STYLE.search(text):
         return Kind.FEEDBACK
-    return Kind.REFERENCE if _LINK.search(said) else Kind.PROJECT if _PLAN.search(said) else default
+    return Kind.REFERENCE if _LINK.search(text) else Kind.PROJECT if _PLAN.search(text) else default
 
 
-def make_sentence(said: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> ImportCandidate:
-    """A candidate from one statement."""
-    if len(said) > _SENTENCE:
-        return make_memory(kind or guess_kind(said, Kind.PROJECT), said[:200], said, said.strip(), source, at=at)
+def make_sentence(text: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> ImportCandidate:
+    """Make a candidate from one statement."""
+    if len(text) > _SENTENCE:
+        return make_memory(kind or guess_kind(text, Kind.PROJECT), text[:200], text, text.strip(), source, at=at)
     try:
-        draft = compose_memory(said, now=(at or now).astimezone(), kind=kind, secrets=True)
-        body = _ADDRESS.sub(r"\1\n", draft.body) if _ADDRESS.search(said + ".\n") else draft.body
+        draft = compose_memory(text, now=(at or now).astimezone(), kind=kind, secrets=True)
+        body = _ADDRESS.sub(r"\1\n", draft.body) if _ADDRESS.search(text + ".\n") else draft.body
         return make_memory(draft.kind, draft.title, draft.description, body, source, at=at)
     except FormatError as error:
-        return refuse(source, said, str(error), at)
+        return refuse(source, text, str(error), at)
 
 
 def make_list(
@@ -458,18 +461,18 @@ def make_list(
     description: str = "",
     name: str = "",
 ) -> ImportCandidate:
-    """A candidate from several statements about one thing, as a list."""
+    """Make a candidate from several statements about one topic, as a list."""
     body = "\n".join(f"- {one_line(line)}" for line in lines)
-    shown = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
-    return make_memory(kind, title, shown, body, source, at=at, name=name)
+    summary = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
+    return make_memory(kind, title, summary, body, source, at=at, name=name)
 
 
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
-    """A candidate from its parts; refused if no usable description can be made."""
-    shown = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
-    fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": shown.rstrip(" ."), "type": kind.value}
+    """Make a candidate from its parts; it is refused if they yield no usable description."""
+    summary = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
+    fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": summary.rstrip(" ."), "type": kind.value}
     if at is not None:
         fields["modified"] = at.isoformat(timespec="seconds")
     try:
@@ -481,7 +484,7 @@ def make_memory(
 
 
 def read_when(text: str) -> datetime | None:
-    """The time that a source gives; None if it is no time, or one that cannot be stored."""
+    """Return the time in a source, or None if it is invalid or cannot be stored."""
     when = read_time(text)
     return when if when is not None and when.year in _YEARS else None
 
@@ -490,8 +493,8 @@ def refuse(source: str, said: str, why: str, at: datetime | None = None) -> Impo
     return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
 
 
-# Which lines of an instruction file are facts worth a memory: no instructions, nothing that the project shows. What is left
-# names somebody, a date, a decision, a reason, or something outside the project.
+# A line of an instruction file is a fact worth a memory if it is not an instruction, cannot be derived from the project,
+# and mentions a person, a date, a decision, a reason, or something outside the project.
 _INSTRUCTION = re.compile(
     r"(?:always|never|do(?:n't| not)?|please|make sure|ensure|be sure|avoid|use|run|prefer|keep|write|add|follow|check|"
     r"read|see|call|create|put|place|include|update|remove|delete|commit|push|test|format|lint|install|build|start|stop|"
@@ -511,16 +514,16 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WORDS = 5
 
 
-def find_import_refusal(said: str, root: Path, source: Path) -> str:
-    """The reason why a line is no fact to remember; empty if it is one. `source` is the file it stands in."""
-    words = _CODE.sub(" ", said).split()
-    if _INSTRUCTION.match(said) or (_DUTY.search(said) and not re.search(r"\bbecause\b|\b20\d\d\b", said)):
-        return "it is an instruction, and belongs into an instruction file"
-    if len(words) + len(_WIDE.findall(said)) // 2 < _WORDS:
-        return "too little is said in words"
-    if not _OUTSIDE.search(said):
-        return "the project itself shows it"
-    for reason in find_derivable(said, root, timeout=2.0):
+def find_import_refusal(text: str, root: Path, source: Path) -> str:
+    """Return why a line is not a fact to remember, or "". `source` is the file that contains it."""
+    words = _CODE.sub(" ", text).split()
+    if _INSTRUCTION.match(text) or (_DUTY.search(text) and not re.search(r"\bbecause\b|\b20\d\d\b", text)):
+        return "it is an instruction; keep it in an instruction file"
+    if len(words) + len(_WIDE.findall(text)) // 2 < _WORDS:
+        return "it has too few words"
+    if not _OUTSIDE.search(text):
+        return "the project already shows it"
+    for reason in find_derivable(text, root, timeout=2.0):
         with suppress(OSError):
             if (root / reason.source).samefile(source):
                 continue

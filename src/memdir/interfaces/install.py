@@ -1,12 +1,12 @@
-"""Our entries in the hosts' settings files: put in, shown, and taken out again.
+"""Add our entries to the hosts' settings files, show them, and remove them.
 
-`list_files` says what each host's files should hold, `plan_install` and `plan_uninstall` compute the changes, and
-`apply_changes` writes them. A file is replaced in one step, with its mode, and only if it is still what was read. After an
-install and an uninstall every file has the bytes it had before; where somebody has edited it in between, only our entries
-are removed, recognized by what they call. A server of our name that runs something else is left alone. A link in the
-person's home is followed, as the host does; one in a project is refused, because it came with a clone.
+`list_files` returns the entries for each host's files, `plan_install` and `plan_uninstall` compute the changes, and
+`apply_changes` writes them. A file is replaced atomically, keeps its mode, and is only written if it has not changed since
+it was read. Install and uninstall together restore every byte. If a file was edited in between, only our entries are
+removed, recognised by the command they run. A server named like ours that runs another command is not changed. Links in
+the user's home are followed, as hosts do; links in a project are refused, because they came with a clone.
 
-`plugin/` in the repository is `make_plugin` with the program's bare name: `python -m memdir.interfaces.install plugin`.
+`python -m memdir.interfaces.install plugin` writes `plugin/` in the repository: `make_plugin` with the bare program name.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ from memdir.project.settings import Environment
 
 NAME = "memdir"
 _EMPTY = "{}\n"
-# Folders of caches, whose contents come and go.
+# Files in cache folders may be deleted at any time.
 _CACHE = re.compile(
     r"[/\\](?:\.cache|Caches|cache)[/\\](?:uv|pipx)[/\\]|[/\\](?:archive|builds|environments)-v\d+[/\\]"
     r"|[/\\]pipx[/\\]\.cache[/\\]"
@@ -53,9 +53,9 @@ _CACHE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OwnCommand:
-    """How a host calls memdir: the words before the verb. `note` is for the person.
+    """The words of a host's call of memdir before the subcommand. `note` is shown to the user.
 
-    A shared command, in a committed file, names the program only and stays silent where it is not installed.
+    A shared command, for committed files, uses the bare program name and does nothing where memdir is not installed.
     """
 
     words: tuple[str, ...]
@@ -71,26 +71,26 @@ SHARED = OwnCommand((NAME,), is_shared=True)
 
 
 def find_program(script: str, executable: str, which: Callable[[str], str | None]) -> OwnCommand:
-    """The program for the person's own settings; `script` is what this process was started as.
+    """Return the command for the user's own settings; `script` is the path this process was started with.
 
-    An installed script is named by its whole path, since graphical programs have another PATH. From a cache (uvx, pipx
-    run) it is another installation or `uvx`. For `python -m memdir` it is the same interpreter, outside the project.
+    An installed script gets its full path, because graphical programs have another PATH. From a cache (uvx, pipx run)
+    this is another installation or `uvx`; for `python -m memdir` the same interpreter, without the current directory.
     """
     here = os.path.abspath(script) if script else ""
     if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _CACHE.search(os.path.realpath(here)):
         return OwnCommand((here,))
     if not (_CACHE.search(os.path.realpath(here)) or _CACHE.search(executable)):
         return OwnCommand((executable, "-P", "-m", NAME))
-    found = which(NAME)
-    if found and not _CACHE.search(os.path.realpath(found)):
-        return OwnCommand((os.path.abspath(found),))
+    installed = which(NAME)
+    if installed and not _CACHE.search(os.path.realpath(installed)):
+        return OwnCommand((os.path.abspath(installed),))
     note = "memdir runs from a cache; `uv tool install memdir` or `pipx install memdir` makes its hooks start faster"
     return OwnCommand((which("uvx") or "uvx", NAME), note)
 
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """What is ours in one file of a host: all of it (`text`), or entries of a JSON or TOML file that others write, too.
+    """Our part of a host's file: all of it (`text`), or entries in a JSON or TOML file that others also write.
 
     `hooks`: event name -> our group; `servers`: key -> our server.
     """
@@ -106,7 +106,7 @@ class HostFile:
 
 
 def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
-    """One hook in the form of the host's settings."""
+    """Return a hook in the format of the host's settings."""
     command = program.render("hook", hook.event.value, "--host", host.key)
     handler: dict[str, Any] = {"type": "command", "command": command, "timeout": hook.seconds * host.unit}
     if host is GEMINI:
@@ -119,7 +119,7 @@ def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
 def list_files(
     host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
 ) -> Iterator[HostFile]:
-    """Everything for one host, in the person's own settings or with a `root` in the project's."""
+    """Yield the files for one host, in the user's own settings or, given a `root`, in the project's."""
     path = known.find_hooks_file(host, environment, root)
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
     server = _make_server(program)
@@ -151,7 +151,7 @@ Containers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries; what was inserted, in this order, and the containers that were made for it."""
+    """A text with our entries, the insertions in order, and the containers created for them."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()
@@ -160,16 +160,16 @@ class AddedEntries:
 
 
 def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
-    """The text with our entries; None is a file that does not exist. Raises FormatError for what cannot be edited."""
+    """Add our entries to a text (None if there is no file); raises FormatError if it cannot be edited."""
     if part.text:
         if text not in (None, part.text) and NAME not in str(text):
-            raise FormatError("there is a file of somebody else's", field="file")
+            raise FormatError("memdir did not create this file", field="file")
         return AddedEntries(part.text, (TextSplice(0, part.text),))
     table = _parse(part, text or "").value
     if not isinstance(table, dict):
-        raise FormatError("it is no table", field="json")
+        raise FormatError("its top level is not a table", field="json")
     theirs = [key for key in part.servers if _find_server(table, key) is _THEIRS]
-    notes = tuple(f"{part.path} has a server {NAME!r} of its own, which is left as it is" for _ in theirs)
+    notes = tuple(f"{part.path} has another server named {NAME!r}, which is not changed" for _ in theirs)
     servers = {key: server for key, server in part.servers.items() if key not in theirs}
     splices: list[TextSplice] = []
     made: list[tuple[str, ...]] = []
@@ -180,13 +180,13 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
 
     if part.is_toml:
         for key, server in servers.items():
-            # A basic string of TOML is one of JSON, as far as a path can go.
+            # For paths, a JSON string is also a valid TOML string.
             lines = "".join(f"\n{name} = {json.dumps(value)}" for name, value in server.items())
             text = put(json_edit.append_table(text or "", f"[{key}.{NAME}]{lines}"))
             try:
                 parse_toml_text(text)
             except FormatError:
-                raise FormatError(f"its {key} is written so that nothing can be added", field=key) from None
+                raise FormatError(f"its {key} is written in a form that cannot be extended", field=key) from None
         return AddedEntries(text or "", tuple(splices), notes=notes)
     if text is None:
         text = _EMPTY
@@ -196,11 +196,11 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
     for keys in [*containers, *((_HOOKS, name) for name in part.hooks), *((key,) for key in part.servers)]:
         kind = "table" if len(keys) == 1 else "list"
         parent = _walk(parse_json_text(text), keys[:-1])
-        if (found := parent.find(keys[-1])) is None:
+        if (container := parent.find(keys[-1])) is None:
             made.append(keys)
             text = put(insert_child(text, parent, keys[-1], {} if kind == "table" else []))
-        elif found.kind != kind:
-            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
+        elif container.kind != kind:
+            raise FormatError(f"its {'.'.join(keys)} is not a {kind}", field=".".join(keys))
     for name, group in part.hooks.items():
         text = put(insert_child(text, _walk(parse_json_text(text), (_HOOKS, name)), None, group))
     for key, server in servers.items():
@@ -209,22 +209,22 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
 
 
 def _is_there(part: HostFile, text: str) -> bool:
-    """Whether all of our entries are there, exactly as they should be."""
+    """Return whether all our entries are present and up to date."""
     if part.text:
         return text == part.text
     table = _parse(part, text).value
     hooks = table.get(_HOOKS) if isinstance(table, dict) else None
     groups = {name: rows for name, rows in hooks.items() if isinstance(rows, list)} if isinstance(hooks, dict) else {}
-    found = [at for rows in groups.values() for at in rows if _is_ours(at)]
-    if len(found) != len(part.hooks) or any(group not in groups.get(at, ()) for at, group in part.hooks.items()):
+    ours = [group for rows in groups.values() for group in rows if _is_ours(group)]
+    if len(ours) != len(part.hooks) or any(group not in groups.get(name, ()) for name, group in part.hooks.items()):
         return False
     return all(_find_server(table, key) == server for key, server in part.servers.items())
 
 
 def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
-    """The text without our entries; None if nothing is left of a file that was ours alone.
+    """Return the text without our entries, or None if the entire file is ours.
 
-    `made` are the containers that we made; without it every empty one around our entries counts as ours.
+    `made` are the containers that we created; if it is None, every empty one around our entries counts as ours.
     """
     if part.text:
         return None
@@ -234,10 +234,10 @@ def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
     if not text.strip():
         return text
     around: set[tuple[str, ...]] = set()
-    while (found := next(_list_ours(part, parse_json_text(text)), None)) is not None:
-        keys, number = found
+    while (entry := next(_list_ours(part, parse_json_text(text)), None)) is not None:
+        keys, number = entry
         text = cut_child(text, _walk(parse_json_text(text), keys), number)
-        around |= {tuple(map(str, at)) for at in (keys, keys[:1]) if len(keys) <= 2}
+        around |= {tuple(map(str, path)) for path in (keys, keys[:1]) if len(keys) <= 2}
     for names in sorted(around, key=len, reverse=True):
         if made is None or names in made:
             parent = _walk(parse_json_text(text), names[:-1])
@@ -254,26 +254,26 @@ def _parse(part: HostFile, text: str) -> JsonNode:
 
 def _walk(node: JsonNode, keys: Keys) -> JsonNode:
     for key in keys:
-        found = node.children[key] if isinstance(key, int) else node.find(key)
-        if found is None:
+        child = node.children[key] if isinstance(key, int) else node.find(key)
+        if child is None:
             raise FormatError(f"it has no {key}", field=str(key))
-        node = found
+        node = child
     return node
 
 
 def _list_ours(part: HostFile, root: JsonNode) -> Iterator[tuple[Keys, int]]:
-    """The entries of ours: the keys of the container, and the number there."""
+    """Yield our entries: the keys of the container and the position in it."""
     hooks = root.find(_HOOKS)
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None
         for number, group in enumerate(groups.children if groups and groups.kind == "list" else ()):
             if _is_ours(group.value):
                 yield (_HOOKS, name), number
-            # Somebody has added a hook of their own beside ours.
+            # The user may have added a hook to our group.
             handlers = group.find(_HOOKS)
-            for at, handler in enumerate(handlers.children if handlers else ()):
+            for position, handler in enumerate(handlers.children if handlers else ()):
                 if _is_ours(handler.value):
-                    yield (_HOOKS, name, number, _HOOKS), at
+                    yield (_HOOKS, name, number, _HOOKS), position
     for key in part.servers:
         servers = root.find(key)
         if servers and _find_server(root.value, key) not in (None, _THEIRS):
@@ -286,22 +286,22 @@ def _is_ours(group: object) -> bool:
     handlers = group.get(_HOOKS)
     rows = handlers if isinstance(handlers, list) else [group]
     commands = [row.get("command") for row in rows if isinstance(row, dict)]
-    return bool(commands) and all(isinstance(at, str) and known.OURS.search(at) for at in commands)
+    return bool(commands) and all(isinstance(command, str) and known.OURS.search(command) for command in commands)
 
 
 def _find_server(table: object, key: str) -> object:
-    """Our server, None if there is none of the name, _THEIRS if it is somebody else's."""
+    """Return our server, None if no server has our name, or _THEIRS if another program's has."""
     servers = table.get(key) if isinstance(table, dict) else None
     if not isinstance(servers, dict) or NAME not in servers:
         return None
     row = servers[NAME] if isinstance(servers[NAME], dict) else {}
     words = [row.get("command"), *(row["args"] if isinstance(row.get("args"), list) else ())]
-    return row if words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words) else _THEIRS
+    return row if words[-1:] == ["mcp"] and any(str(word).endswith(NAME) for word in words) else _THEIRS
 
 
 @dataclass(frozen=True, slots=True)
 class InstallChange:
-    """One file before and after, None for no file; `entry` is its row of the record, None for none."""
+    """A file's content before and after (None: no file). `entry` is its row in the install record, if any."""
 
     host: str
     path: Path
@@ -322,7 +322,7 @@ def plan_install(
     hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, now: datetime, root: Path | None = None,
     has_mcp: bool = True,
 ) -> tuple[InstallChange, ...]:  # fmt: skip
-    """The changes after which these hosts call us; raises FormatError for a file that cannot be edited."""
+    """Return the changes that connect these hosts; raises FormatError if a file cannot be edited."""
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
@@ -335,7 +335,7 @@ def plan_install(
 def plan_uninstall(
     hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, root: Path | None = None
 ) -> tuple[InstallChange, ...]:
-    """The changes after which nothing of ours is left there."""
+    """Return the changes that remove all our entries."""
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
@@ -359,7 +359,7 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
     try:
         with hold(folder, "install.lock", seconds=LOCK_SECONDS):
             for change in chosen:
-                # The record comes first: where it cannot be written, the host's file stays as it is.
+                # Write the record first: if that fails, the host's file is not changed.
                 if change.entry is not None:
                     _keep(change, environment)
                 if change.what != "unchanged":
@@ -372,11 +372,11 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
 
 def _keep(change: InstallChange, environment: Environment) -> None:
     record = read_install_record(environment.state_home)
-    kept = {path: entry for path, entry in record.items() if path != str(change.path)}
+    rows = {path: entry for path, entry in record.items() if path != str(change.path)}
     if change.entry is not None:
-        kept[str(change.path)] = change.entry
-    if kept != record:
-        known.write_install_record(environment.state_home, kept)
+        rows[str(change.path)] = change.entry
+    if rows != record:
+        known.write_install_record(environment.state_home, rows)
 
 
 def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | None, now: datetime) -> InstallChange:
@@ -389,28 +389,28 @@ def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | 
     if not added.splices or after == before:
         return InstallChange(host.key, part.path, before, before, entry, added.notes)
     created = bare is None
-    missing = tuple(str(at) for at in part.path.parents if not at.exists())
+    missing = tuple(str(parent) for parent in part.path.parents if not parent.exists())
     folders = missing or (entry.folders if entry and created else ())
-    kept = InstallRow(host.key, _digest(added.text), now, added.splices, added.made, created, folders)
-    return InstallChange(host.key, part.path, before, after, kept, added.notes)
+    row = InstallRow(host.key, _digest(added.text), now, added.splices, added.made, created, folders)
+    return InstallChange(host.key, part.path, before, after, row, added.notes)
 
 
 def _plan_take(host: Host, part: HostFile, text: str, entry: InstallRow | None) -> InstallChange:
     before = _encode(text)
     if part.text and text != part.text and not (entry and entry.digest == _digest(text)):
-        note = f"{part.path} was changed since and is left as it is; delete it if you do not want it"
+        note = f"{part.path} changed since the installation and is kept; delete it if you do not need it"
         return InstallChange(host.key, part.path, before, before, notes=(note,) if entry else ())
     after, folders = _encode(_take(part, text, entry)), entry.folders if entry else ()
     return InstallChange(host.key, part.path, before, after, folders=folders)
 
 
 def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
-    """The text as it was before us; None if there was no file."""
+    """Return the text before the installation, or None if there was no file."""
     if entry is not None and entry.digest == _digest(text):
         if entry.created:
             return None
-        for at, inserted in reversed(entry.splices):
-            text = TextSplice(at, inserted).undo(text)
+        for offset, inserted in reversed(entry.splices):
+            text = TextSplice(offset, inserted).undo(text)
         return text
     bare = _take_out(part, text, entry.made if entry else None)
     is_empty = bare is not None and not (bare.strip() and _parse(part, bare).value)
@@ -419,19 +419,19 @@ def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
 
 @contextmanager
 def _read(path: Path, root: Path | None) -> Iterator[str | None]:
-    """The context in which a file's changes are planned; a FormatError raised there gets the file's name."""
-    for at in takewhile(lambda at: at != root, (path, *path.parents)) if root is not None else ():
-        if at.is_symlink():
-            raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
+    """Yield a file's text for planning changes; adds the file's name to a FormatError raised in the block."""
+    for part in takewhile(lambda part: part != root, (path, *path.parents)) if root is not None else ():
+        if part.is_symlink():
+            raise PathError(str(path), f"{part} is a symbolic link in the project")
     reading = read_small(path, FILE_BYTES)
     if reading.problem:
         raise FormatError(f"{path} cannot be read: {reading.problem}", hint="nothing was changed")
     try:
         yield None if reading.data is None else reading.data.decode("utf-8")
     except (FormatError, UnicodeDecodeError) as error:
-        why = str(error) if isinstance(error, FormatError) else "it is not UTF-8"
+        why = str(error) if isinstance(error, FormatError) else "not UTF-8"
         field = error.field if isinstance(error, FormatError) else "encoding"
-        hint = "fix it first; `--print` shows what would be put there, and nothing was changed"
+        hint = "nothing was changed; fix the file first, or add the entries that `--print` shows"
         raise FormatError(f"{path} cannot be edited: {why}", field=field, hint=hint) from None
 
 
@@ -440,15 +440,15 @@ def _encode(text: str | None) -> bytes | None:
 
 
 def _write(change: InstallChange) -> None:
-    # A person's settings are often a link into a folder of such files: its target is written.
+    # Settings are often links into a dotfiles folder, so write to the target.
     path = Path(os.path.realpath(change.path))
     if read_small(path, FILE_BYTES).data != change.before:
-        raise ConflictError(f"{change.path} was changed by somebody else meanwhile", hint="try again")
+        raise ConflictError(f"{change.path} was changed by another process", hint="try again")
     try:
         if change.after is None:
             path.unlink()
             for folder in change.folders:
-                with suppress(OSError):  # somebody else keeps something in it
+                with suppress(OSError):  # The folder may contain other files.
                     os.rmdir(folder)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -476,7 +476,7 @@ _COMMANDS = ("remember", "recall", "dream", "doctor")
 
 
 def make_plugin(program: OwnCommand) -> Mapping[str, str]:
-    """The files of Claude Code's plugin folder, by path: manifest, hooks, MCP server, commands and a skill."""
+    """Return the files of the Claude Code plugin by path: manifest, hooks, MCP server, commands and a skill."""
     claude = known.CLAUDE_CODE
     manifest = {
         "name": NAME,
@@ -498,7 +498,7 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
 
 
 def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
-    """Write the plugin folder; returns the files."""
+    """Write the plugin folder and return its files."""
     files = {folder / path: text for path, text in make_plugin(program).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -507,15 +507,15 @@ def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
 
 
 def remove_plugin(folder: Path) -> bool:
-    """Remove the files of the plugin and the folders that are then empty; returns whether there were any."""
-    found = [folder / path for path in make_plugin(SHARED) if (folder / path).is_file()]
-    for path in found:
+    """Remove the plugin's files and empty folders; return whether there were any."""
+    existing = [folder / path for path in make_plugin(SHARED) if (folder / path).is_file()]
+    for path in existing:
         path.unlink()
-    above = {parent for path in found for parent in path.parents if parent.is_relative_to(folder)}
+    above = {parent for path in existing for parent in path.parents if parent.is_relative_to(folder)}
     for inner in sorted(above, reverse=True):
         if not any(inner.iterdir()):
             inner.rmdir()
-    return bool(found)
+    return bool(existing)
 
 
 def _render(table: Mapping[str, object]) -> str:

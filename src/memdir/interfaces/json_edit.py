@@ -1,7 +1,7 @@
-"""JSON and TOML as text: values are inserted and removed, and every other byte stays.
+"""Insert and remove values in JSON and TOML text without changing any other byte.
 
-JSON may have comments and trailing commas, which some hosts allow. A TOML file gets one table at its end; of what stands
-behind it there only our own table is removed again, since hosts add theirs.
+JSON may contain comments and trailing commas, which some hosts allow. In TOML, our table is appended at the end. Hosts may
+add tables after it, so only our own is removed again.
 """
 
 import json
@@ -17,7 +17,7 @@ _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 _DEPTH = 100
 _UNIT = "  "
-# With the comments that earlier versions put around the table, and the empty line before it.
+# Includes the comments that earlier versions wrote around the table, and the empty line before it.
 _OWN_TABLE = re.compile(
     r"(?:^[ \t]*\r?\n)?(?:^# memdir: begin.*\n)?(?:^[ \t]*\[\s*mcp_servers\s*\.\s*memdir\s*[.\]].*\n?(?:^(?![ \t]*(?:\[|#|\r?$)).*\n?)*)+"
     r"|^# memdir: end.*\n?",
@@ -26,7 +26,7 @@ _OWN_TABLE = re.compile(
 
 
 class TextSplice(NamedTuple):
-    """Insert `text` at a position."""
+    """An insertion of `text` at the offset `at`."""
 
     at: int
     text: str
@@ -35,13 +35,13 @@ class TextSplice(NamedTuple):
         return text[: self.at] + self.text + text[self.at :]
 
     def undo(self, text: str) -> str:
-        """The text before; only for the very text that `apply` made."""
+        """Return the text before the insertion; `text` must be exactly what `apply` returned."""
         return text[: self.at] + text[self.at + len(self.text) :]
 
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value with its span. `children` are a table's members or a list's items, `starts` where each begins with its key."""
+    """A value with its span. `children` are the members or items; `starts` are their offsets, including the key."""
 
     kind: str
     start: int
@@ -52,7 +52,7 @@ class JsonNode:
     starts: tuple[int, ...] = ()
 
     def find(self, key: str) -> "JsonNode | None":
-        """The member of that name; the last of several counts, as it does for parsers."""
+        """Return the member with this name, or None; the last of several wins, as in JSON parsers."""
         return self.children[self.find_number(key)] if key in self.keys else None
 
     def find_number(self, key: str) -> int:
@@ -60,7 +60,7 @@ class JsonNode:
 
 
 def parse_json_text(text: str) -> JsonNode:
-    """Parse a text; raises FormatError with line and column."""
+    """Parse JSON with comments; raises FormatError with line and column."""
     node = _parse(text, _skip(text, 1 if text.startswith("\ufeff") else 0), 0)
     if (end := _skip(text, node.end)) != len(text):
         raise _fault(text, end)
@@ -68,26 +68,26 @@ def parse_json_text(text: str) -> JsonNode:
 
 
 def insert_child(text: str, parent: JsonNode, key: str | None, value: object) -> TextSplice:
-    """Insert a member at the end of a table, or with None as the key an item at the end of a list."""
+    """Return the insertion of a member at the end of a table or, if the key is None, of an item at the end of a list."""
     prefix = "" if key is None else f"{json.dumps(key)}: "
     newline = "\r\n" if "\r\n" in text else "\n"
     outer = _indent_at(text, parent.start)
     if parent.children:
-        first, at = parent.starts[0], parent.children[-1].end
+        first, offset = parent.starts[0], parent.children[-1].end
         if "\n" not in text[parent.start + 1 : first]:
-            return TextSplice(at, f", {prefix}{json.dumps(value)}")
+            return TextSplice(offset, f", {prefix}{json.dumps(value)}")
         inner = _indent_at(text, first)
         unit, comma, tail = inner.removeprefix(outer) or _UNIT, ",", ""
     else:
         indented = re.search(r"\n([ \t]+)\S", text)
-        unit, comma, at = indented[1] if indented else _UNIT, "", parent.start + 1
-        inner, tail = outer + unit, "" if "\n" in text[at : parent.end - 1] else newline + outer
-    shown = json.dumps(value, indent=unit).replace("\n", newline + inner)
-    return TextSplice(at, f"{comma}{newline}{inner}{prefix}{shown}{tail}")
+        unit, comma, offset = indented[1] if indented else _UNIT, "", parent.start + 1
+        inner, tail = outer + unit, "" if "\n" in text[offset : parent.end - 1] else newline + outer
+    rendered = json.dumps(value, indent=unit).replace("\n", newline + inner)
+    return TextSplice(offset, f"{comma}{newline}{inner}{prefix}{rendered}{tail}")
 
 
 def cut_child(text: str, parent: JsonNode, number: int) -> str:
-    """The text without one member or item, and without one comma. Comments beside it are somebody's, and stay."""
+    """Return the text without one member or item and its comma. Comments around it are kept, because they are not ours."""
     starts, children = parent.starts, parent.children
     start, end = starts[number], children[number].end
     if len(children) == 1:
@@ -108,27 +108,27 @@ def _drop_comma(text: str, start: int, end: int) -> str:
 
 
 def _end_comment(text: str) -> str:
-    """Without white space at its end, but for the one that ends a comment."""
+    """Strip white space at the end, but keep the newline that ends a comment."""
     bare = text.rstrip()
     return f"{bare}\n" if "//" in bare.rpartition("\n")[2] else bare
 
 
-def _indent_at(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at]
+def _indent_at(text: str, offset: int) -> str:
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _parse(text: str, at: int, depth: int) -> JsonNode:
+def _parse(text: str, start: int, depth: int) -> JsonNode:
     if depth > _DEPTH:
-        raise FormatError("it is nested too deeply", field="json")
-    close = {"{": "}", "[": "]"}.get(text[at : at + 1])
+        raise FormatError("JSON is nested too deeply", field="json")
+    close = {"{": "}", "[": "]"}.get(text[start : start + 1])
     if close is None:
-        found = _STRING.match(text, at) or _SCALAR.match(text, at)
-        return JsonNode("scalar", at, found.end() if found else at, _load(text, at, found))
+        token = _STRING.match(text, start) or _SCALAR.match(text, start)
+        return JsonNode("scalar", start, token.end() if token else start, _load(text, start, token))
     keys: list[str] = []
     children: list[JsonNode] = []
     starts: list[int] = []
-    here = _skip(text, at + 1)
+    here = _skip(text, start + 1)
     while text[here : here + 1] != close:
         starts.append(here)
         if close == "}":
@@ -147,31 +147,31 @@ def _parse(text: str, at: int, depth: int) -> JsonNode:
     values = [child.value for child in children]
     value: object = dict(zip(keys, values, strict=True)) if close == "}" else values
     kind = "table" if close == "}" else "list"
-    return JsonNode(kind, at, here + 1, value, tuple(keys), tuple(children), tuple(starts))
+    return JsonNode(kind, start, here + 1, value, tuple(keys), tuple(children), tuple(starts))
 
 
-def _load(text: str, at: int, found: re.Match[str] | None) -> object:
+def _load(text: str, offset: int, token: re.Match[str] | None) -> object:
     try:
-        return json.loads(found[0] if found else "")
+        return json.loads(token[0] if token else "")
     except ValueError:
-        raise _fault(text, at) from None
+        raise _fault(text, offset) from None
 
 
-def _skip(text: str, at: int) -> int:
-    return found.end() if (found := _BLANK.match(text, at)) else at
+def _skip(text: str, offset: int) -> int:
+    return blank.end() if (blank := _BLANK.match(text, offset)) else offset
 
 
-def _fault(text: str, at: int) -> FormatError:
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return FormatError(f"it is no valid JSON: line {line}, column {column}", field="json")
+def _fault(text: str, offset: int) -> FormatError:
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    return FormatError(f"invalid JSON: line {line}, column {column}", field="json")
 
 
 def parse_toml_text(text: str) -> dict[str, object]:
-    """The table; raises FormatError."""
+    """Parse TOML; raises FormatError if it is invalid."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"it is no valid TOML: {error}", field="toml") from None
+        raise FormatError(f"invalid TOML: {error}", field="toml") from None
 
 
 def append_table(text: str, lines: str) -> TextSplice:
