@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
-from homes import git
+from homes import git, write
 from json_schemas import COMMANDS, DOCS, SCHEMA, check
 from memdir.conversation.instructions import InstructionMode
 from memdir.conversation.notes import NotesSkip
@@ -27,6 +27,7 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.open import AgentScope
 from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
+from note_taker import serve_note_taker
 from teams import make_remote
 
 # Fields that hold a value of an enumeration, and fields whose keys are all of its values.
@@ -103,16 +104,14 @@ def cli(tmp_path: Path) -> Cli:
     cli.file("team/t", memory_text("Ours"))
     index = cli.memory / "MEMORY.md"
     index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
-    row = {"id": 1, "group": "g", "text": "The mobile team cuts its release on Thursday."}
-    question = {"id": 1, "group": "g", "query": "when is the mobile release?", "gold": ["1"], "category": "c"}
-    for file, rows in (("corpus", row), ("queries", question)):
-        (cli.project / f"{file}.jsonl").write_text(json.dumps(rows), encoding="utf-8")
     transcript = index.parent.parent / "session.jsonl"
     said = {"type": "user", "message": {"content": "no summary please"}, "timestamp": "2026-01-02T03:04:05Z"}
     transcript.write_text(f"{json.dumps(said)}\n{json.dumps(said | {'timestamp': 0})}\n", encoding="utf-8")
     talk = [{"role": "user", "content": "remember that we deploy on Tuesdays only"}]
     (cli.project / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
-    cli("notes", "update", "--transcript", "talk.json", "--session", "n")
+    write(
+        cli.memory.parent / "n" / "session-memory" / "summary.md", "# Current State\n_Where it stands_\n\nHalf done.\n"
+    )
     cli("recall", "no summary in a reply")
     cli("log", "yesterday", MEMDIR_NOW="2026-03-04T12:00:00")
     elsewhere = cli.project / "elsewhere"
@@ -173,7 +172,9 @@ def name_command(argv: list[str]) -> str:
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
 def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) -> None:
     command = name_command(argv)
-    told = cli(*argv, "--json")
+    with serve_note_taker() as variables:
+        cli.variables |= variables if command == "notes update" else {}
+        told = cli(*argv, "--json")
     assert told.code == (1 if argv[0] == "doctor" else 0), told.err
     check(command, told.json)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -558,27 +559,38 @@ def make_long(count: int) -> list[dict[str, object]]:
     return [at for number in range(count) for at in say(f"What does step {number} of the parser do?", words)]
 
 
-def test_notes_begin_by_themselves_and_stand_in_for_the_conversation_once_it_is_compacted(
-    store: FileStore, tmp_path: Path
-) -> None:
-    session = Session(store, id="s1", notes_home=tmp_path / "tenant")
+def note_steps(request: Request) -> Reply:
+    """Answer for a model that notes the last request of the person."""
+    if request.purpose != "notes":
+        return Reply('{"operations": []}', Usage())
+    asked = re.findall(r"\[the person.*?\]\n(.*)", request.messages[0].text)[-1]
+    return Reply(json.dumps({"sections": {"Current State": asked}}), Usage())
+
+
+def test_notes_stand_in_for_a_compacted_conversation(store: FileStore, tmp_path: Path) -> None:
+    session = Session(store, id="s1", notes_home=tmp_path / "tenant", model=note_steps)
     end_turn(session, make_long(2))
     assert list(tmp_path.rglob("summary.md")) == [], "a short conversation needs none"
     end_turn(session, make_long(120))
-    assert list(tmp_path.rglob("summary.md")) == [tmp_path / "tenant" / "s1" / "session-memory" / "summary.md"]
+    (path,) = tmp_path.rglob("summary.md")
+    assert path == tmp_path / "tenant" / "s1" / "session-memory" / "summary.md"
+    assert "step 119" in path.read_text(encoding="utf-8")
     text = session.compact([*make_long(120), *say("Now write the tests of the lexer")])
-    assert "step 119" in text and "tests of the lexer" in text
+    assert "tests of the lexer" in text
     assert text.startswith("<system-reminder>") and text.endswith("</system-reminder>")
     session.clear()
-    assert "step 119" not in session.compact(say("a new subject: the office plants"))
+    assert "tests of the lexer" not in session.compact(say("a new subject: the office plants"))
     end_turn(session, say("what now?"))
-    assert names(store) == [], "notes are nobody's word"
+    assert names(store) == [], "notes do not become memories"
 
 
-def test_a_model_that_fails_at_compaction_leaves_the_notes_to_rules(store: FileStore, tmp_path: Path) -> None:
-    model = ScriptedModel([UnreachableError("gone")])
-    session = Session(store, id="s1", notes_home=tmp_path / "tenant", model=model)
-    assert "step 3" in session.compact(make_long(4))
+def test_without_a_model_and_with_one_that_fails_there_are_no_notes_to_continue_from(
+    store: FileStore, tmp_path: Path
+) -> None:
+    for number, model in enumerate((None, ScriptedModel([UnreachableError("gone")]))):
+        session = Session(store, id=f"s{number}", notes_home=tmp_path / "tenant", model=model)
+        assert session.compact(make_long(4)) == ""
+    assert list(tmp_path.rglob("summary.md")) == []
 
 
 def test_without_a_folder_for_them_no_notes_are_kept(session: Session, tmp_path: Path) -> None:

@@ -90,7 +90,6 @@ NOTES_STEP_TOKENS = 5_000  # more, before they are updated
 NOTES_CALLS = 3  # tool calls since then; fewer delay the update, unless a turn had none at all
 NOTES_SECTION_TOKENS = 2_000
 NOTES_TOKENS = 12_000  # of all sections: what a conversation begins with after it was compacted
-NOTES_RULES_TOKENS = 1_400  # of a section written without a model, so that all of them fit
 NOTES_WAIT_SECONDS = 15.0  # how long a compaction waits for an update that is running
 NOTES_DIGEST_CHARS = 6_000  # of the notes in a hook's answer
 NOTES_BYTES = 262_144  # of the file; five times what the limits in tokens come to

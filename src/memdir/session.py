@@ -526,7 +526,7 @@ class Session:
             # Another conversation over the same memory is waited for: this turn may be the last.
             done = retry(lambda: extract_turn(self.stores[0], self.file, turn, **limits))
             self._report_extracted(done)
-        news = self._make_notes_input(turn.messages, turn.conversation.parent)
+        news = notes.NotesInput(turn.messages, parent=turn.conversation.parent)
         context = TurnContext(
             self.stores,
             self.file.state,
@@ -546,10 +546,6 @@ class Session:
             return None
         clears = _read_count(self.file.read(), _CLEARS)
         return notes.find_notes_file(self._notes_home, f"{self.id}-{clears}" if clears else self.id)
-
-    def _make_notes_input(self, messages: Sequence[Message], parent: Mapping[str, object] | None) -> notes.NotesInput:
-        apart = tuple(str(store.root) for store in self.stores)
-        return notes.NotesInput(messages, parent=parent, root=str(self._cwd or ""), apart=apart)
 
     def _update_notes(
         self, news: notes.NotesInput, model: Model | None, *, force: bool = False
@@ -572,10 +568,7 @@ class Session:
         if file is None:
             return ""
         notes.wait_for_update(file, NOTES_WAIT_SECONDS)
-        news = self._make_notes_input(messages, None)
-        done = self._update_notes(news, self._open_model(), force=True)
-        if done is not None and done.skipped is NotesSkip.FAILED:
-            done = self._update_notes(news, None, force=True)
+        done = self._update_notes(notes.NotesInput(messages), self._open_model(), force=True)
         if done is None or done.skipped not in (None, NotesSkip.NOTHING_NEW, NotesSkip.BUSY, NotesSkip.FAILED):
             return ""
         template = notes_file.make_template(self._notes_options.template)

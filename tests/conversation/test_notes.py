@@ -430,10 +430,11 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
         assert holder.stdout and holder.stdout.readline() == b"held\n"
         assert wait_for_update(place, 0.05) is False
         session = open_session(tmp_path / "state", "s")
-        assert update_notes(place, session, NotesInput(talk()), now=NOW).skipped is NotesSkip.BUSY
+        model = ScriptedModel([answer(Worklog="- began")])
+        assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).skipped is NotesSkip.BUSY
         holder.kill()
         assert wait_for_update(place, 5) is True
-    assert update_notes(place, session, NotesInput(talk()), now=NOW).by == "rules"
+    assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).by == "model"
 
 
 # --- an update by a model -----------------------------------------------------------------------------------------
@@ -448,6 +449,7 @@ class Desk:
 
     def update(self, messages: list[Message], model: Any = None, **more: Any) -> NotesResult:
         parent = more.pop("parent", None)
+        model = model or ScriptedModel([answer(Session_Title="A parser")])
         return update_notes(self.place, self.session, NotesInput(messages, parent=parent), now=NOW, model=model, **more)
 
     @property
@@ -557,13 +559,19 @@ def test_what_was_noted_is_not_sent_again(desk: Desk) -> None:
     assert "And now the tests." in told and "- a" in told and "Write a parser" not in told
 
 
-def test_a_failing_model_leaves_the_file_and_after_three_times_rules_take_over(desk: Desk) -> None:
+def test_a_failing_model_leaves_the_file_and_after_three_times_waits_for_more_messages(desk: Desk) -> None:
     messages = talk()
     for _ in range(3):
         done = desk.update(messages, ScriptedModel([UnreachableError("down", reason="connection")]))
         assert (done.skipped, done.error) == (NotesSkip.FAILED, "down") and read_notes_file(desk.place) is None
-    done = desk.update(messages, ScriptedModel([]))
-    assert done.by == "rules" and "parser" in desk.find("Session Title")
+    assert desk.update(messages, ScriptedModel([])).skipped is NotesSkip.NOT_DUE
+    assert desk.update(talk(18_000)).by == "model" and "parser" in desk.find("Session Title")
+
+
+def test_without_a_model_there_are_no_notes(desk: Desk) -> None:
+    done = update_notes(desk.place, desk.session, NotesInput(talk()), now=NOW, force=True)
+    assert done.skipped is NotesSkip.NO_MODEL and "need a model" in done.skipped.words
+    assert not desk.place.project.exists() and not read_runs(desk.session.state)
 
 
 def test_a_fork_goes_on_from_the_parent_unchanged_and_edits_several_places_at_once(desk: Desk) -> None:
@@ -682,8 +690,6 @@ def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
     assert desk.update(talk(), model, options=options).by == "model"
     assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
     assert model.requests[0].messages[0].text.startswith("MINE # Plan")
-    assert desk.update([*talk(), said("x", id="z")], options=options, force=True).by == "rules"
-    assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n", "rules know none of these sections"
 
 
 @pytest.mark.parametrize(
@@ -708,11 +714,11 @@ def test_a_private_conversation_has_no_notes_and_a_short_one_neither(desk: Desk)
 def test_notes_that_were_taken_away_are_begun_again_from_all_that_is_known(desk: Desk) -> None:
     desk.update(talk())
     desk.place.path.unlink()
-    assert desk.update(talk()).by == "rules" and "parser" in desk.find("Session Title")
+    assert desk.update(talk()).by == "model" and "parser" in desk.find("Session Title")
 
 
 def test_a_broken_record_counts_as_none(desk: Desk) -> None:
     desk.session.change(lambda at: replace(at, extra={"notes": {"cursor": 3, "tokens": "x", "failures": -1}}))
-    assert desk.update(talk()).by == "rules"
+    assert desk.update(talk()).by == "model"
     kept = desk.session.read().extra["notes"]
     assert isinstance(kept, dict) and kept["failures"] == 0 and kept["tokens"] > 10_000

@@ -1,6 +1,7 @@
 """What a worker does beside learning, and that it runs nobody else's code."""
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from memdir.operations.turn import QUICK_CHORES, TurnChore, TurnContext, do_chor
 from memdir.store.open import open_project
 from memdir.store.sessions import QueuedTurn, enqueue, read_queue
 from memdir.store.state import read_problems, read_runs
+from memdir.testing import ScriptedModel
+from note_taker import serve_note_taker
 
 
 @pytest.fixture
@@ -20,7 +23,14 @@ def hooks(tmp_path: Path) -> Hooks:
     return Hooks(tmp_path)
 
 
-def test_after_a_long_turn_there_are_notes_and_a_fresh_index(hooks: Hooks) -> None:
+@pytest.fixture
+def noting_hooks(tmp_path: Path) -> Iterator[Hooks]:
+    with serve_note_taker() as variables:
+        yield Hooks(tmp_path, **variables)
+
+
+def test_after_a_long_turn_there_are_notes_and_a_fresh_index(noting_hooks: Hooks) -> None:
+    hooks = noting_hooks
     said = "Please move the billing tables to the new schema. " * 900
     path = hooks.transcript(said, "I moved two of five tables. " * 900)
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
@@ -37,7 +47,8 @@ def list_notes_after(hooks: Hooks, path: Path, session: str) -> list[Path]:
     return list((hooks.cli.home / ".claude" / "projects").glob(f"*/{session}/session-memory/summary.md"))
 
 
-def test_where_the_host_does_not_compact_there_are_no_notes(hooks: Hooks) -> None:
+def test_where_the_host_does_not_compact_there_are_no_notes(noting_hooks: Hooks) -> None:
+    hooks = noting_hooks
     said = "Please move the billing tables to the new schema. " * 900
     path = hooks.transcript(said, "I moved two of five tables. " * 900)
     write(hooks.cli.home / ".claude" / "settings.json", '{"autoCompactEnabled": false}')
@@ -97,7 +108,7 @@ def test_a_chore_that_fails_is_noted_and_the_next_is_done(hooks: Hooks) -> None:
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
     opened = open_project(hooks.cli.project, environ=hooks.cli.environ())
     try:
-        do_worker_chores(opened, [QueuedTurn("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
+        do_worker_chores(opened, [QueuedTurn("s-1", str(hooks.cli.home / "nowhere.jsonl"))], ScriptedModel([]))
     finally:
         opened.close()
     assert [at.text.partition(":")[0] for at in read_problems(hooks.state)] == ["notes"]

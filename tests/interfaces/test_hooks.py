@@ -24,6 +24,7 @@ from memdir.store.sessions import open_session, read_queue
 from memdir.store.state import RECORD, read_events, read_problems, write_table
 from memdir.sync.state import TeamNews, add_news
 from memdir.text import estimate_tokens
+from note_taker import serve_note_taker
 from searching import write_memory
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
@@ -245,10 +246,13 @@ def list_notes_of(hooks: Hooks) -> Callable[[], list[Path]]:
 def test_after_compaction_notes_and_memories_come_again(hooks: Hooks) -> None:
     assert "staging" in hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").context
     path = hooks.transcript("Please move the billing tables to the new schema.", "I moved two of five tables.")
-    hooks("before-compact", transcript_path=str(path), trigger="auto")
-    wait_for_worker(hooks.state)
-    notes = list_notes_of(hooks)
-    wait_until(lambda: any("billing" in at.read_text(encoding="utf-8") for at in notes()), "the notes are written")
+    with serve_note_taker() as variables:
+        hooks.cli.variables |= variables
+        hooks("before-compact", transcript_path=str(path), trigger="auto")
+        wait_for_worker(hooks.state)
+        notes = list_notes_of(hooks)
+        wait_until(lambda: any("billing" in at.read_text(encoding="utf-8") for at in notes()), "the notes are written")
+    hooks.cli.variables["MEMDIR_MODEL"] = "none"
     told = hooks("session-start", source="compact")
     assert "billing tables" in told.context and "staging cluster" in told.context
     assert len(told.context) <= 9_500 and told.message == ""

@@ -4,10 +4,10 @@
     <project>/<session>/session-memory/.update.lock   held during an update; released when its process ends
 
 `<project>` is the host's own directory for the project, beside its transcripts. `update_notes` does one update from
-beginning to end, by a model (notes_by_model) or without one (notes_by_rules); notes_file has the text format. A failure
-leaves the file as it was, and after repeated failures of the model the update is made without it. The conversation's
-record keeps, under `notes`, the last message noted, the tokens at that point and the failures since. Every run is
-recorded, unless no update was due.
+beginning to end with a model (notes_by_model); without a model there are no notes. notes_file has the text format. A
+failure leaves the file as it was; after repeated failures the model is asked again only once the conversation has grown.
+The conversation's record keeps, under `notes`, the last message noted, the tokens at that point, the failures since and
+the tokens at the last failure. Every run is recorded, unless no update was due or there is no model.
 
 A session's id comes from outside: it becomes one plain folder name, and no link below the project's directory is
 followed. A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes
@@ -18,6 +18,7 @@ import json
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -26,7 +27,6 @@ from pathlib import Path
 from memdir import files, limits
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
-from memdir.conversation.notes_by_rules import update_by_rules
 from memdir.conversation.notes_file import (
     Notes,
     check_update,
@@ -78,6 +78,7 @@ class NotesSkip(SkipReason):
     NOT_DUE = "not_due", "too little has happened since the last notes"
     NOTHING_NEW = "nothing_new", "nothing was said since the last notes"
     BUSY = "busy", "another update of these notes is running"
+    NO_MODEL = "no_model", "session notes need a model"
     FAILED = "failed", "the update failed; the notes are as they were"
 
 
@@ -123,20 +124,17 @@ _DEFAULTS = NotesOptions()
 class NotesInput:
     """Messages of a conversation: all of them, or with `start` those after the last notes and how many came before.
 
-    `parent` is the host's last request, for a fork. Paths are shown relative to `root`; without a model, calls that name
-    a path in `apart` (the memory directories) are not noted.
+    `parent` is the host's last request, for a fork.
     """
 
     messages: Sequence[Message]
     start: int | None = None
     parent: Mapping[str, object] | None = None
-    root: str = ""
-    apart: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NotesResult:
-    """The result of an update. `by` is `model` or `rules`; `cut` are the sections that were cut to their limit."""
+    """The result of an update. `by` is `model` where one was asked; `cut` are the sections that were cut to their limit."""
 
     by: str = ""
     skipped: NotesSkip | None = None
@@ -164,6 +162,7 @@ class _LastUpdate:
     cursor: Cursor | None = None
     tokens: int | None = None
     failures: int = 0
+    failed_tokens: int = 0
 
 
 def update_notes(
@@ -182,6 +181,8 @@ def update_notes(
     if done.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
         return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without a folder for it
     if done.skipped is NotesSkip.BUSY:
+        if model is None:
+            return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(news.messages))
         with suppress(LockedError), updating(file):
             done = _update(file, session, news, options, model, force)
     if done.skipped is not NotesSkip.NOT_DUE:
@@ -211,20 +212,15 @@ def update_from_transcript(
     model: Model | None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes with what its transcript says since, in pieces that need little memory: all but the last
-    without a model. One that was interrupted goes on where it stopped."""
+    """Update a session's notes with the messages since the last update.
+
+    The transcript is read in pieces that need little memory, and only the last one is noted.
+    """
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
-    if find_gate(options, session) is not None:
-        return update_notes(file, session, NotesInput(()), now=now, options=options)
-    count, pieces = 0, _read_inputs(project, path, session, file)
-    news = next(pieces, NotesInput((), 0))
-    for following in pieces:
-        done = update_notes(file, session, news, now=now, options=options, force=True)
-        if done.skipped is not None:
-            return done
-        count, news = count + done.messages, following
-    done = update_notes(file, session, news, now=now, options=options, model=model, force=force)
-    return replace(done, messages=count + done.messages)
+    news = NotesInput((), 0)
+    if model is not None and find_gate(options, session) is None:
+        news = next(iter(deque(_read_inputs(path, session, file), maxlen=1)), news)
+    return update_notes(file, session, news, now=now, options=options, model=model, force=force)
 
 
 def find_home(project: Project) -> Path:
@@ -254,13 +250,12 @@ def does_compact(project: Project, transcript: Path) -> bool:
     return next((value for value in given if isinstance(value, bool)), True)
 
 
-def _read_inputs(project: Project, path: Path, session: SessionFile, file: NotesFile) -> Iterator[NotesInput]:
+def _read_inputs(path: Path, session: SessionFile, file: NotesFile) -> Iterator[NotesInput]:
     """The messages of a transcript since the last notes; all of them if there are no notes."""
-    root, apart = str(project.places.root.path), tuple(str(store.root) for store in project.stores)
     cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
     limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
     for piece in read_pieces(path, cursor, **limit):
-        yield NotesInput(piece.messages, piece.start, root=root, apart=apart)
+        yield NotesInput(piece.messages, piece.start)
 
 
 def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
@@ -386,37 +381,34 @@ def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
 
 
 def _update(
-    file: NotesFile, session: SessionFile, news: NotesInput, options: NotesOptions, model: Model | None, force: bool
+    file: NotesFile, session: SessionFile, news: NotesInput, options: NotesOptions, model: Model, force: bool
 ) -> NotesResult:
     text, last = read_notes_file(file), _read_last(session.read())
     if text is None:  # never begun, or deleted: all messages count again
-        last = _LastUpdate(failures=last.failures)
+        last = _LastUpdate(failures=last.failures, failed_tokens=last.failed_tokens)
     since = tuple(news.messages) if news.start is not None else slice_after(news.messages, last.cursor).messages
     counts = count(since, last.tokens)
-    if not since or (not force and not is_update_due(counts)):
+    is_waiting = last.failures >= limits.EXTRACT_TRIES and counts.tokens < last.failed_tokens + limits.NOTES_STEP_TOKENS
+    if not since or (not force and (is_waiting or not is_update_due(counts))):
         return NotesResult(skipped=NotesSkip.NOT_DUE if since else NotesSkip.NOTHING_NEW, messages=len(since))
     template = make_template(options.template)
     before = open_notes(text, template)
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
-    asked = None if last.failures >= limits.EXTRACT_TRIES else model
     try:
-        after, ran = _write(task, replace(news, messages=since), asked)
+        after, ran = _write(task, replace(news, messages=since), model)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:
         if not isinstance(error, ConflictError):
-            _keep_last(session, replace(last, failures=last.failures + 1))
+            _keep_last(session, replace(last, failures=last.failures + 1, failed_tokens=counts.tokens))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
     _keep_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
-    by = "rules" if asked is None else "model"
-    return NotesResult(by, None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), ran)
+    return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), ran)
 
 
-def _write(task: NotesTask, news: NotesInput, model: Model | None) -> tuple[Notes, ForkResult | None]:
-    if model is None:
-        return update_by_rules(task.notes, news.messages, root=news.root, apart=news.apart), None
+def _write(task: NotesTask, news: NotesInput, model: Model) -> tuple[Notes, ForkResult]:
     if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
         return fork_for_notes(model, news.parent, task)
     return ask_for_notes(model, news.messages, task)
@@ -425,15 +417,16 @@ def _write(task: NotesTask, news: NotesInput, model: Model | None) -> tuple[Note
 def _read_last(record: SessionRecord) -> _LastUpdate:
     kept = record.extra.get(_KEY)
     table = kept if isinstance(kept, dict) else {}
-    tokens, failures = table.get("tokens"), table.get("failures")
+    tokens, failures, failed_tokens = (table.get(key) for key in ("tokens", "failures", "failed_tokens"))
     return _LastUpdate(
         parse_cursor(table.get("cursor")),
         tokens if type(tokens) is int and tokens >= 0 else None,
         failures if type(failures) is int and failures >= 0 else 0,
+        failed_tokens if type(failed_tokens) is int else 0,
     )
 
 
 def _keep_last(session: SessionFile, last: _LastUpdate) -> None:
     cursor = None if last.cursor is None else render_cursor(last.cursor)
-    table = {"cursor": cursor, "tokens": last.tokens, "failures": last.failures}
+    table = {"cursor": cursor, **{key: getattr(last, key) for key in ("tokens", "failures", "failed_tokens")}}
     session.change(lambda at: replace(at, extra={**at.extra, _KEY: table}))

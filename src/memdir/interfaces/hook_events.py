@@ -368,7 +368,8 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
         if call.event is HookEvent.END and _is_extracted(record, transcript):
             return
         enqueue(project.private.state, QueuedTurn(session, transcript, call.is_headless))
-        if call.event is HookEvent.COMPACT and project.settings.flag("notes"):
+        has_notes = project.settings.flag("notes") and project.settings.text("model") != "none"
+        if call.event is HookEvent.COMPACT and has_notes:
             start_detached(call.cwd, "notes", "update", "--session", session, "--transcript", transcript)
         if call.event is not HookEvent.END:
             start_detached(call.cwd, "worker")

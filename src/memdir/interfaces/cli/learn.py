@@ -278,7 +278,7 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 def _update_notes(
     call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
 ) -> None:
-    """Bring the notes of a session up to date with its transcript, by the model of the settings or without one."""
+    """Bring the notes of a session up to date with its transcript, with the configured model."""
     project, out = call.open_to_write(), call.out
     if transcript is not None:
         session_id, path = session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
@@ -378,6 +378,8 @@ def _check_notes(done: notes.NotesResult) -> None:
         raise SettingsError(done.skipped.words, key="paused", hint="`memdir resume`")
     if done.skipped is NotesSkip.NO_COMPACTION:
         raise SettingsError(done.skipped.words, key="notes", hint="`autoCompactEnabled` in its settings says so")
+    if done.skipped is NotesSkip.NO_MODEL:
+        raise SettingsError(done.skipped.words, key="model", hint="`memdir config set model NAME`, or pass --model")
     if done.skipped in (NotesSkip.OFF, NotesSkip.PRIVATE):
         raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows who says so")
 

@@ -256,7 +256,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     for cost in row["loads"]["hosts"]:
         out.line(f"  {_describe_start(cost)}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
-    out.line(f"  model {model}: {used}")
+    out.line(f"  model {model}: {used}{'' if model != 'none' else '; session notes need a model'}")
     out.line(
         Styled(
             "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
