@@ -37,12 +37,10 @@ from memdir.conversation.lines import (
     read_text,
     split_position,
 )
+from memdir.conversation.typed import split_codex_parts
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
 
-REQUEST_MARK = "## My request for Codex:"  # the editor's context comes before it
-_WRAPPED = re.compile(r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>", re.DOTALL)
-_AGENTS_FILE = re.compile(r"# AGENTS\.md instructions.*</INSTRUCTIONS>", re.DOTALL)
 _NESTED = "exec-"  # prefix of the ids of calls that a script made
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
@@ -127,12 +125,11 @@ def _make_said(item: Json) -> Iterator[Message]:
     elif role in ("developer", "system") and texts:
         yield Message("user", "\n\n".join(texts), is_meta=True)
     elif role == "user":
-        wrapped = [text for text in texts if _WRAPPED.fullmatch(text.strip()) or _AGENTS_FILE.fullmatch(text.strip())]
-        typed = [_strip_editor(text) for text in texts if text not in wrapped]
-        if wrapped:
-            yield Message("user", "\n\n".join(wrapped), is_meta=True)
-        if any(typed):
-            yield Message("user", "\n\n".join(filter(None, typed)))
+        typed, inserted = split_codex_parts(texts)
+        if inserted:
+            yield Message("user", inserted, is_meta=True)
+        if typed:
+            yield Message("user", typed)
 
 
 def _make_call(item: Json, what: str) -> ToolCall:
@@ -183,11 +180,6 @@ def _read_output(output: object) -> tuple[str, bool]:
 def _has_failed(text: str) -> bool:
     head = takewhile(lambda line: line != "Output:", text.split("\n", _EXIT_LINES)[:_EXIT_LINES])
     return next((exited[1] != "0" for line in head if (exited := _EXIT.match(line))), False)
-
-
-def _strip_editor(text: str) -> str:
-    before, mark, request = text.partition(REQUEST_MARK)
-    return request.strip() if mark and before.lstrip().startswith("# ") else text
 
 
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:

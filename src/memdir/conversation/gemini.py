@@ -25,12 +25,9 @@ from memdir.conversation.lines import (
     read_text,
     read_transcript_lines,
 )
+from memdir.conversation.typed import split_gemini_parts
 from memdir.records import Message, ToolCall
 
-_HOOK, _HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between
-_WHOLE = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
-_SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
-_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_CHARS = 300  # the exit code is at the end of a shell's output
 _SPEAKERS = ("user", "gemini")
@@ -116,11 +113,11 @@ def _make_asked(record: Json, answered: frozenset[str]) -> Iterator[Message]:
         response = part.get("functionResponse")
         if isinstance(response, dict) and read_text(response.get("id")) not in answered:
             yield _make_result(response, record)
-    typed, meta = _split(_list_texts(content))
+    typed, inserted = split_gemini_parts(_list_texts(content))
     if "displayContent" in record:  # the typed text, before files and recalled memories were added
-        typed, _ = _split(_list_texts(record.get("displayContent")))
-    if meta:
-        yield Message("user", meta, at=sent_at, is_meta=True)
+        typed, _ = split_gemini_parts(_list_texts(record.get("displayContent")))
+    if inserted:
+        yield Message("user", inserted, at=sent_at, is_meta=True)
     if typed:
         yield Message("user", typed, id=read_text(record.get("id")), at=sent_at)
 
@@ -167,23 +164,3 @@ def _list_texts(content: object) -> Iterator[str]:
             yield text
         elif isinstance(data := part.get("inlineData") or part.get("fileData"), dict):
             yield IMAGE if read_text(data.get("mimeType")).startswith("image/") else DOCUMENT
-
-
-def _split(texts: Iterator[str]) -> tuple[str, str]:
-    """The text that the person typed, and the text that was inserted."""
-    typed, meta, is_file = [], [], False
-    for text in texts:
-        own: list[str] = []
-        is_file = is_file or text.strip().startswith(_FILES)
-        if is_file or text.lstrip().startswith(_WHOLE) or _SNAPSHOT in text:
-            meta.append(text)
-            is_file = is_file and text.strip() != _FILES_END
-            continue
-        offset = 0  # no pattern: on unclosed marks it would take quadratic time
-        while (start := text.find(_HOOK, offset)) >= 0 and (end := text.find(_HOOK_END, start)) >= 0:
-            own.append(text[offset:start])
-            meta.append(text[start + len(_HOOK) : end])
-            offset = end + len(_HOOK_END)
-        typed.append("".join((*own, text[offset:])))
-    stripped = [list(filter(None, map(str.strip, texts))) for texts in (typed, meta)]
-    return "\n\n".join(stripped[0]), "\n\n".join(stripped[1])

@@ -3,8 +3,8 @@
     message --strip_host_text--> the query that a host was given
     message --split_typed------> spans: the person's own words, and foreign text (pastes, files, blocks of hosts)
 
-The readers of transcripts mark whole messages that the host wrote (`is_meta`); everything inside a person's message is
-decided here. Other text that neither the person nor the agent wrote is foreign, too: results of tools, files, attachments.
+The readers of transcripts mark messages that the host wrote as meta (`is_meta`); where a host writes into the person's
+message, they ask `split_codex_parts` or `split_gemini_parts`, and everything that is left is split here alike. Other text that neither the person nor the agent wrote is foreign, too: results of tools, files, attachments.
 The agent may repeat it in its own words; runs of five words of foreign text are recognised by their hashes, which are
 kept with the session, and `cut_echoes` removes sentences with such a run.
 """
@@ -129,9 +129,17 @@ _HOST_TAG = compile_late(rf"<(/?)({_HOST_TAGS})(?:\s[^<>]{{0,200}})?>", re.IGNOR
 _HOST_LINE = compile_late(r"/[A-Za-z][\w:-]*(?=\s|$)|\[Request (?:interrupted|cancelled)\b[^\n\]]*\]\Z")
 _INDENT = 100  # more white space than this before a tag is not indentation
 # Files that Gemini CLI puts below a prompt that names them.
-_ATTACHED = compile_late(
-    r"^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)", re.MULTILINE | re.DOTALL
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
+_ATTACHED = compile_late(rf"^{_FILES}$.*?(?:^{_FILES_END}$|\Z)", re.MULTILINE | re.DOTALL)
+# Whole parts of a message that a client sends in the user's name.
+_GEMINI_START = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+_GEMINI_SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
+_GEMINI_HOOK, _GEMINI_HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between
+_CODEX_WRAPPED = compile_late(
+    r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>|# AGENTS\.md instructions.*</INSTRUCTIONS>",
+    re.DOTALL,
 )
+_CODEX_REQUEST = "## My request for Codex:"  # the editor's context comes before it
 
 
 def strip_host_text(text: str) -> str:
@@ -159,6 +167,37 @@ def strip_blocks(text: str) -> str:
         kept.append(text[start : tag.start()])
         inside = name
     return "".join(kept if inside else [*kept, text[start:]])
+
+
+def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
+    """Return what the person typed of a message's parts, and what Codex inserted; an editor's context is dropped."""
+    typed, inserted = [], []
+    for part in parts:
+        if _CODEX_WRAPPED.fullmatch(part.strip()):
+            inserted.append(part)
+            continue
+        context, mark, request = part.partition(_CODEX_REQUEST)
+        typed.append(request.strip() if mark and context.lstrip().startswith("# ") else part)
+    return "\n\n".join(filter(None, typed)), "\n\n".join(inserted)
+
+
+def split_gemini_parts(parts: Iterable[str]) -> tuple[str, str]:
+    """Return what the person typed of a message's parts, and what hooks and Gemini CLI inserted."""
+    typed, inserted, is_file = [], [], False
+    for part in parts:
+        is_file = is_file or part.strip().startswith(_FILES)
+        if is_file or part.lstrip().startswith(_GEMINI_START) or _GEMINI_SNAPSHOT in part:
+            inserted.append(part)
+            is_file = is_file and part.strip() != _FILES_END
+            continue
+        own, offset = [], 0  # no pattern: on unclosed marks it would take quadratic time
+        while (start := part.find(_GEMINI_HOOK, offset)) >= 0 and (end := part.find(_GEMINI_HOOK_END, start)) >= 0:
+            own.append(part[offset:start])
+            inserted.append(part[start + len(_GEMINI_HOOK) : end])
+            offset = end + len(_GEMINI_HOOK_END)
+        typed.append("".join((*own, part[offset:])))
+    first, second = (list(filter(None, map(str.strip, texts))) for texts in (typed, inserted))
+    return "\n\n".join(first), "\n\n".join(second)
 
 
 def _is_closed(text: str, tag: re.Match[str], unclosed: set[str]) -> bool:
