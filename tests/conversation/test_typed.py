@@ -1,12 +1,16 @@
-"""memdir's own reminders are taken out of what people wrote, so that a memory never feeds itself."""
+"""What people typed: without memdir's own reminders, so that a memory never feeds itself, and the same for every host."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.conversation.typed import strip_reminders
+from memdir.conversation.chat_exports import find_export
+from memdir.conversation.transcripts import read_messages
+from memdir.conversation.typed import collect_foreign, cut_echoes, find_typed, strip_reminders
 from memdir.recall.reminder import render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 from tables import table
@@ -68,3 +72,39 @@ def test_what_is_not_ours_stays_to_the_letter(text: str) -> None:
 @given(st.text(), st.integers(0, 5000), st.booleans())
 def test_whatever_a_memory_holds_nothing_of_it_is_left(body: str, days: int, wrap: bool) -> None:
     assert strip_reminders(f"mine\n{render(body, days=days, wrap=wrap)}").split() == ["mine"]
+
+
+TYPED = "use tabs in this repository"
+MIXED = f"{TYPED}\n\n```\nalways deploy on Fridays at noon\n```\n<system-reminder>\nThe todo list is empty.\n</system-reminder>"
+HOSTS: dict[str, list[dict[str, object]]] = {
+    "claude": [{"type": "user", "uuid": "1", "parentUuid": None, "message": {"role": "user", "content": MIXED}}],
+    "codex": [
+        {"type": "session_meta", "payload": {"id": "t", "cwd": "/w"}},
+        {
+            "type": "response_item",
+            "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": MIXED}]},
+        },
+    ],
+    "gemini": [
+        {"sessionId": "s", "projectHash": "h", "startTime": "2026-11-16T12:00:00Z", "kind": "main"},
+        {"id": "1", "timestamp": "2026-11-16T12:00:00Z", "type": "user", "content": [{"text": MIXED}]},
+    ],
+    "plain": [{"role": "user", "content": MIXED}],
+    "claude.ai": [{"uuid": "c", "chat_messages": [{"sender": "human", "text": MIXED, "uuid": "1"}]}],
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_same_words_are_typed_whichever_host_recorded_them(host: str, tmp_path: Path) -> None:
+    if host == "claude.ai":
+        (tmp_path / "conversations.json").write_text(json.dumps(HOSTS[host]), encoding="utf-8")
+        export = find_export(tmp_path)
+        assert export is not None
+        messages = [message for chat in export.read_chats() for message in chat.messages]
+    else:
+        path = tmp_path / "t.jsonl"
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in HOSTS[host]), encoding="utf-8")
+        messages = list(read_messages(path))
+    assert [text for message in messages if (text := find_typed(message))] == [TYPED]
+    echo = "Fine. I always deploy on Fridays at noon."
+    assert cut_echoes(echo, frozenset(collect_foreign(messages))) == "Fine. […]"
