@@ -365,7 +365,7 @@ class Excerpt(_Titled):
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
-    """One row of the ledger: a memory was surfaced, when, for which query, in which conversation."""
+    """One row of the recall log: a memory was shown, when, for which query, in which conversation."""
 
     name: str
     at: datetime
@@ -373,6 +373,18 @@ class Surfacing:
     session: str = ""
     selector: str = ""
     score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecallCounts:
+    """How often memories were shown, as far back as the recall log goes.
+
+    `by_week` has for each name the counts of the last weeks that were asked for, oldest first.
+    """
+
+    total: int = 0
+    by_name: Mapping[str, int] = field(default_factory=dict)
+    by_week: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

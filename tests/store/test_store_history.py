@@ -18,7 +18,9 @@ from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.store import PostgresStore
 from memdir.records import Origin, Surfacing
 from memdir.store import history
+from memdir.store.contract import RecallLog, StoreBase
 from memdir.store.files import FileStore
+from memdir.store.memory import MemoryStore
 from memdir.store.plan import FileChange
 from memdir.store.state import read_problems
 from memdir.testing import sample_memory
@@ -49,17 +51,20 @@ def store(memory: Path) -> FileStore:
     return store
 
 
-@pytest.fixture(params=["files", "postgres"])
-def ledger(request: pytest.FixtureRequest, memory: Path) -> FileStore | PostgresStore:
+@pytest.fixture(params=["files", "memory", "postgres"])
+def recall_log(request: pytest.FixtureRequest, memory: Path) -> StoreBase:
     if request.param == "files":
         memory.mkdir(parents=True)  # recalls are noted best effort, and make no directory
         return FileStore(memory)
+    if request.param == "memory":
+        return MemoryStore()
     made: PostgresStore = request.getfixturevalue("postgres").store()
     return made
 
 
-def test_what_was_surfaced_is_told_newest_first(ledger: FileStore | PostgresStore) -> None:
-    store = ledger
+def test_what_was_surfaced_is_told_newest_first(recall_log: StoreBase) -> None:
+    store = recall_log
+    assert isinstance(store, RecallLog)
     store.note_recalls([row("terse-replies"), row("other")])
     store.note_recalls([row("terse-replies", "and summaries?", hours=1, session="s2")])
     assert store.recalls("terse-replies") == (
@@ -67,8 +72,17 @@ def test_what_was_surfaced_is_told_newest_first(ledger: FileStore | PostgresStor
         row("terse-replies"),
     )
     assert [at.name for at in store.recalls(limit=2)] == ["terse-replies", "other"]
-    assert store.uses() == {"terse-replies": 2, "other": 1}
+    assert store.count_recalls().by_name == {"terse-replies": 2, "other": 1}
     assert store.recalls("nothing") == ()
+
+
+def test_recalls_are_counted_by_week(recall_log: StoreBase) -> None:
+    hours = (-24 * 7, -24 * 7 + 1, 0, 5, -24 * 7 * 3)
+    recall_log.note_recalls([*(row("a", hours=number) for number in hours), row("b", hours=-1)])
+    counts = recall_log.count_recalls(weeks=3, now=NOW)
+    assert counts.total == 6 and counts.by_name == {"a": 5, "b": 1}
+    assert counts.by_week == {"a": (0, 1, 3), "b": (0, 0, 1)}, "oldest first; the future counts as now"
+    assert recall_log.count_recalls(now=NOW).by_week == {}
 
 
 def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
@@ -81,7 +95,7 @@ def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
     cut = {header.name for header in headers if f"({header.name}.md)" not in clip_index(text, headers).text}
     wanted = sorted(cut)[0] if oldest not in cut else oldest
     store.note_recalls([row(wanted)])
-    assert f"({wanted}.md)" in clip_index(text, headers, uses=store.uses()).text
+    assert f"({wanted}.md)" in clip_index(text, headers, uses=store.count_recalls().by_name).text
 
 
 def test_a_directory_without_history_gets_one_and_no_change(memory: Path) -> None:
@@ -110,7 +124,9 @@ def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None
         db.commit()
     reader = FileStore(memory)
     assert (
-        reader.recalls("a") == () and reader.uses() == {} and [change.verb for change in reader.changes()] == ["save"]
+        reader.recalls("a") == ()
+        and reader.count_recalls().by_name == {}
+        and [change.verb for change in reader.changes()] == ["save"]
     )
     reader.note_recalls([row("a")])
     assert reader.recalls("a") == (row("a"),) and len(reader.changes()) == 1
@@ -119,8 +135,8 @@ def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None
     assert [change.verb for change in store.changes()] == ["save", "save"] and store.recalls("a") == (row("a"),)
 
 
-def test_a_purge_takes_the_rows_and_the_queries_with_it(ledger: FileStore | PostgresStore) -> None:
-    store = ledger
+def test_a_purge_takes_the_rows_and_the_queries_with_it(recall_log: StoreBase) -> None:
+    store = recall_log
     store.write(sample_memory())
     store.write(sample_memory(title="Zebra Crossing"))
     store.note_recalls([row("zebra-crossing", "where is the unicorn"), row("terse-replies", "where is the unicorn")])
@@ -128,7 +144,7 @@ def test_a_purge_takes_the_rows_and_the_queries_with_it(ledger: FileStore | Post
     store.purge("zebra-crossing")
     assert store.recalls("zebra-crossing") == ()
     assert [at.query for at in store.recalls("terse-replies")] == ["how do zebras reply", "", ""]
-    if isinstance(store, PostgresStore):
+    if not isinstance(store, FileStore):
         return
     store.close()
     left = b"".join(path.read_bytes() for path in store.state.iterdir() if path.is_file())

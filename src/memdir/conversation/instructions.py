@@ -34,7 +34,7 @@ from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SE
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
-from memdir.store.contract import Store
+from memdir.store.contract import RecallLog, Store
 from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
@@ -307,7 +307,7 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
     scope = getattr(store, "scope", Scope.PRIVATE)
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return
-    headers, uses = store.scan(), store.uses() if isinstance(store, FileStore) else {}
+    headers, uses = store.scan(), store.count_recalls().by_name if isinstance(store, RecallLog) else {}
     path = str(store.root / INDEX_FILE) if isinstance(store, FileStore) else INDEX_FILE
     yield _load(context, scope, path, store.index(), headers, uses)
     if context.team and isinstance(store, FileStore) and scope is Scope.PRIVATE:

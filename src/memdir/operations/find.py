@@ -75,7 +75,7 @@ def find_past(
             if store.changes(name, limit=1):
                 return store, name
         for store in stores if recalled else ():
-            if isinstance(store, FileStore) and store.recalls(name, limit=1):
+            if store.recalls(name, limit=1):
                 return store, name
         raise
 

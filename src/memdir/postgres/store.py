@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
@@ -36,10 +37,10 @@ from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
 from memdir.postgres.history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
-from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
+from memdir.records import Header, Origin, RecallCounts, Scope, StoredMemory, Surfacing
 from memdir.store import inbox, plan
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
-from memdir.store.history import find_leading, find_moved_files
+from memdir.store.history import find_leading, make_link_ends, sum_recalls
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
 
 try:
@@ -411,16 +412,16 @@ class PostgresStore(StoreBase):
         return self.database.write(self.tenant, *statements, store=self.store, **values)
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """When and for which query a memory, or any, was surfaced; newest first."""
         select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"
         where = "" if name is None else " AND name = %(name)s"
         (rows,) = self.ask(f"{select}{where} ORDER BY id DESC LIMIT {render_limit(limit)}", name=name)
         return tuple(Surfacing(*row) for row in rows)
 
-    def uses(self) -> dict[str, int]:
-        """Name to how often it was surfaced, as far back as the ledger goes."""
-        (rows,) = self.ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY name")
-        return dict(rows)
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+        age = "greatest(0, floor(extract(epoch FROM %(now)s - at) / 604800))::int" if weeks else "0"
+        select = f"SELECT name, {age}, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1, 2"
+        (rows,) = self.ask(select, now=now or self.clock())
+        return sum_recalls(((name, week, count) for name, week, count in rows), weeks)
 
     # Writing
 
@@ -435,7 +436,7 @@ class PostgresStore(StoreBase):
             rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
         if not rows:
             return
-        # Nobody waits for the disk: what a crash takes of the ledger is the last moment's.
+        # Nobody waits for the disk: what a crash takes of the recall log is the last moment's.
         statements = [
             "SELECT set_config('synchronous_commit', 'off', true)",
             f"INSERT INTO memdir.recalls (tenant, store, {', '.join(names)}) VALUES {', '.join(rows)}",
@@ -444,17 +445,6 @@ class PostgresStore(StoreBase):
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
         self.tell(*statements, **values)
-
-    def purge(self, name: str) -> int:
-        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
-        check_name(name)
-        known, left = {name}, [name]
-        while left:
-            moved = find_moved_files(self.changes(found := left.pop()), found)
-            left += sorted(moved - known)
-            known |= moved
-        present = self._refresh().files
-        return sum(map(self._purge_name, (name, *(at for at in sorted(known - {name}) if f"{at}.md" not in present))))
 
     def redact(self, change: int, path: str) -> None:
         """Remove the content that a change gave a file; who changed what and when stays, with the digests."""
@@ -638,14 +628,8 @@ class PostgresStore(StoreBase):
             yield PostgresInbox(ask)
 
     def _purge_name(self, name: str) -> int:
-        try:
-            self.delete(name)
-        except NotFoundError:
-            items = self.inbox(None)
-            if not (self.changes(name) or self.recalls(name) or any(inbox.is_about(item, name) for item in items)):
-                raise
-        path, leaf = f"{name}.md", name.rpartition("/")[2]
-        lines = [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
+        self._forget_known(name)
+        path, lines = f"{name}.md", make_link_ends(name)
         base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "path": path, "name": name}
         with self.database.transaction(self.tenant) as db:
 

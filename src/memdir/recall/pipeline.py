@@ -4,7 +4,7 @@
 
 `find_recalled` does everything but the last step, `record_recall` that alone: a prefetch calls them apart, because it
 may discard the result. Reads tolerate faults: a directory or a memory that cannot be read is left out, and a session
-record or a ledger that cannot be written costs no memory. A selector decides what fits; `reminder` renders it.
+record or a recall log that cannot be written costs no memory. A selector decides what fits; `reminder` renders it.
 
 For the few memories that are shown, `history.db` says since when their words hold (`find_ages`), and the kept verdicts,
 each only for the text it was reached on, what in them is out of date (`find_caveats`). A change is dated by history; else
@@ -32,7 +32,7 @@ from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
-from memdir.store.contract import Ledger, Store, utc_now
+from memdir.store.contract import RecallLog, Store, utc_now
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, find_header_cache, read_index
 from memdir.store.open import Project
@@ -282,7 +282,7 @@ def find_skip(
 
 
 def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
-    """Enter what was found into the conversation's record, within its budget, and into the ledger.
+    """Enter what was found into the conversation's record, within its budget, and into the recall log.
 
     Another process may have surfaced some of it meanwhile, or used up the budget: the rest is returned.
     """
@@ -295,7 +295,7 @@ def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float
         row = Surfacing(excerpt.header.name, request.now, query, session, found.selector, excerpt.score)
         rows.setdefault(id(owner), []).append(row)
     for owner in {id(owner): owner for owner in found.owners}.values():
-        if isinstance(owner, Ledger):
+        if isinstance(owner, RecallLog):
             owner.note_recalls(rows[id(owner)])
     return found
 

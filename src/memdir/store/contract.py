@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from memdir import records
 from memdir.errors import ConflictError, MemdirError, NotFoundError, ReviewError
@@ -30,6 +30,7 @@ from memdir.records import (
     Origin,
     Pin,
     Put,
+    RecallCounts,
     Rewrite,
     Scope,
     Signature,
@@ -74,10 +75,12 @@ class ChangeLog(Protocol):
 
 
 @runtime_checkable
-class Ledger(Protocol):
-    """A store that also notes what was recalled from it."""
+class RecallLog(Protocol):
+    """A store that also records what was recalled from it."""
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None: ...
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]: ...
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts: ...
 
 
 def utc_now() -> datetime:
@@ -113,6 +116,15 @@ class StoreBase(Inbox):
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         """Plan on the present state and apply as one change, unless one with this mark has happened."""
+
+    def close(self) -> None:
+        """Close what the store keeps open; nothing by default."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @abstractmethod
     def scan(self) -> tuple[Header, ...]: ...
@@ -201,6 +213,20 @@ class StoreBase(Inbox):
     def read_signers(self) -> "Mapping[str, Author]":
         """Return by name who last changed each memory that a team shares in this store."""
         return {}
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Add rows to the recall log: best effort, at once or not at all, and silent when that fails.
+
+        By default a store has no recall log.
+        """
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """Return when and for which query a memory, or any, was shown; newest first."""
+        return ()
+
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+        """Return how often each memory was shown, also in each of the last weeks; empty if the log cannot be read."""
+        return RecallCounts()
 
     def find_sources(self, name: str, *, limit: int = 100) -> dict[str, Change]:
         """Sentence to the change that brought it into a memory as it is now, as far as the newest changes tell; `fold`
@@ -359,6 +385,40 @@ class StoreBase(Inbox):
                 text = decode(self.read_content(at.before))
                 edits.append(Put(name, text) if at.after is None else Rewrite(name, text, at.after))
         return self.change(edits, verb="restore", origin=origin)
+
+    def purge(self, name: str) -> int:
+        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
+        check_name(name)
+        return sum(map(self._purge_name, (name, *self.find_former(name))))
+
+    def find_former(self, name: str) -> tuple[str, ...]:
+        """Return the names that a memory had before it was moved, without those that another memory has now."""
+        # Imported here: only a purge needs the history's module.
+        from memdir.store.history import find_moved_files
+
+        known, left = {name}, [name]
+        while left:
+            moved = find_moved_files(self.changes(current := left.pop()), current)
+            left += sorted(moved - known)
+            known |= moved
+        return tuple(former for former in sorted(known - {name}) if not self._has_file(former))
+
+    def _has_file(self, name: str) -> bool:
+        folder, _, leaf = name.rpartition("/")
+        return f"{leaf}.md" in self.list_files(folder)
+
+    def _forget_known(self, name: str) -> None:
+        """Forget a memory that is to be purged; raises NotFoundError if nothing is known of it."""
+        try:
+            self.delete(name)
+        except NotFoundError:
+            items = self.inbox(None)
+            if not (self.changes(name) or self.recalls(name) or any(inbox.is_about(item, name) for item in items)):
+                raise
+
+    @abstractmethod
+    def _purge_name(self, name: str) -> int:
+        """Remove every trace of a memory under this name."""
 
     def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> StoredMemory:
         changes = self.changes(name)

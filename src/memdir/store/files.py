@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from memdir import files as guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
@@ -33,6 +33,7 @@ from memdir.records import (
     Header,
     Kind,
     Origin,
+    RecallCounts,
     Scope,
     Signature,
     StoredMemory,
@@ -99,12 +100,6 @@ class FileStore(StoreBase):
             if self._history is not None and self._pid == os.getpid():
                 self._history.close()
             self._history = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_threads", None) is not None:
@@ -202,7 +197,7 @@ class FileStore(StoreBase):
         with self._reading_root() as root:
             return [] if root is None else guard.list_files(root, folder)
 
-    # Reading the history, the ledger of recalls and the inbox
+    # Reading the history, the recall log and the inbox
 
     def has_mark(self, mark: str) -> bool:
         """Whether a change with this mark has happened, a killed one that had begun included."""
@@ -245,20 +240,17 @@ class FileStore(StoreBase):
         return read_authors(self.state)
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """When and for which query a memory, or any, was surfaced; newest first."""
         with self._reading_table(history.RECALLS_SINCE) as db:
             return history.read_recalls(db, name, limit) if db else ()
 
-    def uses(self) -> dict[str, int]:
-        """Name to how often it was surfaced, as far back as the ledger goes; nothing if it cannot be read."""
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
         with suppress(DiskError), self._reading_table(history.RECALLS_SINCE) as db:
-            return history.count_recalls(db) if db else {}
-        return {}
+            return history.count_recalls(db, now or self.clock(), weeks) if db else RecallCounts()
+        return RecallCounts()
 
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Add rows to the ledger without the lock: best effort, at once or not at all, and silent when it fails."""
         path = self.state / history.FILE
         with suppress(OSError, MemdirError):
             folder = self.state if os.path.exists(path) else self.root
@@ -291,40 +283,19 @@ class FileStore(StoreBase):
             seen += [(path, None, None) for path in recorded if path not in found]
             return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
 
-    def purge(self, name: str) -> int:
-        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
-        guard.check_name(name)
-        return sum(map(self._purge_name, (name, *self.find_former(name))))
-
-    def find_former(self, name: str) -> tuple[str, ...]:
-        """The names a memory had before it was moved, as far as nothing has them now."""
-        known, left = {name}, [name]
-        while left:
-            moved = history.find_moved_files(self.changes(found := left.pop()), found)
-            left += sorted(moved - known)
-            known |= moved
-        return tuple(at for at in sorted(known - {name}) if not os.path.lexists(self.root / f"{at}.md"))
-
     def _purge_name(self, name: str) -> int:
         # Imported here: a recall purges nothing.
         from memdir.store.state import PurgedMemory, purge_state
 
         sessions, texts = self._find_said(name)
-        leaf = name.rpartition("/")[2]
-        lines = [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]  # of index lines: either spelling of the link's end
-        try:
-            self.delete(name)
-        except NotFoundError:
-            items = self.inbox(None)
-            if not (self.changes(name) or self.recalls(name) or any(inbox.is_about(item, name) for item in items)):
-                raise
+        self._forget_known(name)
         with self._holding() as (_, past):
-            count = past.purge(f"{name}.md", lines)
+            count = past.purge(name)
             # `relink` lays the history of a replaced directory into the state folder: purging means those too.
             aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
                 with closing(History(path)) as older:
-                    count += older.purge(f"{name}.md", lines)
+                    count += older.purge(name)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
         if self.cache is not None:
             drop_index(self.cache / FILE)

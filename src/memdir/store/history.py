@@ -28,7 +28,7 @@ from memdir.format.frontmatter import digest_of
 from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Change, ChangedFile, Origin, Signature, StoredMemory, Surfacing
+from memdir.records import Change, ChangedFile, Origin, RecallCounts, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_words, replace_surrogates
@@ -292,15 +292,16 @@ class History(Database):
                 self._remember(path, data, signature)
         return tuple(planned for planned in changed if planned is not None)
 
-    def purge(self, path: str, lines: Sequence[bytes]) -> int:
-        """Remove every trace of one file: contents, changes, and `lines` of an index that point to it."""
+    def purge(self, name: str) -> int:
+        """Remove every trace of one memory: contents, changes, and lines of an index that point to it."""
+        path, lines = f"{name}.md", make_link_ends(name)
         with self.transaction(durable=True):
             rows = self._db.execute("SELECT before, after FROM changes WHERE path = ?", (path,)).fetchall()
             digests = {digest for row in rows for digest in row if digest}
             digests |= {row[0] for row in self._db.execute("SELECT digest FROM files WHERE path = ?", (path,))}
             select = "SELECT DISTINCT act, mark FROM changes JOIN acts ON act = id WHERE path = ?"
             marks: dict[int, str] = dict(self._db.execute(select, (path,)).fetchall())
-            inbox.drop_rows(inbox.SqliteInbox(self._db), path.removesuffix(".md"), set(marks.values()) - {""})
+            inbox.drop_rows(inbox.SqliteInbox(self._db), name, set(marks.values()) - {""})
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._db.execute("DELETE FROM seen WHERE path = ?", (path,))
@@ -316,7 +317,7 @@ class History(Database):
                     self._db.execute(redact, key)
             for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
-            _drop_recalls(self._db, path.removesuffix(".md"))
+            _drop_recalls(self._db, name)
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -564,8 +565,14 @@ def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
     return found
 
 
+def make_link_ends(name: str) -> list[bytes]:
+    """Return how a link to a memory ends in an index line, in either spelling."""
+    leaf = name.rpartition("/")[2]
+    return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
+
+
 def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
-    """Add rows to the ledger of recalls; the oldest are dropped when there are too many."""
+    """Add rows to the recall log; the oldest are dropped when there are too many."""
     insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
     for at in recalls:
         name, query, session = map(replace_surrogates, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session))
@@ -581,8 +588,21 @@ def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[
     return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
 
 
-def count_recalls(db: sqlite3.Connection) -> dict[str, int]:
-    return dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name").fetchall())
+def count_recalls(db: sqlite3.Connection, now: datetime, weeks: int) -> RecallCounts:
+    """Count the rows of each memory, and those of the last weeks; a moment in the future counts as now."""
+    age = f"max(0, ({int(now.timestamp())} - strftime('%s', at)) / {7 * 86_400})" if weeks else "0"
+    return sum_recalls(db.execute(f"SELECT name, {age} AS week, count(*) FROM recalls GROUP BY name, week"), weeks)
+
+
+def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCounts:
+    """Make counts of rows with a name, how many weeks ago, and how often."""
+    by_name: dict[str, int] = {}
+    by_week: dict[str, list[int]] = {}
+    for name, week, count in rows:
+        by_name[name] = by_name.get(name, 0) + count
+        if week < weeks:
+            by_week.setdefault(name, [0] * weeks)[weeks - 1 - week] += count
+    return RecallCounts(sum(by_name.values()), by_name, {name: tuple(counts) for name, counts in by_week.items()})
 
 
 def _drop_recalls(db: sqlite3.Connection, name: str) -> None:

@@ -4,15 +4,17 @@ It plans and records as FileStore does, without a disk: a difference between the
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import NotFoundError
 from memdir.files import check_name
 from memdir.format.frontmatter import decode, make_memory
 from memdir.format.index import INDEX_FILE
-from memdir.records import Header, Origin, Scope, Signature, StoredMemory
+from memdir.records import Header, Origin, RecallCounts, Scope, Signature, StoredMemory, Surfacing
+from memdir.store import history
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
@@ -52,12 +54,29 @@ class MemoryStore(StoreBase):
         paths = (path.rpartition("/") for path in self._files)
         return [leaf for parent, _, leaf in paths if parent == folder]
 
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        with self._lock, self._history.reading() as db:
+            return history.read_recalls(db, name, limit)
+
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+        with self._lock, self._history.reading() as db:
+            return history.count_recalls(db, now or self.clock(), weeks)
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        with self._lock, self._history.transaction(durable=False) as db:
+            history.add_recalls(db, recalls)
+
     def close(self) -> None:
         self._history.close()
 
     def __del__(self) -> None:
         if getattr(self, "_history", None) is not None:
             self.close()
+
+    def _purge_name(self, name: str) -> int:
+        self._forget_known(name)
+        with self._lock:
+            return self._history.purge(name)
 
     @contextmanager
     def _reading_history(self) -> Iterator[History]:

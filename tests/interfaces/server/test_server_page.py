@@ -12,6 +12,9 @@ import pytest
 from browsing import browsing, find_overflow, find_violations, need_browser
 from memdir.interfaces.server.access import insert_row
 from memdir.interfaces.server.page import COOKIE, MemberPage
+from memdir.postgres.store import PostgresStore
+from memdir.records import Scope, Surfacing
+from memdir.store.contract import utc_now
 from postgres import Postgres
 from serving import Client, Organisation, Visitor, memory, serve
 
@@ -71,6 +74,17 @@ def test_a_member_logs_in_reads_searches_and_decides(org: Organisation) -> None:
     assert org.admin("GET", "/v1/stores/main/versions")[1]["versions"][0]["verb"] == "approve"
     assert "Nothing needs review" in visitor.get(f"{store}/inbox")[1]
     assert visitor.send("POST", "/logout", {})[0] == 303 and visitor.get(f"{store}/memories")[0] == 303
+
+
+def test_members_see_what_was_recalled(postgres: Postgres, org: Organisation) -> None:
+    store = make_store(org)
+    visitor = Visitor(org.port, org.token("read_only"))
+    assert '"uses": 0' in visitor.get(f"{store}/memories.json")[1]
+    opened = PostgresStore(postgres.database, org.tenant, UUID(store.removeprefix("/s/")), scope=Scope.TEAM)
+    opened.note_recalls([Surfacing("deploys", utc_now(), "may I deploy on Friday?", "s1")])
+    assert '"uses": 1' in visitor.get(f"{store}/memories.json")[1]
+    text = visitor.get(f"{store}/m/team/deploys")[1]
+    assert "Recalled once" in text and "may I deploy on Friday?" not in text, "another member's prompt is not shown"
 
 
 def test_nobody_sees_or_changes_what_is_not_theirs(postgres: Postgres, org: Organisation) -> None:

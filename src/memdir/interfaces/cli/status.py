@@ -142,7 +142,7 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
 def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    used, uses = measure_index(index, headers), store.uses()
+    used, uses = measure_index(index, headers), store.count_recalls().by_name
     try:
         last, waiting, changes, recorded = (
             store.changes(limit=1),

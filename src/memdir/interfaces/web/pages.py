@@ -37,6 +37,7 @@ from memdir.records import (
     Query,
     Scope,
     StoredMemory,
+    Surfacing,
 )
 from memdir.store.contract import StoreBase
 from memdir.store.facts import find_ages, find_authors
@@ -386,7 +387,7 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
             raise
     except DiskError as error:
         problem = str(error)
-    changes = store.changes(name)
+    changes, recalls = store.changes(name), store.recalls(name)
     verdict = _find_verdict(store, memory)
     targets = _make_link_map(site, home, base)
     text = memory.text if memory else _read_last(store, name, changes)
@@ -410,8 +411,9 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
         "is_cut": len(text) > 65_536,
         "verdict": _make_verdict(verdict, now),
-        "recalls": [_make_recall(at, now) for at in _recalls(store, name)[:_RECALLS]],
-        "recalled": len(_recalls(store, name)),
+        # On a server the prompts and conversations are those of other members.
+        "recalls": [_make_recall(recall, now, with_prompt=site.project is not None) for recall in recalls[:_RECALLS]],
+        "recalled": len(recalls),
         "history": [
             make_change(site, home, change, now, name, with_diff=number < _DIFFS or params.get("history") == "all")
             for number, change in enumerate(changes[:_CHANGES])
@@ -422,10 +424,6 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "body": split_frontmatter(text).body.strip("\r\n"),
     }
     return data
-
-
-def _recalls(store: StoreBase, name: str) -> tuple[Any, ...]:
-    return store.recalls(name) if isinstance(store, FileStore) else ()
 
 
 def _read_last(store: StoreBase, name: str, changes: Sequence[Change]) -> str:
@@ -566,9 +564,10 @@ def _read_verified(memory: StoredMemory) -> datetime | None:
     return read_time(parse_fields(memory.text).verified)
 
 
-def _make_recall(at: Any, now: datetime) -> Row:
-    row = {"at": at.at, "when": show_time(at.at, now), "query": plain(at.query, 300), "session": at.session}
-    return row | {"session_words": plain(at.session, 14), "score": round(at.score, 3), "selector": at.selector}
+def _make_recall(recall: Surfacing, now: datetime, *, with_prompt: bool) -> Row:
+    query, session = (recall.query, recall.session) if with_prompt else ("", "")
+    row = {"at": recall.at, "when": show_time(recall.at, now), "query": plain(query, 300), "session": session}
+    return row | {"session_words": plain(session, 14), "score": round(recall.score, 3), "selector": recall.selector}
 
 
 def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "", *, with_diff: bool = True) -> Row:

@@ -9,7 +9,6 @@ import asyncio
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -23,7 +22,7 @@ from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, field
 from memdir.models.open import find_model
 from memdir.recall.select import LocalSearch
-from memdir.records import Header, InboxState, Origin, Scope, Surfacing
+from memdir.records import Header, InboxState, Origin, RecallCounts, Scope
 from memdir.store.contract import Clock, StoreBase, utc_now
 from memdir.store.facts import find_authors, find_listed_ages
 from memdir.store.files import FileStore, find_header_cache
@@ -197,7 +196,7 @@ class Site:
         store = self.stores[key]
         if not isinstance(store, FileStore):
             last = store.find_last_change()
-            return store.count_changes(), last and last.id, len(store.inbox(None))
+            return store.count_changes(), last and last.id, len(store.inbox(None)), store.recalls(limit=1)
         cache = find_header_cache(store.root, store.state, store.cache, write=False)
         paths = [store.root / folder for folder in self._marks.get(key) or ("",)]
         paths += [store.state / HISTORY, store.state / f"{HISTORY}-wal", store.root / "MEMORY.md", cache]
@@ -206,22 +205,18 @@ class Site:
     def _read(self, key: str) -> list[MemoryRow]:
         store, now = self.stores[key], self.now()
         states: dict[str, tuple[VerifyState, str]] = {}
-        recalls: tuple[Surfacing, ...] = ()
+        recalls = RecallCounts()
         try:
             headers = store.scan()
             if isinstance(store, FileStore):
                 self._marks[key] = marks = dict[str, Stat]()
                 self._files[key] = store.signatures(marks)
-                states, recalls = read_states(store), store.recalls()
+                states = read_states(store)
+            recalls = store.count_recalls(weeks=WEEKS, now=now)
             authors = find_authors(store, [header.name for header in headers])
         except MemdirError:  # a directory that cannot be read has no memories; doctor says why
             headers, authors = (), {}
         self._stamps[key] = self._stamp(key)
-        uses = Counter(at.name for at in recalls)
-        weeks: dict[str, list[int]] = {}
-        for at in recalls:
-            if (week := count_weeks(at.at, now)) < WEEKS:
-                weeks.setdefault(at.name, [0] * WEEKS)[WEEKS - 1 - week] += 1
         ages = self._find_ages(key, headers)
         rows = []
         for header in headers:
@@ -229,7 +224,11 @@ class Site:
             state = kept[0] if kept and kept[1] == render_signature(header.signature) else None
             name = header.name
             who = authors.get(name, OUTSIDE)
-            rows.append(MemoryRow(key, header, state, uses[name], tuple(weeks.get(name, ())), who, ages[name]))
+            rows.append(
+                MemoryRow(
+                    key, header, state, recalls.by_name.get(name, 0), recalls.by_week.get(name, ()), who, ages[name]
+                )
+            )
         return rows
 
     def _find_ages(self, key: str, headers: Sequence[Header]) -> dict[str, datetime]:
