@@ -1,0 +1,112 @@
+"""The words of memdir: phrases and names that read like a translation are counted, and may not become more.
+
+A hit is a place to look, not a verdict: `LIMIT` leaves room for quotations and for words that mean what they say.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loads import ROOT
+
+LIMIT = 1_950  # 250 when every package is reworded
+PROSE = {
+    "is no X: is not a valid X": r"(?<!here )\b(?:is|are|was|were) no (?!longer|more|less|need|one\b|such|way|doubt)\w",
+    "lies, stands: is": r"\b(?:lies|lay|stands?) (?:in|on|below|behind|where|there|here|twice|nowhere|under)\b",
+    "take back: undo": r"\b(?:take|takes|took|taken|taking)(?: \w+){0,3} back\b",
+    "beside: next to, alongside": r"\bbeside\b",
+    "nothing of: negate the verb": r"\b[Nn]othing of\b|\bnone of (?:ours|yours|theirs|it)\b",
+    "go on: continue": r"\b(?:go|goes|went|going) on\b",
+    "anew, meanwhile, somebody: again, since, another process": r"\b(?:anew|meanwhile|whoever|somebody)\b",
+    "so many, one X a Y: N, one X per Y": r"\bso many\b(?! that)|\bone \w+ a (?:line|day|session|file|task|turn|memory)\b",
+    "is told: say which component does what": r"\b(?:is|are|was|were|be|been) told\b",
+    "fronted Of: normal order": r"(?:^|[.|;] )Of (?:a|an|the|several|these)\b",
+    "what as a noun: name the thing": r"(?:^|[.|] )What (?:a|an|the|is|was|others|needs)\b[^.?|\n]*\b(?:is|are|goes|waits|stays)\b",
+    "heading: a noun": r"^#{2,} (?:Which|Who|Whose|Where)\b[^?\n]*$",
+}
+DOCSTRING = re.compile(r"\s*(?:What|Who|Where|Which|Why|How|Those)\b")
+NAMES = {"at", *"found given kept told said meant wanted ran made done taken seen held put shown".split()}
+# Prompts have their own voice, the log quotes, and the references are generated from the code.
+SKIPPED = ("models/prompts", "docs/log.md", "docs/api.md", "docs/cli.md", "CHANGELOG", "NOTICE", "/static/")
+
+
+def list_prose(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of comments, strings, Markdown outside code, and text of templates."""
+    if path.endswith(".py"):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)):
+                yield token.start[0], token.string
+        return
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if path.endswith(".md") and line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif not is_code:
+            yield number, re.sub(r"`[^`]*`|\{[%{#].*?[%}#]\}|<[^>]*>", " ", line)
+
+
+def list_names(tree: ast.AST) -> Iterator[ast.Name]:
+    """Yield the names that loops, comprehensions and assignments bind."""
+    for node in ast.walk(tree):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.For | ast.comprehension | ast.NamedExpr):
+            targets = [node.target]
+        for target in targets:
+            yield from (name for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def find_hits(path: str, text: str) -> Iterator[str]:
+    for line, prose in list_prose(path, text):
+        for rule, pattern in PROSE.items():
+            for _ in re.finditer(pattern, prose, re.MULTILINE):
+                yield f"{path}:{line} {rule}"
+    if not path.endswith(".py"):
+        return
+    tree = ast.parse(text)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    for node in (node for node in ast.walk(tree) if isinstance(node, kinds)):
+        if DOCSTRING.match(ast.get_docstring(node) or ""):
+            yield f"{path}:{getattr(node, 'lineno', 1)} docstring: begin with the verb"
+    yield from (
+        f"{path}:{name.lineno} name {name.id}: say what it holds" for name in list_names(tree) if name.id in NAMES
+    )
+
+
+def list_files() -> Iterator[Path]:
+    for folder, pattern in (("src", "*.py"), ("src", "*.html"), ("docs", "*.md")):
+        yield from sorted((ROOT / folder).rglob(pattern))
+    yield from sorted(ROOT.glob("*.md"))
+
+
+def test_the_words_stay_plain() -> None:
+    paths = {path.relative_to(ROOT).as_posix(): path for path in list_files()}
+    hits = [
+        hit
+        for path, file in paths.items()
+        if not any(part in f"/{path}" for part in SKIPPED)
+        for hit in find_hits(path, file.read_text(encoding="utf-8"))
+    ]
+    assert len(hits) <= LIMIT, f"{len(hits)} places, at most {LIMIT}:\n" + "\n".join(hits)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.py", "# it is no name\n"),
+        ("a.py", "x = f'the file lies in {x}'\n"),
+        ("a.py", "for at in rows:\n    pass\n"),
+        ("a.py", "rows = [found for found in rows]\n"),
+        ("a.py", 'def f():\n    """What is shown."""\n'),
+        ("a.md", "## Who may write\n"),
+        ("a.html", "<p>Somebody and whoever</p>\n"),
+    ],
+)
+def test_a_planted_phrase_is_seen(path: str, text: str) -> None:
+    assert list(find_hits(path, text))
