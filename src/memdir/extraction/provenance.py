@@ -26,7 +26,7 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
-from memdir.store.secrets import SecretFinding, find_secrets, mask, render_findings
+from memdir.store.secrets import find_new_secrets, find_secrets, mask, render_findings
 from memdir.text import find_json, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
@@ -400,22 +400,16 @@ def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | Non
     return DoubtfulWrite(staged, SHARED) if is_shared(staged.name, rules) else None
 
 
-def find_credentials(staged: StagedMemory, find: Finder | None) -> list[SecretFinding]:
-    """The credentials in a write that were not in the memory before."""
-    found = (find or find_secrets)(staged.text or "")
-    return [at for at in found if (staged.text or "")[at.start : at.end] not in (staged.before or "")]
-
-
 def doubt_credentials(staged: StagedMemory, find: Finder | None) -> DoubtfulWrite | None:
     """Why a write with a credential in it needs review; None for one without."""
-    found = find_credentials(staged, find)
-    return DoubtfulWrite(staged, f"{SECRET}: {'; '.join(render_findings(found))}") if found else None
+    new = find_new_secrets(staged.text or "", staged.before or "", find)
+    return DoubtfulWrite(staged, f"{SECRET}: {'; '.join(render_findings(new))}") if new else None
 
 
 def mask_doubt(doubt: DoubtfulWrite, find: Finder | None) -> DoubtfulWrite:
     """A doubt as it may be kept: the credentials removed from the text, the reason and the quotation."""
-    text, found = doubt.staged.text or "", find_credentials(doubt.staged, find)
-    secrets = [text[at.start : at.end] for at in found]
+    text, before = doubt.staged.text or "", doubt.staged.before or ""
+    secrets = [text[finding.start : finding.end] for finding in find_new_secrets(text, before, find)]
     masked = doubt.staged
     if secrets:
         name = masked.name if masked.before is not None else _mask_name(masked.name, secrets)

@@ -683,13 +683,10 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
 
 def check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
     # Imported here: only what a team shares is searched.
-    from memdir.store.secrets import find_secrets, render_findings
+    from memdir.store.secrets import find_new_secrets, render_findings
 
-    find = rules.find or find_secrets
-    known = {before[at.start : at.end] for at in find(before)} if before else set()
-    found = [at for at in find(text) if text[at.start : at.end] not in known]
-    if found:
-        said = render_findings(found, place=place)
+    if new := find_new_secrets(text, before, rules.find):
+        said = render_findings(new, place=place)
         more = f" and {len(said) - 3} more" if len(said) > 3 else ""
         hint = "say where it is kept instead; docs/secrets.md tells how to allow what is none"
         raise SecretError(f"team memory may not hold secrets: {', '.join(said[:3])}{more}", findings=said, hint=hint)

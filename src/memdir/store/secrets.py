@@ -129,6 +129,15 @@ def find_secrets(
     )
 
 
+def find_new_secrets(
+    text: str, before: str, find: Callable[[str], Sequence[SecretFinding]] | None = None
+) -> list[SecretFinding]:
+    """Return the secrets of a text that were not secrets of the text before it, by the rules of a store if given."""
+    find = find or find_secrets
+    known = {before[finding.start : finding.end] for finding in find(before)} if before else set()
+    return [finding for finding in find(text) if text[finding.start : finding.end] not in known]
+
+
 def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[[str], tuple[SecretFinding, ...]]:
     """A function that finds the secrets of a text by the built-in rules and the person's own, which are read now; with
     `forgive` it does without those that cannot be read (`doctor` reports them)."""

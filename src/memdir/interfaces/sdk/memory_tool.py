@@ -37,7 +37,7 @@ from memdir.store import plan
 from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
 from memdir.store.plan import Overlay
-from memdir.store.secrets import find_secrets, render_findings
+from memdir.store.secrets import find_new_secrets, render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 try:
@@ -326,11 +326,8 @@ class MemoryCommands:
         return text, f"\nRelative dates were made absolute: {said}" if said else ""
 
     def _check_secrets(self, text: str, before: str, path: str) -> None:
-        find = self.store.rules.find or find_secrets
-        known = {before[at.start : at.end] for at in find(before)} if before else set()
-        found = [at for at in find(text) if text[at.start : at.end] not in known]
-        if found:
-            said = ", ".join(render_findings(found[:3], place=path))
+        if new := find_new_secrets(text, before, self.store.rules.find):
+            said = ", ".join(render_findings(new[:3], place=path))
             raise RefusedError(f"Error: Memory may not hold secrets: {said}. Write down where it is kept instead.")
 
 
