@@ -30,26 +30,23 @@ from memdir.conversation.typed import strip_host_text
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
-from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
+from memdir.errors import LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractResult, ExtractSkip
-from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_forgetting
-from memdir.extraction.merge import place
+from memdir.extraction.find import FORGET
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, make_conversation, read_extract_options
 from memdir.format.age import HALF_LIVES
 from memdir.format.shown import show_memory, wrap
 from memdir.frozen import dataclass, replace
-from memdir.language.requests import RequestCategory
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models.connection import can_use_tools
 from memdir.models.open import find_model, new_run
-from memdir.models.staged import Staging, make_edits
-from memdir.operations.find import find_memory
 from memdir.operations.turn import QUICK_CHORES, TurnContext, do_chores
+from memdir.operations.write import WriteAction, WriteContext, WriteResult, forget_meant, remember
 from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
-from memdir.records import Forget, Message, Model, Origin, Reply, Request, Usage
+from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -66,6 +63,16 @@ LOCAL, MODEL = "local", "model"  # selectors
 _ASKED = "asked for by the person"
 # Keys of the conversation's record: how often it was cleared, how often cleared or compacted.
 _CLEARS, _ERA, _NOTES = "clears", "era", "notes"
+_ACTIONS = {
+    WriteAction.CREATED: "create",
+    WriteAction.CHANGED: "update",
+    WriteAction.UNCHANGED: "unchanged",
+    WriteAction.FORGOTTEN: FORGET,
+    WriteAction.WAITING: "wait",
+}
+# The actions that count as written, forgotten and waiting.
+_RESULTS = ((WriteAction.CREATED, WriteAction.CHANGED), (WriteAction.FORGOTTEN,), (WriteAction.WAITING,))
+_LOCK_TRIES = 10
 _TOOL_MESSAGES = 40  # the newest, in which tools in use are found
 _PRIORITY_SECONDS = 5.0  # of a turn; by then the model is at work, and the person waits for that
 
@@ -324,21 +331,19 @@ class Session:
         if not self._on or self.is_private:
             done = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
-            now = self._clock().astimezone()
-            if wanted := find_forgetting(text, now=now):
-                done = self._forget_wanted(wanted, now)
-            else:
-                at = compose_memory(text, now=now)
-                wanted = MemoryRequest(RequestCategory.REQUEST, SAVE, at.kind, at.title, at.description, at.body, text)
-                done = self._carry_out(self.stores[0], wanted, "remember", now)
+            try:
+                done = _describe_write(remember(self.stores, text, self._make_context()), text)
+            except NotFoundError:
+                done = ExtractResult(by="rules", reasons=(ExtractReason("", "unclear", _ASKED, text),))
         self._report_extracted(done)
         return done
 
     def forget(self, text: str) -> ExtractResult:
         """Forget a memory by its name, or by what it is about. Raises NotFoundError if none is clearly meant."""
-        done = self._forget_named(text) or self._forget_described(text)
-        if done is None:
-            raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name")
+        try:
+            done = _describe_write(forget_meant(self.stores, text, self._make_context()), text)
+        except NotFoundError:
+            raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name") from None
         self._report_extracted(done)
         return done
 
@@ -476,45 +481,9 @@ class Session:
         _notify(self._callbacks.recalled, reminders)
         return reminders
 
-    def _forget_named(self, text: str) -> ExtractResult | None:
-        try:
-            store, header = find_memory(self.stores, text)
-        except NotFoundError:
-            return None
-        change = store.change([Forget(header.name)], verb=FORGET, origin=Origin(WHO, _ASKED, self.id)).change
-        reason = ExtractReason(header.name, FORGET, _ASKED, text)
-        return ExtractResult(forgotten=(header.name,), by="rules", change=change, reasons=(reason,))
-
-    def _forget_described(self, text: str) -> ExtractResult | None:
-        now = self._clock().astimezone()
-        plain = MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text)
-        done = self._forget_wanted(find_forgetting(text, now=now) or plain, now)
-        return None if done.change is None else done
-
-    def _forget_wanted(self, wanted: MemoryRequest, now: datetime) -> ExtractResult:
-        """Forget in the first scope where one memory is clearly meant."""
-        for store in self.stores:
-            done = self._carry_out(store, wanted, FORGET, now)
-            if done.change is not None:
-                break
-        return done
-
-    def _carry_out(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
-        # Again if another process changed the same memory between planning and writing.
-        return retry(lambda: self._carry_out_once(store, wanted, verb, now), after=ConflictError, tries=4)
-
-    def _carry_out_once(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
-        staging = Staging(store, now=now)
-        placed, staged = place(wanted, staging), staging.staged
-        texts = {at.name: at.text or "" for at in staged}
-        change = None
-        if staged:
-            # With extraction's origin, not the agent's: the rest of the turn is still to be extracted from.
-            change = store.change(make_edits(staged), verb=verb, origin=Origin(WHO, _ASKED, self.id)).change
-        written = tuple(at.name for at in staged if at.text is not None)
-        forgotten = tuple(at.name for at in staged if at.text is None)
-        reasons = (ExtractReason(at.name, at.action, _ASKED, at.quote, texts.get(at.name, "")) for at in placed)
-        return ExtractResult(written, forgotten, by="rules", change=change, reasons=tuple(reasons))
+    def _make_context(self) -> WriteContext:
+        # With extraction's origin, not the agent's: the rest of the turn is still to be extracted from.
+        return WriteContext(Origin(WHO, _ASKED, self.id), self._clock())
 
     # --- inside: the background -------------------------------------------------------------------------------------
 
@@ -686,12 +655,12 @@ class _ReportedModel:
         return reply
 
 
-def retry(step: Callable[[], Result], *, after: type[MemdirError] = LockedError, tries: int = 10) -> Result:
-    """Do it again while it raises that error: a hook may not wait longer for a lock of half a second, a host may."""
-    for _ in range(tries - 1):
+def retry(step: Callable[[], Result]) -> Result:
+    """Repeat a step while another process holds the lock: a hook waits at most half a second, a host may wait longer."""
+    for _ in range(_LOCK_TRIES - 1):
         try:
             return step()
-        except after:
+        except LockedError:
             continue
     return step()
 
@@ -706,6 +675,14 @@ def _notify(callback: Callable[..., None], *values: object) -> None:
 def _join(first: RecallResult, second: RecallResult) -> RecallResult:
     memories, owners = (*first.memories, *second.memories), (*first.owners, *second.owners)
     return replace(second, memories=memories, owners=owners)
+
+
+def _describe_write(done: WriteResult, quote: str) -> ExtractResult:
+    """Return what was written by request as a result of extraction."""
+    text = done.memory.text if done.memory and done.action is not WriteAction.UNCHANGED else ""
+    reason = ExtractReason(done.name, _ACTIONS[done.action], _ASKED, quote, text)
+    written, forgotten, waiting = ((done.name,) if done.action in actions else () for actions in _RESULTS)
+    return ExtractResult(written, forgotten, waiting, by="rules", change=done.change, reasons=(reason,))
 
 
 def _wrap_parts(*parts: str) -> str:

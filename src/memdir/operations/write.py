@@ -17,6 +17,7 @@ from memdir.files import check_name
 from memdir.format.document import compose_body, find_missing_parts
 from memdir.format.frontmatter import decode, make_slug, parse_fields, set_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
+from memdir.operations.find import find_memory
 from memdir.records import (
     TEAM_FOLDER,
     BatchResult,
@@ -283,6 +284,20 @@ def remember(
     if done.action is WriteAction.CREATED:
         warnings += _find_rival(stores[0], draft.body, done.name, now)
     return replace(done, dates=dates, warnings=warnings)
+
+
+def forget_meant(stores: Sequence[StoreBase], text: str, context: WriteContext) -> WriteResult:
+    """Forget a memory by its name or title, or by words on its subject. Raise NotFoundError if none is clearly meant."""
+    # Imported here: `forget` needs no patterns that read sentences.
+    from memdir.extraction.find import FORGET, MemoryRequest, find_forgetting
+    from memdir.language.requests import RequestCategory
+
+    try:
+        store, header = find_memory(stores, text)
+    except NotFoundError:
+        plain = MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text)
+        return forget_described(stores, find_forgetting(text, now=context.now.astimezone()) or plain, context)
+    return forget(store, header.name, context)
 
 
 def forget_described(stores: Sequence[StoreBase], wanted: "MemoryRequest", context: WriteContext) -> WriteResult:
