@@ -1,12 +1,11 @@
 """`list`, `read`, `history`, `diff`, `undo` and `restore`: what is remembered, what changed, and how to take it back."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from operator import itemgetter
 
 import click
 
-from memdir.errors import MemdirError, NotFoundError
+from memdir.errors import NotFoundError
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
     CliContext,
@@ -24,11 +23,12 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past, list_memories
+from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.plan import FileChange
+from memdir.store.plan import is_index_path
 from memdir.store.state import drop_learned
 
 _MEMORIES = (
@@ -228,16 +228,18 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
     if session is not None:
         _undo_session(call, store, session, as_json=as_json)
         return
-    undone, planned = store.undo(change_id, origin=call.origin())
-    number = store.read_change(undone.id).undone_by
+    undone = store.find_last_change() if change_id is None else store.read_change(change_id)
+    if undone is None:
+        raise NotFoundError("there is nothing to undo in this directory")
+    number, changed = _undo(call, store, undone)
     if as_json:
-        files = [{"path": file.path, "change": _name_change(file)} for file in planned]
+        files = [{"path": file.path, "change": _name_change(file)} for file in changed]
         call.out.json({"undone": make_change_row(undone), "change": number, "changes": files, "more": []})
         return
     when = cli.show_time(call.out, undone.at, call.open().now())
     what = f" ({undone.verb} {', '.join(cli.find_change_names(undone))}, {when})"
     call.out.line(Styled(f"undone: change {undone.id}", "bold"), what)
-    for file in planned:
+    for file in changed:
         name = file.path.removesuffix(".md")
         words = {
             "created": f"{name} is back",
@@ -245,8 +247,8 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
             "changed": f"{name} reads as before change {undone.id}",
         }
         index = f"{file.path}: its lines are as before change {undone.id}"
-        call.out.line("  ", index if file.is_index else words[_name_change(file)])
-    if not planned:
+        call.out.line("  ", index if is_index_path(file.path) else words[_name_change(file)])
+    if not changed:
         call.out.line("  everything already was as before it")
     if number is not None:
         call.out.line(f"`memdir undo{scope_flag(store)} {number}` takes this undo back")
@@ -271,19 +273,15 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
     project = call.open_to_write()
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope)
     app.notice(store)
-    before = ""
-    with suppress(MemdirError):
-        before = store.read(past_name).digest
-    memory = store.restore(past_name, change=change_id, origin=call.origin())
-    is_new = before != memory.digest
+    done = restore(store, past_name, WriteContext(call.origin(), project.now()), change=change_id)
+    memory, is_new = done.memory or store.read(past_name), done.action is not WriteAction.UNCHANGED
     # The oldest change that left the memory as it is now made this version.
     header, version = memory.header, (memory.header.file, memory.digest)
     makers = [one for one in store.changes(header.name) if version in [(file.path, file.after) for file in one.files]]
     source = makers[-1] if makers else None
     if as_json:
-        change = store.changes(past_name, limit=1)[0].id if is_new else None
         facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
-        call.out.json(describe_memory(store, header) | {"change": change, **facts})
+        call.out.json(describe_memory(store, header) | {"change": done.change, **facts})
         return
     when = cli.show_time(call.out, source.at, project.now()) if source else ""
     message = "restored " if is_new else "nothing to restore: it is already "
@@ -330,9 +328,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
     files: list[Row] = []
     for number, change in enumerate(session_changes):
         call.out.progress("undoing", number, len(session_changes))
-        files += [
-            {"path": file.path, "change": _name_change(file)} for file in store.undo(change.id, origin=call.origin())[1]
-        ]
+        files += [{"path": file.path, "change": _name_change(file)} for file in _undo(call, store, change)[1]]
     call.out.progress("")
     drop_learned(store.state, prefix if is_open else session)
     if as_json:
@@ -342,5 +338,11 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
         call.out.line(f"undone: {cli.count_words(len(session_changes), 'change')} of {session}")
 
 
-def _name_change(planned: FileChange) -> str:
-    return "created" if planned.before is None else "removed" if planned.after is None else "changed"
+def _undo(call: CliContext, store: FileStore, change: Change) -> tuple[int | None, Sequence[ChangedFile]]:
+    """Undo a change; return the number of the undo and the files that it changed."""
+    number = undo(store, change.id, WriteContext(call.origin(), call.open().now())).change
+    return number, store.read_change(number).files if number is not None else ()
+
+
+def _name_change(file: ChangedFile) -> str:
+    return "created" if file.before is None else "removed" if file.after is None else "changed"
