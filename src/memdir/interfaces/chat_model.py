@@ -32,6 +32,7 @@ from memdir.models.connection import can_use_tools
 from memdir.models.open import render_parent
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, Staging, make_edits
+from memdir.operations.write import WriteContext, change
 from memdir.records import LOGS_FOLDER, Message, Model, Origin, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.files import FileStore
 from memdir.text import fold, one_line, replace_surrogates, shorten
@@ -219,7 +220,8 @@ class FileTools:
                 result = tools(call)
                 if staged := tools.staging.staged:
                     origin = Origin("agent", "by the file tools of chat", self._session)
-                    store.change(make_edits(staged), verb="write", origin=origin)
+                    context = WriteContext(origin, store.clock())
+                    change(store, make_edits(staged), context, verb="write").check_written()
                     self._on_saved(staged)
                 return result
             if verb in ("list", "read", "search"):

@@ -38,6 +38,7 @@ from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
+from memdir.operations.write import WriteContext, carry_out
 from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Signature, StoredMemory
 from memdir.store import plan as store_plan
 from memdir.store.files import FileStore
@@ -306,7 +307,8 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
         dropped.clear()
         return _plan(store, plan, new, view, dropped)
 
-    change = store.carry_out(planner, verb=VERB, origin=origin).change if new else None
+    context = WriteContext(origin, store.clock())
+    change = carry_out(store, planner, (), context, verb=VERB).check_written().change if new else None
     _keep_times(store, [step for step in new if step.name not in dropped])
     items = [step.item for step in plan.steps if step.item is not None]
     return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())

@@ -33,7 +33,7 @@ from memdir.records import (
 )
 from memdir.store import plan
 from memdir.store.contract import Edits, StoreBase
-from memdir.store.plan import FileChange, StoreView, is_team
+from memdir.store.plan import FileChange, Planner, StoreView, is_team
 from memdir.text import fold
 
 if TYPE_CHECKING:
@@ -224,6 +224,25 @@ def change(
     return _write(store, step, before)
 
 
+def carry_out(
+    store: StoreBase,
+    planner: Planner,
+    names: Sequence[str],
+    context: WriteContext,
+    *,
+    verb: str,
+    mark: str = "",
+    before: StoredMemory | None = None,
+) -> WriteResult:
+    """Make what a planner plans for these memories as one change, for what no edit can say."""
+
+    def step() -> BatchResult:
+        done = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
+        return BatchResult(done.change, tuple(names), repeated=done.repeated)
+
+    return _write(store, step, before)
+
+
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
     """Bring back the version that a change left, or the one before the present one."""
     before, changes = _read(store, name), store.changes(name)
@@ -231,10 +250,7 @@ def restore(store: StoreBase, name: str, context: WriteContext, *, change: int |
     def planner(view: StoreView) -> list[FileChange]:
         return plan.plan_version(view, name, changes, change, store.read_content)
 
-    def step() -> BatchResult:
-        return BatchResult(store.carry_out(planner, verb="restore", origin=context.origin).change, (name,))
-
-    return _write(store, step, before)
+    return carry_out(store, planner, [name], context, verb="restore", before=before)
 
 
 def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:
@@ -402,10 +418,10 @@ def _write(store: StoreBase, step: Callable[[], BatchResult], before: StoredMemo
 
 def _make_result(store: StoreBase, done: BatchResult, before: StoredMemory | None) -> WriteResult:
     name = done.names[0] if done.names else ""
-    after = _read(store, name)
+    after = _read(store, name) if name else None
     if done.change is None:
         action = WriteAction.UNCHANGED
-    elif after is None:
+    elif name and after is None:
         action = WriteAction.FORGOTTEN
     else:
         action = WriteAction.CREATED if before is None else WriteAction.CHANGED

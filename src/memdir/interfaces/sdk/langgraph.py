@@ -27,6 +27,7 @@ from memdir.format.frontmatter import check_description, digest_of, make_slug, r
 from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
+from memdir.operations.write import WriteContext, change
 from memdir.recall.select import BELOW, WORSE, LocalSearch
 from memdir.records import Dialect, Edit, Forget, Kind, Origin, Put, Query, Rewrite, Scope, StoredMemory
 from memdir.store.files import FileStore
@@ -167,7 +168,8 @@ class MemdirStore(base.BaseStore):
             edits = [edit for address, op in puts.items() if (edit := self._plan(address, op, taken)) is not None]
             try:
                 if edits:
-                    self.store.change(edits, verb="save", origin=self.origin)
+                    context = WriteContext(self.origin, self.store.clock())
+                    change(self.store, edits, context, verb="save").check_written()
                 return
             except (ConflictError, NotFoundError):
                 if attempt == _TRIES - 1:

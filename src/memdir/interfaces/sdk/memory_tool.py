@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
@@ -31,8 +32,10 @@ from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.interfaces.tools import check_visible, render_refusal
 from memdir.language.dates import make_absolute
+from memdir.operations import write
 from memdir.operations.find import list_memories
-from memdir.records import Dialect, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
+from memdir.operations.write import WriteContext
+from memdir.records import Dialect, Header, Kind, Origin, Put, Scope, StoredMemory
 from memdir.store import plan
 from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
@@ -130,11 +133,14 @@ class MemoryCommands:
         except MemdirError as error:
             raise RefusedError(f"Error: {render_refusal(error)}") from error
 
+    def _make_context(self) -> WriteContext:
+        return WriteContext(self.origin, self.store.clock())
+
     def clear(self) -> str:
         """Forget every memory, in one change that `memdir undo` reverts."""
         names = [header.name for header in self._list(())]
         if names:
-            self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
+            write.forget_many(self.store, names, self._make_context()).check_written()
         return "All memory cleared"
 
     def view(self, given: Given) -> str:
@@ -169,7 +175,7 @@ class MemoryCommands:
         if not _has_frontmatter(text):
             text = _compose_page(segments[-1], text, scope=self.store.scope, dialect=self._find_dialect())
         try:
-            self.store.change([Put(name, text)], verb="save", origin=self.origin)
+            write.change(self.store, [Put(name, text)], self._make_context(), verb="save").check_written()
         except ConflictError:
             raise RefusedError(f"Error: File {path} already exists") from None
         return f"File created successfully at: {path}{dated}"
@@ -213,7 +219,7 @@ class MemoryCommands:
         try:
             if not (names := self._find_below(segments)):
                 raise NotFoundError(path)
-            self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
+            write.forget_many(self.store, names, self._make_context()).check_written()
         except NotFoundError:
             raise RefusedError(f"Error: The path {path} does not exist") from None
         return f"Successfully deleted {path}"
@@ -232,7 +238,9 @@ class MemoryCommands:
         moves = [(name, _make_name(new) if is_file else "/".join(new) + name[len("/".join(old)) :]) for name in names]
         check_visible(self.store, moves[0][1])
         try:
-            self.store.carry_out(lambda view: self._plan_moves(view, moves), verb="move", origin=self.origin)
+            planner = partial(self._plan_moves, moves)
+            moved = [name for _, name in moves]
+            write.carry_out(self.store, planner, moved, self._make_context(), verb="move").check_written()
         except ConflictError:
             raise RefusedError(f"Error: The destination {new_path} already exists") from None
         except NotFoundError:
@@ -288,14 +296,14 @@ class MemoryCommands:
             self._check_secrets(text, page.text, path)
             file = _change_page(page, _show_name(name).rpartition("/")[2], text, scope=self.store.scope)
             try:
-                self.store.edit(name, file, expect=memory.digest, origin=self.origin)
+                write.rewrite(self.store, name, file, self._make_context(), expect=memory.digest).check_written()
                 return result
             except ConflictError:
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("unreachable")
 
-    def _plan_moves(self, view: plan.StoreView, moves: list[tuple[str, str]]) -> list[plan.FileChange]:
+    def _plan_moves(self, moves: list[tuple[str, str]], view: plan.StoreView) -> list[plan.FileChange]:
         overlay = Overlay(view)
         for old, new in moves:
             data = overlay.read_bytes(f"{old}.md")

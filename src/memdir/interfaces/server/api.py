@@ -52,7 +52,7 @@ from memdir.interfaces.server.schemas import (
 from memdir.limits import FILE_BYTES, SELECTED
 from memdir.operations.find import FoundMemory, make_rows
 from memdir.operations.review import approve, reject
-from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
+from memdir.operations.write import WriteAction, WriteContext, WriteResult, carry_out, change, undo
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
 from memdir.postgres.search import PostgresSearch
@@ -73,7 +73,6 @@ from memdir.records import (
     StoredMemory,
 )
 from memdir.store import inbox
-from memdir.store.contract import ChangeResult
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
 from memdir.store.secrets import find_secrets
@@ -500,10 +499,9 @@ def push_files(call: Call) -> Answer:
 
     verb = call.body.get("verb") or "sync"
     origin = replace(call.origin(), who=SYNC)
-    try:
-        done: ChangeResult = found.store.carry_out(planner, verb=verb, origin=origin, mark=call.mark)
-    except ReviewError as review:
-        return found.show_review(review)
+    done = carry_out(found.store, planner, (), WriteContext(origin, call.context.clock()), verb=verb, mark=call.mark)
+    if done.review is not None:
+        return found.show_review(done.review)
     head = found.store.read_head()
     files = [
         {"path": path, "content_sha256": content and digest_of(encode(content))}
