@@ -43,6 +43,8 @@ LAZY_LIBRARIES = set(
 BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")} | {
     "recall.encode"
 }
+# Methods of a store that change memories; interfaces call `operations` instead.
+STORE_WRITES = set("write edit delete pin restore undo undo_files change carry_out remember".split())
 # The only modules where `except Exception` may stand.
 BROAD = {"session", "interfaces.hooks", "interfaces.worker"}
 # Modules of a package that only the package itself imports.
@@ -182,6 +184,18 @@ def environment_read(sources: Sources) -> list[str]:
     ]
 
 
+def stores_written_to(sources: Sources) -> list[str]:
+    """Find interfaces that write to a store themselves, by the name of the object that they call."""
+    return [
+        f"{module}:{node.lineno} writes to a store outside operations"
+        for module, source in sources.items()
+        if package_of(module) in ("interfaces", "session")
+        for node in ast.walk(parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STORE_WRITES
+        if re.search(r"(?:store|private|user|project|source|target)\Z", ast.unparse(node.func.value))
+    ]
+
+
 def broad_excepts(sources: Sources) -> list[str]:
     return [
         f"{module}:{node.lineno} catches everything"
@@ -272,6 +286,8 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (imports_hidden, "format.index", "def f() -> None:\n    import numpy\n"),
     (environment_read, "format.index", "import os\nx = os.environ['HOME']\n"),
     (environment_read, "files", "import os\nx = os.getenv('HOME')\n"),
+    (stores_written_to, "interfaces.tools", "def f(x: object) -> None:\n    x.store.write(x)\n"),
+    (stores_written_to, "session", "def f(x: object) -> None:\n    x.project.private.undo()\n"),
     (broad_excepts, "format.index", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
     (broad_excepts, "format.index", "try:\n    x = 1\nexcept:\n    pass\n"),
     (class_names_used_twice, "format.index", "class Draft:\n    pass\n"),
