@@ -28,7 +28,7 @@ LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
     "conversation.typed": {"language"},
-    "store": {"language", "store"},
+    "store": {"format", "language", "store"},
     "store.contract": {"language", "store", "operations"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
     "operations": {"store", "models", "language", "verify", "extraction", "dream", "sync", "session"},

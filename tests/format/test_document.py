@@ -111,6 +111,11 @@ def test_a_document_is_the_text_it_was_read_from() -> None:
     assert count > 2_000
 
 
+def test_a_number_ends_a_sentence_and_an_abbreviation_does_not() -> None:
+    body = "The old one stays at 1.0. Use, e.g. here, the new one."
+    assert MemoryDocument(body).list_sentences() == ("The old one stays at 1.0.", "Use, e.g. here, the new one.")
+
+
 def test_a_mark_of_code_is_no_sentence_unless_it_says_something() -> None:
     plain = MemoryDocument("Build:\n\n```sh\nmake ship\n```\n")
     assert plain.list_sentences() == ("Build:", "make ship")

@@ -349,7 +349,7 @@ def _prove(store: FileStore, change: Change, before: Mapping[str, str]) -> Remov
         name = file.path.removesuffix(".md")
         if name not in before or file.before is None:
             continue
-        gone = {at: fold_words(at, signs=True) for at in review.list_sentences(before[name])}
+        gone = {at: fold_words(at, signs=True) for at in parse_document(before[name]).list_sentences()}
         gone = {at: folded for at, folded in gone.items() if folded not in now.get(name, ())}
         recorded = frozenset[str]()
         with suppress(NotFoundError):
@@ -378,7 +378,7 @@ def _read_texts(store: FileStore, names: Iterable[str]) -> dict[str, str]:
 
 
 def _fold_all(text: str) -> frozenset[str]:
-    return frozenset(fold_words(sentence, signs=True) for sentence in review.list_sentences(text))
+    return frozenset(fold_words(sentence, signs=True) for sentence in parse_document(text).list_sentences())
 
 
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:

@@ -36,9 +36,9 @@ from memdir.extraction.provenance import (
     mask_words,
 )
 from memdir.format import frontmatter
+from memdir.format.document import PartKind, parse_document
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.language.sentences import split_text
 from memdir.limits import DREAM_OPINION_CHARS
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms
@@ -49,8 +49,6 @@ from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, fold_words, one_line, shorten
 
 _REASON = "tidied by the model"
-_LABEL = re.compile(r"\A\**(?:why|how to apply):\*\*\s*", re.IGNORECASE)
-_PARTS = re.compile(r"^\*\*(?:why|how to apply):\*\*", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"\d+")
 _NEAREST = 4  # memories shown to the second reader for one change
 _OWN_FIELDS = frozenset("name description type modified cues metadata".split())
@@ -111,19 +109,13 @@ def review_patches(
     return patches, proposals
 
 
-def list_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a memory's body, without the labels of its parts."""
-    found = (_LABEL.sub("", at) for at in split_text(frontmatter.split_frontmatter(text).body))
-    return tuple(at for at in found if at)
-
-
 class SaidSentences:
     """Which of some texts say a sentence."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
         for name, text in texts.items():
-            for sentence in list_sentences(text):
+            for sentence in parse_document(text).list_sentences():
                 self._names[fold_words(sentence, signs=True)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
@@ -157,7 +149,11 @@ class _Group:
     def gone(self) -> int:
         """Memories of which nothing is left, unless others say all of it word for word."""
         unkept = {at.name for at in self.removed if at.fate is not SentenceFate.KEPT}
-        left = {at.name: {*list_sentences(at.before or "")} & {*list_sentences(at.text or "")} for at in self.staged}
+        left = {
+            at.name: {*parse_document(at.before or "").list_sentences()}
+            & {*parse_document(at.text or "").list_sentences()}
+            for at in self.staged
+        }
         return sum(not left[name] for name in unkept)
 
 
@@ -192,7 +188,7 @@ class _Review:
         things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
         found = []
         for name, text in ((at.name, at.before) for at in self._staged if at.before is not None):
-            judged = (remaining.judge(name, sentence) for sentence in list_sentences(text))
+            judged = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
             found += [at for at in judged if at.fate is not SentenceFate.KEPT or name not in at.where]
             if find_hard(description := frontmatter.parse_fields(text).description) - things:
                 found.append(RemovedSentence(name, description, SentenceFate.LOST))
@@ -206,7 +202,7 @@ class _Review:
             if at.text is None or is_shared(at.name, self._overlay.rules):
                 continue
             was, fields = frontmatter.parse_fields(at.before or ""), frontmatter.parse_fields(at.text)
-            judged = (said[_is_rule(fields.kind)].judge("", text) for text in list_sentences(at.text))
+            judged = (said[_is_rule(fields.kind)].judge("", text) for text in parse_document(at.text).list_sentences())
             new = [sentence.text for sentence in judged if sentence.fate is not SentenceFate.KEPT]
             body = frontmatter.split_frontmatter(at.text).body
             known = {*parse_terms(f"{body} {was.title} {was.description}")}
@@ -279,8 +275,8 @@ class _Review:
         """Why, how to apply and the description go with the rule when all of the rule has been overtaken."""
         fates = {(at.name, at.text): at.fate for at in removed}
         for at in removed:
-            main = _PARTS.split(self.before.get(at.name, ""), maxsplit=1)[0]
-            ruled = [fates.get((at.name, text), SentenceFate.LOST) for text in list_sentences(main)]
+            main = parse_document(self.before.get(at.name, "")).list_sentences(PartKind.FACT)
+            ruled = [fates.get((at.name, text), SentenceFate.LOST) for text in main]
             fate = max(ruled, default=SentenceFate.LOST)
             is_over = SentenceFate.OVERTAKEN <= fate < SentenceFate.LOST
             yield replace(at, fate=fate) if at.fate is SentenceFate.LOST and is_over else at
@@ -322,7 +318,7 @@ class _Review:
         if staged.text is None or not unfounded:
             return staged
         was, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
-        said = " ".join(list_sentences(staged.text))
+        said = " ".join(parse_document(staged.text).list_sentences())
         title, told = was.title or shorten(said, 60), was.description or shorten(said, 150)
         changes: dict[str, frontmatter.FieldValue] = {"name": title} if fields.title in unfounded else {}
         changes |= {"description": told} if fields.description in unfounded else {}
@@ -343,7 +339,7 @@ class _Review:
             return "it would pin itself, and only a person does that"
         if staged.before is not None and {*fields.raw} - {*was.raw} - _OWN_FIELDS:
             return "it puts something into the head of the file that belongs nowhere"
-        said = list_sentences(staged.text)
+        said = parse_document(staged.text).list_sentences()
         new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in said), "")
         return f"nothing that it was made of says so: “{shorten(new, 120)}”" if new else ""
 
@@ -372,7 +368,7 @@ class _Review:
         if staged.text is None:
             return make_edits([staged])
         known = SaidSentences(self.before)
-        where = [known.judge("", at).where for at in list_sentences(staged.text)]
+        where = [known.judge("", at).where for at in parse_document(staged.text).list_sentences()]
         own = [self._ages[at.name] for at in group.staged if at.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
         times = [self._ages[name] for names in where for name in names if name] or own

@@ -19,8 +19,8 @@ from memdir.dream.records import RULES, WHO, NamedItem
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
+from memdir.format.document import PartKind
 from memdir.format.frontmatter import digest_of, encode
-from memdir.language.sentences import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Origin, Rewrite, StoredMemory
 from memdir.store.contract import StoreBase
@@ -139,7 +139,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
     if len(fact.document.parts) > 1 or not is_prose(fact.main):
         return False
     limit = (now - GRACE).date()
-    sentences = [part for sentence in split_text(fact.main) for part in sentence.split("; ")]
+    sentences = [part for sentence in fact.document.list_sentences(PartKind.FACT) for part in sentence.split("; ")]
     for sentence in sentences:
         days = _find_last_days(sentence)
         if not days or any(day is None or day >= limit for day in days):

@@ -37,10 +37,10 @@ from memdir.extraction.provenance import (
     mask_doubt,
     render_typed,
 )
-from memdir.format import frontmatter
+from memdir.format import frontmatter as frontmatter
+from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, digest_of, encode
 from memdir.frozen import dataclass, field, replace
-from memdir.language.sentences import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import can_use_tools, sum_usage
@@ -549,7 +549,7 @@ def _takes_away(staging: Staging, name: str) -> bool:
     at = next((staged for staged in staging.staged if staged.name == name), None)
     if at is None or at.before is None:
         return False
-    before, kept = (split_text(frontmatter.split_frontmatter(text).body) for text in (at.before, at.text or ""))
+    before, kept = (parse_document(text).list_sentences() for text in (at.before, at.text or ""))
     return not set(before) <= set(kept)
 
 

@@ -15,6 +15,7 @@ from memdir.errors import NotFoundError
 from memdir.extraction.find import FORGET, MemoryRequest
 from memdir.format import frontmatter
 from memdir.format.document import (
+    MemoryDocument,
     PartKind,
     add_to_fact,
     drop_sentences,
@@ -26,7 +27,6 @@ from memdir.frozen import dataclass
 from memdir.language import compile_any, load_words
 from memdir.language.dates import load_date_languages
 from memdir.language.requests import compile_pattern, has, load_request_languages
-from memdir.language.sentences import split_text
 from memdir.models.staged import Staging
 from memdir.recall.terms import STOP, make_term, parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind
@@ -104,14 +104,14 @@ def is_said(request: MemoryRequest, text: str) -> bool:
         return _covers(_find_terms(request.target), _find_terms(known.whole))
     whole, only = _parse_sense(f"{known.whole} {text}"), load_words("only")
     # A reason may be left out, so the first clause counts.
-    wanted = [_parse_sense(_CLAUSE.split(sentence)[0]) for sentence in split_text(request.body)]
+    wanted = [_parse_sense(_CLAUSE.split(sentence)[0]) for sentence in MemoryDocument(request.body).list_sentences()]
     said = [_measure(at.terms, whole.terms) >= _COVER and at.values - only <= whole.values for at in wanted if at.terms]
     return bool(said) and all(said)
 
 
 def find_rival(text: str, name: str, staging: Staging) -> tuple[str, str] | None:
     """The memory, and its sentence, that says otherwise than the first sentence of a text; `name` is left out."""
-    sense = _parse_sense(split_text(text)[0])
+    sense = _parse_sense(next(iter(MemoryDocument(text).list_sentences()), text))
     for known in (at for at in _find_candidates(text, staging) if at.name != name):
         relation, old = _compare(sense, known)
         is_rival = relation is SentenceRelation.RIVAL and len(_parse_sense(old).terms) > 1
@@ -121,7 +121,7 @@ def find_rival(text: str, name: str, staging: Staging) -> tuple[str, str] | None
 
 
 def _save(request: MemoryRequest, staging: Staging, *, team: bool) -> tuple[str, str]:
-    new = split_text(request.body)
+    new = MemoryDocument(request.body).list_sentences()
     sense = _parse_sense(new[0] if new else request.description)
     found = [
         (*_compare(sense, at), at)

@@ -35,7 +35,6 @@ from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
 from memdir.language.requests import compile_pattern, find_request_languages, is_question, starts
 from memdir.language.sentences import split_sentences as split_said
-from memdir.language.sentences import split_text
 from memdir.limits import SHOWN
 from memdir.models.staged import Staging
 from memdir.models.usage import describe_cost
@@ -467,7 +466,7 @@ def _find_passage(fact: MemoryFacts, query: str) -> str:
     if reason and any(word in query.casefold() for word in _WHY):
         return reason
     wanted = set(parse_terms(query))
-    sentences = split_text(fact.main) or [fact.main or reason]
+    sentences = fact.document.list_sentences(PartKind.FACT) or [fact.main or reason]
     return max(sentences, key=lambda sentence: len(wanted.intersection(parse_terms(sentence))))
 
 

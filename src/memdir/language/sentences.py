@@ -8,7 +8,7 @@ from memdir.frozen import dataclass
 # A sentence ends before a space or a line end; not after a title or an abbreviation, nor inside `1.5` or `e.g.`.
 _SENTENCE = re.compile(
     r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bNr\.)(?<!\bvs\.)"
-    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b\w\.\w\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
+    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b[^\W\d]\.[^\W\d]\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
     r"(?<=[。！？])[」』”]*|\n+"
 )
 # Marks of lists, headings and quotations open a line without saying anything.
@@ -25,8 +25,6 @@ _END = re.compile(
 )
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
-_TEXT_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_]*\s+(?=\S)|(?<=[。！？；])|\n+")
-_MARKS = re.compile(r"\A[\s>]*+(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])?\s*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +55,6 @@ def find_sentences(text: str) -> Iterator[tuple[int, int]]:
 def split_sentences(text: str) -> list[Sentence]:
     """Return the sentences of a typed message; recognises list items, abbreviations and quotes."""
     return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
-
-
-def split_text(text: str) -> tuple[str, ...]:
-    """Return the sentences of a memory's text, as they are compared: without list and heading marks."""
-    parts = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
-    return tuple(part for part in parts if re.search(r"\w", part))
 
 
 def split_items(text: str) -> list[str]:

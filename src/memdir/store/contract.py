@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 from memdir import records
 from memdir.errors import ConflictError, MemdirError, NotFoundError, ReviewError
 from memdir.files import check_name, check_path
-from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields, split_frontmatter
+from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields
 from memdir.frozen import dataclass, replace
 from memdir.records import (
     BatchResult,
@@ -40,7 +40,6 @@ from memdir.records import (
 from memdir.store import inbox, plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Overlay, Planner, StoreView, WriteRules, is_index_path
-from memdir.text import fold
 
 if TYPE_CHECKING:
     from memdir.store.history import ChangeDate
@@ -227,23 +226,6 @@ class StoreBase(Inbox):
     def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
         """Return how often each memory was shown, also in each of the last weeks; empty if the log cannot be read."""
         return RecallCounts()
-
-    def find_sources(self, name: str, *, limit: int = 100) -> dict[str, Change]:
-        """Sentence to the change that brought it into a memory as it is now, as far as the newest changes tell; `fold`
-        makes sentences comparable."""
-        # Imported here: only the page shows it.
-        from memdir.language.sentences import split_text
-
-        found: dict[str, Change] = {}
-        for change in reversed(self.changes(name, limit=limit)):
-            after = next((at.after for at in change.files if at.path == f"{name}.md"), None)
-            try:
-                text = "" if after is None else decode(self.read_content(after))
-            except NotFoundError:  # purged
-                text = ""
-            said = map(fold, split_text(split_frontmatter(text).body))
-            found = {sentence: found.get(sentence, change) for sentence in said}
-        return found
 
     def find_last_change(self) -> Change | None:
         with self._reading_history() as past:

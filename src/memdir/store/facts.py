@@ -9,15 +9,16 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from memdir.errors import MemdirError
+from memdir.errors import MemdirError, NotFoundError
 from memdir.format.age import count_from
-from memdir.format.frontmatter import parse_fields, read_time
+from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
 from memdir.store.contract import Store, StoreBase
 from memdir.store.files import SYNC, read_memories
 from memdir.store.history import ChangeDate
 from memdir.store.inbox import make_mark
 from memdir.store.plan import is_team
+from memdir.text import fold
 
 _BY = "by "  # begins the reason of an inbox item that came from a teammate
 
@@ -91,3 +92,19 @@ def _find_approved(store: StoreBase) -> dict[int, Origin]:
 def _name_author(origin: Origin) -> str:
     is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
     return origin.why.removeprefix(_BY) if is_teammate else origin.who
+
+
+def trace_sentences(store: StoreBase, name: str, *, limit: int = 100) -> dict[str, Change]:
+    """Return by folded sentence the change that brought it into a memory, as far as the newest changes tell."""
+    # Imported here: a recall asks for ages and authors only.
+    from memdir.format.document import parse_document
+
+    sources: dict[str, Change] = {}
+    for change in reversed(store.changes(name, limit=limit)):
+        after = next((file.after for file in change.files if file.path == f"{name}.md"), None)
+        text = ""
+        with suppress(NotFoundError):  # a purged version
+            text = "" if after is None else decode(store.read_content(after))
+        sentences = map(fold, parse_document(text).list_sentences())
+        sources = {sentence: sources.get(sentence, change) for sentence in sentences}
+    return sources

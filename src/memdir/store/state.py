@@ -314,10 +314,14 @@ def list_chats(state: Path) -> tuple[Path, ...]:
 def _drop_chats(state: Path, memory: PurgedMemory) -> None:
     """Remove the conversations in which a memory was learned or shown, and those that name or quote it."""
     leaves = {f"{make_leaf(id)}.jsonl" for id in memory.sessions if id}
-    sentence_end = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])|\*\*[\w ]+:\*\*")
-    said = {part.strip().casefold() for text in memory.texts for part in sentence_end.split(text)}
+    # Imported here: a hook reads this folder and purges nothing.
+    from memdir.format.document import MemoryDocument
+
+    # A conversation has the words without a label before them.
+    pieces = [piece for text in memory.texts for piece in re.split(r"\*\*[\w ]+:\*\*", text)]
+    said = {sentence.casefold() for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
     named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
-    quotes = [part for part in said if len(part) >= _QUOTED]
+    quotes = [sentence for sentence in said if len(sentence) >= _QUOTED]
     try:
         for path in list_chats(state):
             if path.name in leaves or _mentions(path, named, quotes):

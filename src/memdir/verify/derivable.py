@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from memdir.files import read_head
+from memdir.format.document import MemoryDocument, PartKind
 from memdir.frozen import dataclass
 from memdir.project.paths import run_git
 from memdir.text import CJK, fold_words, shorten
@@ -35,11 +36,10 @@ _COMMITS = 2_000
 _WORDS = 5
 _SHOWN = 60
 
-_LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])[ \t]+|[ \t>]*#{1,6}[ \t]")
-_HEADING = re.compile(r"[ \t>]*#{1,6}[ \t]")
-_PARTS = re.compile(r"^\W*(?:why|how to apply)\b\W*:", re.IGNORECASE | re.MULTILINE)
-_STOP = re.compile(r"(?<=[.!?])[\s*_`\"')]+|[。！？]+")
-_LABEL = re.compile(r"^(?:why|how to apply)\b[\s:]*", re.IGNORECASE)
+# A line of a paragraph that goes on in the next line.
+_WRAPPED = re.compile(
+    r"^(?![ \t>]*#{1,6}[ \t])(.*\S)[ \t]*\n(?=[ \t>]*\S)(?![ \t>]*(?:[-*+]|\d+[.)]|#{1,6})[ \t])", re.MULTILINE
+)
 _CJK = re.compile(rf"[{CJK}]")
 _TYPED = re.compile(r"^[a-z]+(?:\([^)]*\))?!?:\s+")  # "fix(parser): " before a commit subject
 
@@ -74,14 +74,14 @@ class DerivableReason:
 
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
     """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
-    sentences = list(_split_sentences(text))
+    sentences = list(_list_sentences(text))
     # Five words; of Chinese and Japanese two characters count as one.
     keys = {fold_words(sentence): sentence for sentence in sentences}
     long = {key: at for key, at in keys.items() if 2 * len(key.split()) - len(_CJK.findall(key)) >= 2 * _WORDS}
     ends = time.monotonic() + timeout
     return (
         *_find_in_instructions(dict(long), root),
-        *_find_layout(list(_split_sentences(_PARTS.split(text)[0])), root, ends),
+        *_find_layout(list(_list_sentences(text, PartKind.FACT)), root, ends),
         *_find_in_commits(long, root, ends),
     )
 
@@ -93,7 +93,7 @@ def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Derivabl
     names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
     for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
         text = (reading.data or b"").decode("utf-8", "replace")
-        theirs = {fold_words(sentence) for sentence in _split_sentences(text)}
+        theirs = {fold_words(sentence) for sentence in _list_sentences(text)}
         for key in [key for key in ours if key in theirs]:
             yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” already stands in an instruction file", name)
 
@@ -129,20 +129,12 @@ def _find_described_path(sentence: str) -> str:
     return path if ("/" in path or "." in path.strip(".")) and ".." not in path.split("/") else ""
 
 
-def _split_sentences(text: str) -> Iterator[str]:
-    """Sentences of Markdown text: paragraphs are joined over their lines, list items and headings stand alone."""
-    block: list[str] = []
-    heading = False
-    for line in [*text.splitlines(), ""]:
-        starts = _LIST_ITEM.match(line)
-        if (starts or heading or not line.strip()) and block:
-            for sentence in _STOP.split(" ".join(block)):
-                if any(char.isalnum() for char in sentence):
-                    yield _LABEL.sub("", sentence.strip().strip("*_").strip()).lstrip("*: ")
-            block = []
-        heading = _HEADING.match(line) is not None
-        if line.strip():
-            block.append(line[starts.end() :] if starts else line)
+def _list_sentences(text: str, kind: PartKind | None = None) -> Iterator[str]:
+    """Yield the sentences of Markdown text: paragraphs are joined over their lines, list items and headings are not."""
+    for part in MemoryDocument(text).parts:
+        if kind is None or part.kind is kind:
+            joined = MemoryDocument(_WRAPPED.sub(r"\1 ", text[part.inner : part.end]))
+            yield from (sentence.strip("*_ ") for sentence in joined.list_sentences())
 
 
 def _list_instructions(root: Path) -> Iterator[str]:

@@ -40,7 +40,7 @@ from memdir.records import (
     Surfacing,
 )
 from memdir.store.contract import StoreBase
-from memdir.store.facts import find_ages, find_authors
+from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.files import FileStore
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
@@ -470,7 +470,7 @@ def _make_blocks(
     links: Mapping[str, str],
     now: datetime,
 ) -> list[Row]:
-    sources = store.find_sources(name) if changes else {}
+    sources = trace_sentences(store, name) if changes else {}
     quotes = _find_quotes(store, name)
     claims = verdict.claims if verdict else ()
     numbers = {id(at): number for number, at in enumerate(claims)}

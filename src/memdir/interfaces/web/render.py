@@ -18,9 +18,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from memdir.format.frontmatter import split_frontmatter
+from memdir.format.document import parse_document
 from memdir.frozen import dataclass
-from memdir.language.sentences import split_text
 from memdir.recall.terms import parse_terms
 from memdir.text import fold, printable, shorten
 from memdir.verify.records import CheckedClaim, ClaimStatus
@@ -148,17 +147,20 @@ def split_blocks(
     text: str, claims: Sequence[CheckedClaim], links: Mapping[str, str], *, limit: int = SHOWN_BYTES
 ) -> tuple[TextBlock, ...]:
     """The body of a memory block by block, and a plain paragraph sentence by sentence."""
-    body = split_frontmatter(text).body
-    start = len(text) - len(body)
+    document = parse_document(text)
     blocks = []
-    for begin, end, is_plain in _find_blocks(body[:limit]):
-        spans = list(_find_sentences(body, begin, end)) if is_plain else [(begin, end)]
-        for low, high in spans:
-            inside = tuple(at for at in claims if start + low <= at.claim.start < start + high)
-            part = body[low:high]
-            html = render_markdown(part, claims=inside, links=links)
-            said = tuple(fold(sentence) for sentence in split_text(part))
-            blocks.append(TextBlock(html, said, start + low, start + high, inside))
+    for begin, end, is_plain in _find_blocks(text[document.start :][:limit]):
+        low, high = document.start + begin, document.start + end
+        sentences = [sentence for sentence in document.sentences if low <= sentence.start < high]
+        # A label goes with its first sentence, a mark of emphasis with the sentence before it.
+        leads = {sentence.part: max(low, sentence.part.start) for sentence in reversed(sentences)}
+        starts = [leads.pop(sentence.part, sentence.start) for sentence in sentences] if is_plain else []
+        starts = [low, *starts[1:]]
+        for first, last in zip(starts, [*starts[1:], high], strict=True):
+            inside = tuple(checked for checked in claims if first <= checked.claim.start < last)
+            html = render_markdown(text[first:last], claims=inside, links=links)
+            said = tuple(fold(sentence.text) for sentence in sentences if first <= sentence.start < last)
+            blocks.append(TextBlock(html, said, first, last, inside))
     return tuple(blocks)
 
 
@@ -173,18 +175,6 @@ def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
             low, high = token.map
             if low < len(lines):
                 yield starts[low], starts[min(high, len(lines))], token.type == "paragraph_open"
-
-
-def _find_sentences(body: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where each sentence of a paragraph begins and ends; marks of emphasis stay with the sentence they belong to."""
-    place, starts = begin, []
-    for sentence in split_text(body[begin:end]):
-        found = body.find(sentence, place, end)
-        if found >= 0:
-            starts.append(found)
-            place = found + len(sentence)
-    starts = [begin, *starts[1:]] if starts else [begin]
-    yield from zip(starts, [*starts[1:], end], strict=True)
 
 
 def mark_words(text: str, words: Iterable[str]) -> Markup:

@@ -9,6 +9,7 @@ from typing import Any
 from memdir.dream import find_due, is_rejected
 from memdir.dream.records import Patch, PatchSet, list_sets, load, summarize
 from memdir.errors import MemdirError, NotFoundError
+from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
 from memdir.interfaces.web.pages import Params, Row, home_of, make_meter, name_by, name_who, read_version
@@ -22,7 +23,6 @@ from memdir.interfaces.web.render import (
     show_time,
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
-from memdir.language.sentences import split_text
 from memdir.models.usage import describe_dollars
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase, StoreOverlay
@@ -375,11 +375,9 @@ def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, t
         text = ""
         with suppress(MemdirError):
             text = files[path][1] if path in files else store.read(path.removesuffix(".md")).text
-        return {fold(at) for at in split_text(split_frontmatter(text).body)}
+        return {fold(at) for at in parse_document(text).list_sentences()}
 
-    before = {
-        fold(at): at for path in touched & files.keys() for at in split_text(split_frontmatter(files[path][0]).body)
-    }
+    before = {fold(at): at for path in touched & files.keys() for at in parse_document(files[path][0]).list_sentences()}
     after = {at for path in touched.union(f"{name}.md" for name in patch.names) for at in list_sentences(path)}
     gone = {key: text for key, text in before.items() if key not in after}
     for text in list(gone.values())[:_LOST]:
