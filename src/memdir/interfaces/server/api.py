@@ -68,6 +68,7 @@ from memdir.records import (
     InboxState,
     Origin,
     Put,
+    ReplaceLine,
     Rewrite,
     Scope,
     StoredMemory,
@@ -444,6 +445,11 @@ def change_many(call: Call) -> Answer:
     edits = inbox.parse_edits(call.body["edits"])
     if not edits:
         raise FormatError("there is nothing to change", field="edits", hint="give at least one edit")
+    for edit in edits:
+        if isinstance(edit, ReplaceLine) and (why := judge_line(edit.line, find_secrets)):
+            raise FormatError(
+                f"this line cannot be in the index: {why}", field="line", hint="change it and send it again"
+            )
     return found.change(edits, verb=call.body.get("verb") or "edit")
 
 
