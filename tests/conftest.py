@@ -23,7 +23,7 @@ SKIPPED: list[str] = []
 SLOW_FOLDER = "hostile"
 SLOW_FILES = frozenset(
     """
-test_bench test_chat_terminal test_docs_commands test_dream_answers test_dream_planted test_examples
+test_agreement test_bench test_chat_terminal test_docs_commands test_dream_answers test_dream_planted test_examples
 test_extract_server test_frozen test_hooks_beside test_import_real test_install test_kill_sweep test_language_dates
 test_local_model test_main test_mcp test_mcp_claude test_models_faults test_models_host_cli test_notes_real
 test_packaging test_powercut test_pressure test_real_claude test_real_clients test_real_hooks test_recall_select

@@ -36,7 +36,7 @@ MASKS = (
     (r'"elapsed_ms": [\d.]+', '"elapsed_ms": <number>'),
     (r'("changes": \d+,\s+"bytes": )\d+', r"\1<number>"),
     # The tokens of a prompt are counted with the paths in it.
-    (r'"((guidance_|index_)?tokens|guidance|index|chars|bytes)": \d+', r'"\1": <number>'),
+    (r'"((guidance_|index_|sent_|loaded_)?tokens|guidance|index|chars|bytes)": \d+', r'"\1": <number>'),
     (r"about [\d,]+ tokens", "about <number> tokens"),
     (re.escape(sys.executable), "<python>"),
     (r"\b(python|memdir) \d+\.\d+\.\d+\S*", r"\1 <version>"),

@@ -260,6 +260,16 @@ class FileStore(StoreBase):
                 with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
                     history.add_recalls(db, recalls)
 
+    def move_recalls(self, name: str, target: "FileStore", new: str) -> None:
+        """Count the recalls of a memory that was moved to `target` there; best effort, as `note_recalls` is."""
+        with suppress(OSError, MemdirError):
+            if recalls := self.recalls(name):
+                if target is not self:
+                    target.note_recalls([replace(recall, name=new) for recall in reversed(recalls)])
+                path = self.state / history.FILE
+                with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
+                    history.move_recalls(db, name, new if target is self else None)
+
     def note_dates(self, dates: Mapping[tuple[str, str], datetime]) -> None:
         """Keep by path and digest since when bytes say what they say, before a change brings them here."""
         if dates:

@@ -571,6 +571,14 @@ def make_link_ends(name: str) -> list[bytes]:
     return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
 
 
+def move_recalls(db: sqlite3.Connection, name: str, new: str | None) -> None:
+    """Give the rows of one memory another name, or with None drop them."""
+    if new is None:
+        db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+    else:
+        db.execute("UPDATE recalls SET name = ? WHERE name = ?", (new, name))
+
+
 def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
     """Add rows to the recall log; the oldest are dropped when there are too many."""
     insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"

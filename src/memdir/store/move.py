@@ -65,9 +65,12 @@ def move(
     put, gone = Put(new, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
-            done = source.change([put, gone, *_relink(source, name, new, to)], verb=verb, origin=origin)
-            return MoveResult(target.read(new), target, done.change, source)
-        return _move_across(target, put, source, gone, data, verb=verb, origin=origin)
+            change = source.change([put, gone, *_relink(source, name, new, to)], verb=verb, origin=origin).change
+            moved = MoveResult(target.read(new), target, change, source)
+        else:
+            moved = _move_across(target, put, source, gone, data, verb=verb, origin=origin)
+        source.move_recalls(name, target, new)
+        return moved
     except ConflictError as error:
         if "exists already" not in str(error):
             raise
