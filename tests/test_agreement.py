@@ -1,13 +1,11 @@
 """Every interface gives the same answer for the same fact of a memory, before and after whatever happens to it.
 
 Each test is a table: a row for each event, a cell for each interface; it lists the cells that disagree with the library.
-Seen red by changing one line: ages from `header.modified` in `store/facts.py` (age, every interface, after pin, sync and
-move); `_find_approved` returning nothing (author after approval); `page` reading pins from the text (pins); `or 0.0` for an
-unknown price (cost); `add_recalls` not called by a move (recall counts); `show_text` without quoting (hostile text).
 """
 
 import html
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -28,10 +26,9 @@ from memdir.interfaces.web.render import show_ago
 from memdir.models.usage import FILE, TokenCaps, UsageRow, open_book
 from memdir.recall.pipeline import recall
 from memdir.records import Usage
-from memdir.store.facts import find_ages, find_authors
+from memdir.store.facts import find_ages, find_authors, find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.store.secrets import find_secrets
 from memdir.text import estimate_tokens
 from teams import Member, make_remote
 from ui_server import PageClient, serving
@@ -48,7 +45,6 @@ class Desk:
     def __init__(self, cli: Cli, page: PageClient, pipes: Wire, http: Loopback) -> None:
         self.cli, self.page, self.pipes, self.http = cli, page, pipes, http
         self.now = datetime.fromisoformat(NOW)
-        self.asked = 0
 
     def open(self) -> Project:
         return open_project(self.cli.project, environ=self.cli.variables)
@@ -60,8 +56,7 @@ class Desk:
 
     def ask_hook(self, event: str, **table: str) -> str:
         """The text that a hook adds, in a conversation of its own."""
-        self.asked += 1
-        given = {"session_id": f"talk-{self.asked}", "cwd": str(self.cli.project), **table}
+        given = {"session_id": os.urandom(8).hex(), "cwd": str(self.cli.project), **table}
         host = given.pop("host", "claude-code")
         return call_hook(event, given, cwd=self.cli.project, env=self.cli.environ(), host=host).context
 
@@ -98,14 +93,14 @@ def save(cli: Cli, name: str, body: str = "We deploy on Tuesdays only, before no
     assert done.code == 0, done.err
 
 
-def find_differing(rows: Mapping[str, Cells]) -> list[str]:
-    """The cells of a table that differ from the library's in the same row."""
-    return [
+def find_differing(rows: Mapping[str, Cells]) -> str:
+    """The cells of a table that differ from the library's in the same row, a line each."""
+    return "\n".join(
         f"{event}: {interface} says {value!r}, the library {cells['library']!r}"
         for event, cells in rows.items()
         for interface, value in cells.items()
         if value != cells["library"]
-    ]
+    )
 
 
 def pick(answer: dict[str, Any], name: str) -> dict[str, Any]:
@@ -146,7 +141,7 @@ def read_ages(desk: Desk, name: str) -> Cells:
         "page JSON, list": datetime.fromisoformat(row["changed"]),
         "page JSON, memory": match(page["fields"]["age"].partition(";")[0], show_ago(since, desk.now)),
         "page": match(cell[1] if cell else "", show_ago(since, desk.now)),
-        "hook": match(note[1] if note else "", days),
+        "hook": match(note[1] if note else "today", days),  # a new one has no note
         **tools,
     }
 
@@ -227,7 +222,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Cells
 
 @pytest.mark.parametrize("fact", ["age", "pins", "recall counts"])
 def test_every_interface_gives_the_same_answer_whatever_happened(fact: str, story: dict[str, dict[str, Cells]]) -> None:
-    assert find_differing(story[fact]) == []
+    assert find_differing(story[fact]) == ""
 
 
 def test_a_memory_keeps_its_age_pin_and_recall_count_whatever_happened(story: dict[str, dict[str, Cells]]) -> None:
@@ -276,7 +271,7 @@ def test_who_wrote_a_memory_is_the_same_everywhere_after_sync_and_approval(tmp_p
         with sit_down(bob.cli) as desk:
             tables[event] = read_authors(desk, "team/deploys")
             tables[f"{event}, age"] = read_ages(desk, "team/deploys")
-    assert find_differing(tables) == []
+    assert find_differing(tables) == ""
     assert {event: cells["library"] for event, cells in tables.items() if "age" not in event} == {
         "synced": "Ada",
         "approved": "Ada",
@@ -306,7 +301,7 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
                 "page JSON": page[start.title],
                 "page": start.tokens if f"{start.tokens:,} tokens a session in {start.title}" in text else text,
             }
-    assert find_differing(tables) == []
+    assert find_differing(tables) == ""
     assert starts["claude-code"].sent == 0 < starts["claude-code"].loaded < starts["codex"].sent
 
 
@@ -335,7 +330,7 @@ def test_an_unknown_price_is_unknown_everywhere(tmp_path: Path) -> None:
                 "page JSON, purpose": usage["rows"][0]["dollars"],
                 "page": dollars if cost in desk.load("/timeline") else "another",
             }
-    assert find_differing(tables) == []
+    assert find_differing(tables) == ""
 
 
 def test_whether_a_memory_has_a_secret_is_the_same_everywhere(tmp_path: Path) -> None:
@@ -350,10 +345,9 @@ def test_whether_a_memory_has_a_secret_is_the_same_everywhere(tmp_path: Path) ->
             rules.write_text(f"[[allow]]\npattern = '^{SECRET}$'\nwhy = 'of a test'\n", encoding="utf-8")
         with sit_down(cli) as desk:
             shown = desk.ask_hook("user-prompt", prompt=QUESTION)
-            read = desk.call_tool("memory_read", name="deploys")
             search = desk.call_tool("memory_search", query=QUESTION)
             with closing(desk.open()) as project:
-                has_secret = bool((project.private.rules.find or find_secrets)(body))
+                has_secret = bool(find_stored_secrets(project.private, body))
             findings = [finding["kind"] for finding in cli("doctor", "--json").json["findings"]]
             tables[event] = {
                 "library": has_secret,
@@ -361,10 +355,9 @@ def test_whether_a_memory_has_a_secret_is_the_same_everywhere(tmp_path: Path) ->
                 "page JSON": any(row["kind"] == "secret" for row in desk.load("/health.json")["findings"]),
                 "recall": SECRET not in cli("recall", QUESTION).out,
                 "hook": SECRET not in shown,
-                **{f"{interface} memory_read": SECRET not in answer["body"] for interface, answer in read.items()},
                 **{f"{interface} memory_search": SECRET not in str(answer) for interface, answer in search.items()},
             }
-    assert find_differing(tables) == []
+    assert find_differing(tables) == ""
     assert [cells["library"] for cells in tables.values()] == [True, False]
 
 
@@ -391,13 +384,17 @@ def test_hostile_text_is_the_same_to_every_model_and_exact_to_people(tmp_path: P
         cells: Cells = {
             "library": shown,
             "hook": shown if shown in hook else hook,
-            **{f"{interface} memory_read": answer["body"].strip() for interface, answer in reads.items()},
+            # A model may write this text back, so the line that looks like memdir's has no mark.
+            **{
+                f"{interface} memory_read": answer["body"].strip().replace("\nMemory:", "\n| Memory:")
+                for interface, answer in reads.items()
+            },
             **{
                 f"{interface} memory_search": answer["memories"][0]["text"].strip()
                 for interface, answer in finds.items()
             },
         }
-        assert find_differing({"hostile": cells}) == []
+        assert find_differing({"hostile": cells}) == ""
         for threat in ("</memory>", "<system-reminder>", "\nMemory: /etc", "\x1b", "\u202e", "\u200b"):
             assert threat not in shown, threat
         exact = head + HOSTILE
@@ -415,7 +412,7 @@ def test_hostile_text_is_the_same_to_every_model_and_exact_to_people(tmp_path: P
                     }
                 }
             )
-            == []
+            == ""
         )
 
 

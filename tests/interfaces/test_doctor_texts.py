@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from loads import ROOT
 from memdir.interfaces.doctor import UNUSED_DAYS, UNUSED_SESSIONS, DoctorFinding, examine, repair
 from memdir.records import Draft, Kind, Surfacing
 from memdir.store.files import FileStore
-from memdir.store.secrets import AllowedValue, OwnSecretRules, SecretRule
+from memdir.store.secrets import AllowedValue, OwnSecretRules, SecretRule, find_secrets
 from memdir.testing import sample_memory
 from memdir.verify.check import verify
 
@@ -30,7 +31,10 @@ def put(memory: Path, name: str, body: str, kind: str = "reference", title: str 
 
 
 def find(store: FileStore, kind: str, own: OwnSecretRules | None = None) -> list[DoctorFinding]:
-    return [at for at in examine(store, own=own or OwnSecretRules()) if at.kind == kind]
+    if own is not None:
+        finder = partial(find_secrets, allow=own.allow, extra=own.rules)
+        store = FileStore(store.root, find_secrets=finder, clock=store.clock)
+    return [finding for finding in examine(store) if finding.kind == kind]
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
@@ -139,6 +143,7 @@ def test_a_young_or_a_pinned_memory_is_not_called_unused(memory: Path) -> None:
 
 HOLD = """
 import sys
+from functools import partial
 from pathlib import Path
 from memdir.store.files import FileStore
 with FileStore(Path(sys.argv[1])) as store, store._holding():

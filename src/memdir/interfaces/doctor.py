@@ -29,10 +29,10 @@ from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
+from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
-from memdir.store.secrets import OwnSecretRules, find_secrets
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
@@ -74,7 +74,6 @@ _SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
 _LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
-_NO_RULES = OwnSecretRules()
 # A setting, its value, and the settings that have no effect with it.
 _NEEDS: tuple[tuple[str, Value, str], ...] = (
     ("dream", False, "dream_hours dream_sessions dream_scan_minutes"),
@@ -112,10 +111,8 @@ class HostConversation:
 Findings = Iterator[DoctorFinding]
 
 
-def examine(
-    store: FileStore, *, skip_index: bool = False, own: OwnSecretRules = _NO_RULES
-) -> tuple[DoctorFinding, ...]:
-    """Return the problems of one directory in the order of `LEVELS`. `own` are the user's rules for secrets."""
+def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFinding, ...]:
+    """Return the problems of one directory in the order of `LEVELS`."""
     headers, memories = store.scan(), list[StoredMemory]()
     for header in headers:
         with suppress(MemdirError):
@@ -129,7 +126,7 @@ def examine(
         _check_history(store, memories),
         _check_dream(store),
         _check_verdicts(store, memories),
-        _check_secrets(memories, own),
+        _check_secrets(store, memories),
         _check_uses(store, memories),
         *(() if skip_index else (_check_index(store, headers, ""), _check_index(store, headers, TEAM_FOLDER))),
     )
@@ -459,9 +456,9 @@ def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findi
             yield DoctorFinding(kind, f"{name}.md", render_caveat(verdict).rstrip("."), fix, line)
 
 
-def _check_secrets(memories: Sequence[StoredMemory], own: OwnSecretRules) -> Findings:
+def _check_secrets(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
-        for secret in find_secrets(memory.text, allow=own.allow, extra=own.rules):
+        for secret in find_stored_secrets(store, memory.text):
             fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
             yield DoctorFinding(
                 "secret", memory.header.file, f"looks like {secret.what} ({secret.rule})", fix, secret.line

@@ -1,4 +1,4 @@
-"""How old a memory is and who wrote it: one answer for every interface.
+"""How old a memory is, who wrote it and whether it has a secret: one answer for every interface.
 
 Both come from history first. A file's own statement counts where history only knows that the bytes were brought from
 elsewhere, and the commit of a team's memory where the file states nothing. A file's time alone says little: a checkout, a
@@ -8,8 +8,9 @@ pin or a sync moves it.
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from memdir.errors import MemdirError, NotFoundError
+from memdir.errors import MemdirError, NotFoundError, SettingsError
 from memdir.format.age import count_from
 from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
@@ -19,6 +20,9 @@ from memdir.store.history import ChangeDate
 from memdir.store.inbox import make_mark
 from memdir.store.plan import is_team
 from memdir.text import fold
+
+if TYPE_CHECKING:
+    from memdir.store.secrets import SecretFinding
 
 _BY = "by "  # begins the reason of an inbox item that came from a teammate
 
@@ -63,6 +67,19 @@ def find_authors(store: Store, names: Collection[str]) -> dict[str, str]:
     signers = store.read_signers() if any(map(is_team, names)) else {}
     is_approved = {name for name, step in steps.items() if step.id in origins}
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
+
+
+def find_stored_secrets(store: StoreBase, text: str) -> "Sequence[SecretFinding]":
+    """Return the secrets in a text of this store, by the built-in rules and the person's own.
+
+    If the person's rules cannot be read, the built-in ones still apply.
+    """
+    from memdir.store.secrets import find_secrets  # few callers need it, and it has many patterns
+
+    try:
+        return (store.rules.find or find_secrets)(text)
+    except SettingsError:
+        return find_secrets(text)
 
 
 def _find_change(store: Store, memory: StoredMemory, date: ChangeDate, stated: datetime | None) -> datetime | None:

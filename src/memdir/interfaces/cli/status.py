@@ -57,7 +57,7 @@ from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
 from memdir.store.secrets import FILE as SECRETS_FILE
-from memdir.store.secrets import OwnSecretRules, read_own_rules
+from memdir.store.secrets import read_own_rules
 from memdir.text import estimate_tokens, one_line, shorten
 from memdir.verify import records
 from memdir.verify.check import StampResult, stamp, verify
@@ -538,20 +538,17 @@ def _look(
     project = call.open()
     stores, skip_index = choose_stores(project, scope), project.settings.flag("skip_index")
     try:
-        own = read_own_rules(project.environment.config_file.with_name(SECRETS_FILE))
+        read_own_rules(project.environment.config_file.with_name(SECRETS_FILE))
     except SettingsError as error:
-        own = OwnSecretRules()
         hits.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
     fixed = 0
     if is_fixing:
         project.check_on()
         for store in stores:
-            fixed += doctor.repair(
-                store, [one for one in examine(store, skip_index=skip_index, own=own) if one.fixable]
-            )
+            fixed += doctor.repair(store, [one for one in examine(store, skip_index=skip_index) if one.fixable])
         for state in (project.private.state, project.environment.state_home) if scope is None else ():
             fixed += doctor.repair_background(state, examine_background(state, now=project.now()), now=project.now())
-    hits += [(store.scope.value, item) for store in stores for item in examine(store, skip_index=skip_index, own=own)]
+    hits += [(store.scope.value, item) for store in stores for item in examine(store, skip_index=skip_index)]
     hits += [(store.scope.value, item) for store in stores for item in doctor.check_deep(store)] if is_deep else []
     return (hits if scope else [*hits, *(("background", item) for item in _examine_background(project))]), fixed
 

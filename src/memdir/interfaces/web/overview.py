@@ -39,7 +39,6 @@ from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.terms import parse_terms
 from memdir.records import Pick
 from memdir.store.facts import find_authors
-from memdir.store.secrets import OwnSecretRules
 from memdir.store.state import read_events
 from memdir.sync.state import read_membership, read_sync_record, read_team_news
 from memdir.text import printable
@@ -257,10 +256,9 @@ def _make_recalled(listed: SiteList) -> list[Row]:
 
 def _make_shown(site: Site, now: datetime, weeks: int) -> Row:
     counts = [0] * weeks
-    for store in site.files.values():
-        for at in store.recalls():
-            if (week := count_weeks(at.at, now)) < weeks:
-                counts[weeks - 1 - week] += 1
+    for store in site.stores.values():
+        for by_week in store.count_recalls(weeks=weeks, now=now).by_week.values():
+            counts = [count + added for count, added in zip(counts, by_week, strict=True)]
     names = [
         f"{(day := (now - timedelta(weeks=weeks - 1 - number)).astimezone()).day} {day:%b}" for number in range(weeks)
     ]
@@ -338,7 +336,7 @@ def list_findings(site: Site) -> list[Row]:
     found: list[tuple[str, Any]] = [("settings", at) for at in doctor.check_settings(project.settings, project.places)]
     skip = project.settings.flag("skip_index")
     for home, store in site.files.items():
-        found += [(home, at) for at in doctor.examine(store, skip_index=skip, own=OwnSecretRules())]
+        found += [(home, at) for at in doctor.examine(store, skip_index=skip)]
     found += [("background", at) for at in doctor.examine_background(project.private.state, now=site.now())]
     rows = []
     for home, at in found:
