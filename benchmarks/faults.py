@@ -96,7 +96,7 @@ LOADS = [
     Row("S15", "10,000 random requests to the server", "interfaces/server/test_server_requests.py", "", "refused"),
     Row("S16", "1,000 malformed MCP frames by each way in", "interfaces/test_mcp_frames.py", "", "log", "pipes"),
     Row("S16", "the official MCP conformance tool", "interfaces/test_mcp_conformance.py", "", "prompts"),
-    Row("", "the real Claude Code client with our hooks", "interfaces/test_real_hooks.py conversation/test_notes_real.py", "", "reply", "hooks"),
+    Row("", "the real Claude Code client with our hooks", "interfaces/test_real_hooks.py", "", "reply", "hooks"),
     Row("", "the real Codex CLI and Gemini CLI with our hooks", "interfaces/test_real_clients.py", "", "reply"),
     Row("G9", "1,000 turns ended by hooks at load 20", "hostile/test_ended_turns.py", "", "spool", "", "alone"),
 ]  # fmt: skip
@@ -151,7 +151,7 @@ MUTATIONS = {
     "kept": ("__main__.py", "given, kept = keep_ended_turn(sys.argv[2:])", 'given, kept = b"", ""'),
     "names": ("files.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
     "head": ("files.py", 'len(data) < HEADER_BYTES and data.count(b"\\n") < HEADER_LINES and ', ""),
-    "outside": ("models/agent.py", "found = guard.read_file(root, path)", "found = (self.root / path).read_bytes(), None"),
+    "outside": ("models/agent.py", "file = guard.read_file(root, path)", "file = (self.root / path).read_bytes(), None"),
     "forbidden": ("text.py", "(_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)", "None"),
     "secrets": ("store/secrets.py", "_drop_overlaps(_find_matches(text, extra))", "[]"),
     "room": (
@@ -166,7 +166,7 @@ MUTATIONS = {
         "                if path not in recorded or recorded[path][1] != signature:\n",
         "                if path not in recorded:\n",
     ),
-    "frame": ("recall/reminder.py", "    lines = text.splitlines()\n    marked", "    lines: list[str] = []\n    marked"),
+    "frame": ("format/shown.py", "    lines = text.splitlines()\n", "    lines: list[str] = []\n"),
     "yaml": ("format/frontmatter.py", "    except YamlError as error:\n", "    except ZeroDivisionError as error:\n"),
     "foreign": ("interfaces/web/access.py", "if why := find_foreign(headers, self._port, _NAMES):", 'if why := "":'),
     "include": ("conversation/includes.py", "    folded = os.path.normpath(path).casefold()\n", "    return False\n"),
