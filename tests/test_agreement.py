@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cli_terminal import show
 from clihelp import Cli
 from hooking import PATIENT, call_hook
 from mcping import Loopback, Wire, listening, running
@@ -232,6 +233,17 @@ def test_a_memory_keeps_its_age_pin_and_recall_count_whatever_happened(story: di
     assert counts == sorted(set(counts)), "each event adds recalls, and none is lost"
     pins = {event: cells["library"] for event, cells in story["pins"].items()}
     assert pins == {event: event != "saved" for event in pins}
+
+
+def test_a_person_who_recalls_on_a_terminal_does_not_raise_the_count(tmp_path: Path) -> None:
+    cli = Cli(tmp_path, **PATIENT)
+    save(cli, "deploys")
+    for argv, count in (((), 0), (("--json",), 0), (("--session", "s1"), 1)):
+        code, text = show(cli, "recall", QUESTION, *argv)
+        assert code == 0 and "deploys" in text
+        assert cli("why", "deploys", "--json").json["count"] == count, argv
+    cli("recall", QUESTION)
+    assert cli("why", "deploys", "--json").json["count"] == 2, "agents read a pipe"
 
 
 def read_authors(desk: Desk, name: str) -> Cells:

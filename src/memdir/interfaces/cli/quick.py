@@ -91,7 +91,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         tools=tuple(tool.strip() for tool in asked.tools.split(",") if tool.strip()),
         limit=asked.limit,
         semantic=not asked.no_semantic,
-        peek=asked.explain,
+        peek=asked.explain or (out.is_table and not asked.session),  # agents read a pipe
         on_read=show_progress,
         make_selector=_find_selector(project, asked),
     )

@@ -65,9 +65,10 @@ _SURFACED = (
 def recall_verb(call: CliContext, /, **options: Any) -> None:
     """Print the memories that fit a question, or say why there are none: nothing is a good answer, and exits with 0.
 
-    They come as a conversation would be given them: with their age, cut where they are long. `memdir why NAME` shows
-    later for which questions a memory came up. In a pipe, --explain prints name, score, its three parts, the words
-    that matched, and `selected` or why not, with tabs between.
+    They come as a conversation would be given them: with their age, cut where they are long. On a terminal, without
+    --session, they do not count as recalled: `memdir why NAME` shows what agents were given. In a pipe,
+    --explain prints name, score, its three parts, the words that matched, and `selected` or why not, with tabs
+    between.
     """
     show_recall(call, RecallCall(**options))
 
