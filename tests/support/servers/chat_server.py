@@ -11,7 +11,6 @@ from collections.abc import Collection
 
 from memdir.text import estimate_tokens
 from servers.cache import MINIMUM, Clock, PrefixCache
-from servers.chat_rules import check_body, check_key
 from servers.chat_wire import (
     CREATED,
     ERRORS,
@@ -25,6 +24,7 @@ from servers.chat_wire import (
 )
 from servers.loopback import Exchange, Received
 from servers.playing import Problem, ScriptedServer, Written
+from servers.rules import check_completion, check_key, check_types
 from servers.scripts import Body, Count, FaultKind, Said, Script
 
 
@@ -32,8 +32,7 @@ class OpenAIServer(ScriptedServer):
     """`url` is what `base_url` or OPENAI_BASE_URL takes, with its `/v1`.
 
     `count` is how tokens are counted, `clock` gives the seconds that the cache lives by, `minimum` is the shortest
-    prefix that is cached; with `key`, clients must show that one; `models` are listed; `extra_fields` are let through
-    unchecked.
+    prefix that is cached; with `key`, clients must show that one; `models` are listed.
     """
 
     def __init__(
@@ -46,10 +45,9 @@ class OpenAIServer(ScriptedServer):
         count: Count = estimate_tokens,
         clock: Clock = time.monotonic,
         minimum: int = MINIMUM,
-        extra_fields: Collection[str] = (),
     ) -> None:
         super().__init__(script, count)
-        self._ollama, self._key, self._models, self._extra = ollama, key, tuple(models), extra_fields
+        self._ollama, self._key, self._models = ollama, key, tuple(models)
         self._cache = PrefixCache(clock=clock, minimum=minimum)
 
     @property
@@ -74,10 +72,11 @@ class OpenAIServer(ScriptedServer):
             self.look(exchange)
 
     def list_breaches(self, received: Received) -> list[str]:
-        return [
-            *check_key(received.headers, self._key, lenient=self._ollama),
-            *check_body(received.body, received.headers, lenient=self._ollama, extra=self._extra),
-        ]
+        problems = [*check_key(received.headers, self._key, required=not self._ollama)]
+        if not self._ollama:
+            problems += check_types("openai.types.chat.CompletionCreateParams", received.body)
+            problems = problems or [*check_completion(received.body)]
+        return problems
 
     def write(self, body: Body, said: Said, *, refused: bool) -> Written:
         called = any(piece.kind == "call" for piece in said.pieces)

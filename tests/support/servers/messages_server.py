@@ -7,12 +7,10 @@ client may look at `/`. Batches, files and the provider's own tools are not here
 """
 
 import time
-from collections.abc import Collection
 
 from memdir.text import estimate_tokens
 from servers.cache import MINIMUM, Clock, PromptCache, list_blocks
 from servers.loopback import Exchange, Received
-from servers.messages_rules import check_body, check_headers, check_key
 from servers.messages_wire import (
     ERRORS,
     make_block,
@@ -24,6 +22,7 @@ from servers.messages_wire import (
     sign_thinking,
 )
 from servers.playing import Problem, ScriptedServer, Written
+from servers.rules import check_key, check_messages, check_types
 from servers.scripts import Body, Count, FaultKind, Said, Script
 
 _DENIED = "x-api-key"
@@ -33,7 +32,7 @@ class AnthropicServer(ScriptedServer):
     """`url` is what `base_url` or ANTHROPIC_BASE_URL takes.
 
     `count` is how tokens are counted, `clock` gives the seconds that entries of the cache live by, `minimum` is the
-    shortest prefix that is cached; with `key`, clients must show that one; `extra_fields` are let through unchecked.
+    shortest prefix that is cached; with `key`, clients must show that one.
     """
 
     prefix = "toolu"
@@ -46,10 +45,9 @@ class AnthropicServer(ScriptedServer):
         count: Count = estimate_tokens,
         clock: Clock = time.monotonic,
         minimum: int = MINIMUM,
-        extra_fields: Collection[str] = (),
     ) -> None:
         super().__init__(script, count)
-        self._key, self._extra = key, extra_fields
+        self._key = key
         self._cache = PromptCache(clock=clock, minimum=minimum)
         # By the id of a call: the thoughts that came before it, which have to come back with it.
         self._issued: dict[str, list[Body]] = {}
@@ -76,12 +74,13 @@ class AnthropicServer(ScriptedServer):
             self.look(exchange)
 
     def list_breaches(self, received: Received, *, counting: bool = False) -> list[str]:
-        head, body = received.headers, received.body
-        return [
-            *check_key(head, self._key),
-            *check_headers(head),
-            *check_body(body, head, sign_thinking, self._issued, counting=counting, extra=self._extra),
-        ]
+        problems = [*check_key(received.headers, self._key)]
+        if "anthropic-version" not in received.headers:
+            problems.append("anthropic-version: header is required")
+        if "beta=true" not in received.path and "anthropic-beta" not in received.headers and not counting:
+            allowed = ("temperature", "top_p", "top_k")
+            problems += check_types("anthropic.types.MessageCreateParams", received.body, allowed)
+        return problems or [*check_messages(received.body, sign_thinking, self._issued)]
 
     def write(self, body: Body, said: Said, *, refused: bool) -> Written:
         called = any(piece.kind == "call" for piece in said.pieces)
