@@ -131,6 +131,38 @@ def test_a_record_that_is_not_frozen_cannot_be_asked_for() -> None:
         frozen.dataclass(frozen=False)
 
 
+def make_class(annotations: dict[str, Any], **body: Any) -> Any:
+    return frozen.dataclass(frozen=True, slots=True)(type("Wrong", (), {"__annotations__": annotations, **body}))
+
+
+@table(
+    "annotations body error",
+    [
+        ({"size": int, "name": str}, {"size": 0}, TypeError),
+        ({"facts": dict}, {"facts": {}}, ValueError),
+        ({"facts": list}, {"facts": frozen.field(default=[])}, ValueError),
+        ({"name": str}, {"__post_init__": lambda self: None}, TypeError),
+    ],
+)
+def test_a_class_that_cannot_work_is_refused_when_it_is_defined(
+    annotations: dict[str, Any], body: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        make_class(annotations, **body)
+    assert make_class({"size": int, "name": str}, size=0, name=frozen.field(kw_only=True))(name="a").size == 0
+
+
+def test_super_in_a_record_is_refused() -> None:
+    with pytest.raises(TypeError, match="super"):
+
+        @frozen.dataclass(frozen=True, slots=True)
+        class Wrong:
+            name: str
+
+            def __repr__(self) -> str:
+                return super().__repr__()
+
+
 def _header() -> Header:
     from memdir.store.memory import MemoryStore
 

@@ -5,7 +5,8 @@ half a millisecond: a third of a cold recall. Here only `__init__` is compiled f
 of it were made; the other methods are shared.
 
 Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
-Not supported: inheritance between records, fields that are not in `__init__`, records that are not frozen with slots.
+Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records that are
+not frozen with slots. A class that asks for one of these, or has defaults that `dataclasses` would refuse, is an error.
 """
 
 import re
@@ -78,6 +79,7 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
     specs = {name: one if isinstance(one, _Spec) else field(default=one) for name, one in defaults.items()}
+    _check_class(cls, specs)
     compared = [name for name, spec in specs.items() if spec.compare]
     body["__slots__"] = body["__match_args__"] = tuple(specs)
     body["__init__"] = _make_first_init(cls.__qualname__, specs)
@@ -91,6 +93,26 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     metaclass: Any = type(cls)
     record_class: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
     return record_class
+
+
+def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
+    """Raise TypeError or ValueError, as `dataclasses` would or where this module differs from it."""
+    needs_default = False
+    for name, spec in specs.items():
+        has_default = spec.default is not _MISSING or spec.factory is not _MISSING
+        if needs_default and not has_default and not spec.kw_only:
+            raise TypeError(f"non-default argument {name!r} follows default argument")
+        needs_default = needs_default or (has_default and not spec.kw_only)
+        if type(spec.default).__hash__ is None:
+            raise ValueError(
+                f"mutable default {type(spec.default)} for field {name} is not allowed: use default_factory"
+            )
+    # The class is built again with slots, and `super()` would still refer to the first one.
+    uses_super = any(
+        "__class__" in getattr(getattr(value, "__code__", None), "co_freevars", ()) for value in vars(cls).values()
+    )
+    if "__post_init__" in vars(cls) or uses_super:
+        raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
