@@ -301,25 +301,14 @@ def find_json(text: str) -> Iterator[object]:
 
 
 # --- readings: a text in which something disguised is plain ------------------------------------------------------------
-# A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), joined (strings and lines
-# put together), or decoded from percent signs. Each maps its characters to their offsets in the text it was made
-# from. Linear time; nothing is judged here.
+# A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), or decoded from percent
+# signs. Each maps its characters to their offsets in the text it was made from. Linear time; nothing is judged here.
 
 Span = tuple[int, int]
 # Characters that print as nothing, or only say where a word may be cut.
 _INVISIBLE = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0")
 _SHORTEST = 13  # of the tokens that are known by their shape
 _RUN = compile_late(rf"[!-~]{{{_SHORTEST},}}+")
-_PART = r"[\w+/=~.-]"
-_PARTS, _BLANK = compile_late(rf"{_PART}++"), compile_late(" ")
-_STRINGS = compile_late(  # "abc" + "def"
-    rf"[\"'`](?<={_PART}[\"'`])[ \t\r\n]{{0,40}}+[+.&\\]?[ \t\r\n]{{0,40}}+[\"'`](?={_PART})"
-)
-_LINES = compile_late(rf"\n[ \t>#*|/\"'`+]{{0,40}}+(?={_PART})")  # a line that continues
-# Pieces with one blank between them: no ordinary words, but with digits, signs or capitals in them, or single letters.
-_ODD = r"[A-Za-z]{0,40}+[0-9_+/=~-]|[A-Za-z][a-z]{0,40}+[A-Z]|[A-Z]{2,40}+(?![a-z])|[A-Za-z](?![A-Za-z])"
-_PIECE = rf"(?={_ODD}){_PART}{{1,80}}+"
-_BLANKS = compile_late(rf"(?<!{_PART}){_PIECE}(?: {_PIECE})++")
 _PERCENT = compile_late(r"(?:%[0-9A-Fa-f]{2})++")
 
 
@@ -331,16 +320,10 @@ class FoldedText:
     here: tuple[int, ...] = (0,)
     there: tuple[int, ...] = (0,)
     lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
-    joints: tuple[int, ...] = ()  # where something was left out, in order
 
     def find_place(self, start: int, end: int) -> Span:
         """Return the span in the original text."""
         return self._place(start)[0], self._place(max(end - 1, start))[1]
-
-    def has_joint(self, start: int, end: int) -> bool:
-        """Return whether something was left out between the two."""
-        joint = bisect_right(self.joints, start)
-        return joint < len(self.joints) and self.joints[joint] < end
 
     def _place(self, offset: int) -> Span:
         piece = bisect_right(self.here, offset) - 1
@@ -363,7 +346,9 @@ def fold_text(text: str) -> FoldedText:
 
 def find_dense(text: str) -> FoldedText:
     """Only the runs that are long enough for a token, a line each: of prose hardly anything is left."""
-    return _gather(text, [[match.span()] for match in _RUN.finditer(text)])
+    return _assemble(
+        piece for match in _RUN.finditer(text) for piece in ((match.start(), -1, match[0]), (match.end(), -1, "\n"))
+    )
 
 
 def decode_percent(text: str) -> FoldedText | None:
@@ -371,65 +356,6 @@ def decode_percent(text: str) -> FoldedText | None:
     matches = list(_PERCENT.finditer(text)) if "%" in text else []
     decoded = [bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace") for match in matches]
     return _rebuild(text, [(*one.span(), new) for one, new in zip(matches, decoded, strict=True)]) if matches else None
-
-
-def join_pieces(text: str) -> FoldedText | None:
-    """Strings put together, and words that continue after a line or a blank, each as one line; None if there are
-    none. Ordinary words are not joined by a blank, only pieces that look like parts of something longer."""
-    chains = list(_find_chains(text, sorted(_find_joints(text))))
-    return _gather(text, chains) if chains else None
-
-
-def _find_joints(text: str) -> Iterator[Span]:
-    for match in _STRINGS.finditer(text):
-        yield match.span()
-    for match in _LINES.finditer(text):
-        head = text[max(match.start() - 40, 0) : match.start()]
-        bare = head.rstrip(" \t\r\\+\"'`")
-        if bare and (bare[-1].isalnum() or bare[-1] in "_+/=~.-"):
-            yield match.start() - len(head) + len(bare), match.end()
-    for match in _BLANKS.finditer(text):
-        yield from (blank.span() for blank in _BLANK.finditer(text, *match.span()))
-
-
-def _find_chains(text: str, joints: list[Span]) -> Iterator[list[Span]]:
-    """The pieces that nothing but joints stand between, where a token could be made of them."""
-    chain: list[Span] = []
-    reach = 0  # where the last piece ends
-    for start, end in joints:
-        if start < reach and chain and start < chain[-1][0]:
-            continue  # the same joint, found in two ways
-        if not chain or start != reach:
-            yield from _close(text, chain)
-            left = _PARTS.match(text[max(start - 400, 0) : start][::-1])
-            chain = [(start - (left.end() if left else 0), start)]
-        else:
-            chain[-1] = chain[-1][0], start
-        right = _PARTS.match(text, end)
-        reach = right.end() if right else end
-        chain.append((end, reach))
-    yield from _close(text, chain)
-
-
-def _close(text: str, chain: list[Span]) -> Iterator[list[Span]]:
-    joined = "".join(text[start:end] for start, end in chain)
-    if len(chain) > 1 and len(joined) >= _SHORTEST and not (joined.isalpha() and joined.islower()):
-        yield chain
-
-
-def _gather(text: str, chains: Iterable[list[Span]]) -> FoldedText:
-    """The spans of each chain as one line; where two of a chain meet is a joint."""
-    pieces: list[tuple[int, int, str]] = []
-    joints: list[int] = []
-    size = 0
-    for chain in chains:
-        for number, (start, end) in enumerate(chain):
-            joints += [size] if number else []
-            pieces.append((start, -1, text[start:end]))
-            size += end - start
-        pieces.append((chain[-1][1], -1, "\n"))
-        size += 1
-    return _assemble(pieces, joints)
 
 
 def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
@@ -441,12 +367,12 @@ def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
     return _assemble(pieces)
 
 
-def _assemble(pieces: Iterable[tuple[int, int, str]], joints: Iterable[int] = ()) -> FoldedText:
+def _assemble(pieces: Iterable[tuple[int, int, str]]) -> FoldedText:
     """Assemble a text from pieces: offset and length in the other text, and the text here."""
     visible = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
     there, lengths, parts = zip(*visible, strict=True)
     here = accumulate((len(part) for part in parts[:-1]), initial=0)
-    return FoldedText("".join(parts), tuple(here), there, lengths, tuple(joints))
+    return FoldedText("".join(parts), tuple(here), there, lengths)
 
 
 @cache

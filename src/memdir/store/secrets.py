@@ -27,7 +27,7 @@ from memdir.errors import SettingsError
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.project.settings import Environment, read_config
-from memdir.text import FoldedText, decode_percent, find_dense, fold_text, join_pieces
+from memdir.text import FoldedText, decode_percent, find_dense, fold_text
 
 _TABLES_FILE = Path(__file__).with_name("secret_rules.toml")
 
@@ -82,8 +82,6 @@ _STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
 FILE = "secrets.toml"
 _LEFT = r"(?<![A-Za-z0-9_])(?:"
 _RIGHT = r")(?![A-Za-z0-9_-])"
-# What a match in joined text must mix at least: words that happen to stand together do not.
-_JOINED_MIXING = 0.25
 _BASE64 = (
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,20000}+={0,2}(?!\r?\n)"
     r"|(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t>]{0,40}+){1,400}+[A-Za-z0-9+/]{0,76}+={0,2}|[A-Za-z0-9+/_-]{20,20000}+={0,2})"
@@ -189,10 +187,8 @@ def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
 def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretFinding]:
     """Every match, placed in the text as given; they may overlap, the more particular ones come first."""
     folded = fold_text(text)
-    dense, joined, decoded = find_dense(folded.text), join_pieces(folded.text), decode_percent(folded.text)
+    dense, decoded = find_dense(folded.text), decode_percent(folded.text)
     yield from _place(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
-    if joined is not None:
-        yield from _place(folded, _place(joined, _find_joined(joined)))
     if decoded is not None:
         again = fold_text(decoded.text)
         matches = _find_plain(again.text, find_dense(again.text), extra, tokens_only=tokens_only)
@@ -233,35 +229,6 @@ def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretF
             pattern = rule.pattern if rule.inside else f"{_LEFT}{rule.pattern}{_RIGHT}"
             for match in compile_pattern(pattern).finditer(text):
                 yield from _judge(rule, match)
-
-
-def _find_joined(reading: FoldedText) -> Iterator[SecretFinding]:
-    low = _lower(reading.text)
-    for rule in _list_rules(inside=False):
-        if any(hint in low for hint in rule.hints):
-            for match in compile_pattern(rule.pattern).finditer(reading.text):
-                for found in _judge(rule, match):
-                    if _is_joined(reading, match.start(), found):
-                        yield replace(found, what=f"{found.what}, in pieces")
-
-
-def _is_joined(reading: FoldedText, start: int, match: SecretFinding) -> bool:
-    """Whether a match goes over a joint, begins and ends where a piece does, and is no row of words."""
-    text, end = reading.text, match.end
-    if (
-        not reading.has_joint(start, end)
-        or not (_is_edge(text[start - 1 : start]) or reading.has_joint(start - 1, start + 1))
-        or not (_is_edge(text[end : end + 1]) or reading.has_joint(end - 1, end + 1))
-    ):
-        return False
-    value = text[match.start : end]
-    if value.isupper():  # in base32 digits are few
-        return any(at.isdigit() for at in value)
-    return _measure_mixing(value[len(value) // 4 :]) >= _JOINED_MIXING
-
-
-def _is_edge(at: str) -> bool:
-    return not (at.isalnum() or at == "_")
 
 
 def _lower(text: str) -> str:
