@@ -4,6 +4,7 @@
     ├── SettingsError(.key)               a setting, a switch or a config file
     ├── PathError(.path, .reason)         a name or path the guard refuses
     ├── SecretError(.findings)            a credential in text; the findings never hold its value
+    ├── ReviewError(.item)                a request that needs review first
     ├── FormatError(.field)               a draft or file that may not be written
     ├── NotFoundError(.name)              no such memory, or no such change
     ├── ConflictError(.expected, .found)  it changed since it was read

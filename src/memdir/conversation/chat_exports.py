@@ -27,7 +27,6 @@ CHATGPT, CLAUDE = "chatgpt", "claude"
 _CHATS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _MEMORIES = re.compile(r"(?:.*/)?(?:memories\.json|memories/[^/]+\.json)")
 _PROJECTS = re.compile(r"(?:.*/)?(?:projects\.json|projects/[^/]+\.json)")
-_WANTED = (_CHATS, _MEMORIES, _PROJECTS)
 _FENCED = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
 _SPACE = re.compile(r"[\s,]*")
 _HINT = "ask the service for a new export, and name its zip file or the folder it was unpacked to"

@@ -56,7 +56,7 @@ from memdir.text import fold, fold_words
 WHO = "extractor"
 VERB = "extract"
 _ASKED = "asked:"  # before a mark: only what was asked for in the range is done
-# What terminals and broken encodings leave in a message; what only serves to hide is left for `spans` to see.
+# What terminals and broken encodings leave in a message; what only serves to hide is left for `split_typed` to see.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _COVERED = 0.6  # of the words of a request, in one memory that a model wrote
 _RETRIES = 3  # when somebody else changed the same memory between planning and writing
