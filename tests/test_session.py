@@ -741,7 +741,7 @@ def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
     def learn_one(turn: EndedTurn) -> ExtractResult:
         if turn.start == 1:
             begun.set()
-            go_on.wait(10)
+            go_on.wait(120)
             raise ValueError("unforeseen")
         done.set()
         return ExtractResult()
@@ -749,11 +749,11 @@ def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
     try:
         background = BackgroundExtraction(learn_one)
         background.turn_ended(EndedTurn((), 1))
-        assert begun.wait(10)
+        assert begun.wait(120)
         background.turn_ended(EndedTurn((), 2))
         go_on.set()
         # The thread that failed reports itself last, when the turn after it may long be done.
-        assert done.wait(10) and background.drain(10) and told.wait(10)
+        assert done.wait(120) and background.drain(120) and told.wait(120)
     finally:
         threading.excepthook = before
     assert unforeseen == [ValueError]

@@ -433,7 +433,7 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
         model = ScriptedModel([answer(Worklog="- began")])
         assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).skipped is NotesSkip.BUSY
         holder.kill()
-        assert wait_for_update(place, 5) is True
+        assert wait_for_update(place, 60) is True
     assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).by == "model"
 
 

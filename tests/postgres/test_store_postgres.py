@@ -207,7 +207,7 @@ def test_a_deadlock_is_retried(postgres: Postgres) -> None:
                 db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
                 db.execute(lock, (tenant, first.store))
                 if is_first:
-                    barrier.wait(20)
+                    barrier.wait(120)
                 db.execute(lock, (tenant, second.store))
 
         postgres.database.run(both)

@@ -64,7 +64,7 @@ class WatchedPage:
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("dialog", self._dismiss)
         page.on("request", self._check)
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         return page
 
     def _hear(self, said: ConsoleMessage) -> None:

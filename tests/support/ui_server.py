@@ -95,6 +95,6 @@ def serving(project: Project, *options: str) -> Iterator[PageClient]:
         yield PageClient(address, process.pid)
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         if process.stdout is not None:
             process.stdout.close()
