@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memdir.errors import ConflictError
 from memdir.format.frontmatter import FrontmatterFields
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, field
 from memdir.postgres.history import Row
 from memdir.records import Signature, StoredMemory
 
@@ -41,7 +41,7 @@ class StoreSnapshot:
     revision: int = 0
     epoch: int = -1
     key: UUID | None = None
-    files: Mapping[str, FileRow] = {}
+    files: Mapping[str, FileRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
