@@ -19,7 +19,9 @@ from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.frontmatter import make_slug
 from memdir.frozen import replace
+from memdir.operations.move import move
 from memdir.operations.review import approve
+from memdir.operations.write import WriteAction, WriteContext
 from memdir.recall.pipeline import recall
 from memdir.records import (
     BatchResult,
@@ -40,7 +42,6 @@ from memdir.records import (
 )
 from memdir.store.files import FileStore
 from memdir.store.inbox import parse_edits, render_edits
-from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session
 from opinions import WordReader
@@ -194,11 +195,13 @@ def test_a_move_that_stops_half_way_has_the_memory_in_both_places_and_can_be_end
     opened = open_project(cli.project, environ=cli.variables)
     private, user = opened.private, opened.user
     assert user is not None
+    context = WriteContext(Origin(), opened.now())
     with private.hold_beside("lock"), pytest.raises(LockedError):
-        move(opened, private, "replies", user.scope, verb="promote", origin=Origin())
+        move(private, "replies", user, "replies", context, verb="promote")
     assert names(private) == names(user) == ["replies"], "the new place first"
-    moved = move(opened, private, "replies", user.scope, verb="promote", origin=Origin())
-    assert (moved.change, names(private), names(user)) == (None, [], ["replies"])
+    moved = move(private, "replies", user, "replies", context, verb="promote")
+    assert moved.action is WriteAction.CHANGED and [store for store, _ in moved.changes] == [private]
+    assert (names(private), names(user)) == ([], ["replies"])
     opened.close()
 
 
@@ -211,6 +214,7 @@ def test_a_memory_that_somebody_else_is_quicker_with_while_it_moves_is_in_one_pl
     opened = open_project(cli.project, environ=cli.variables)
     private, user = opened.private, opened.user
     assert user is not None
+    context = WriteContext(Origin(), opened.now())
 
     class Slow(FileStore):
         def change(self, edits: Any, **more: Any) -> BatchResult:
@@ -219,12 +223,12 @@ def test_a_memory_that_somebody_else_is_quicker_with_while_it_moves_is_in_one_pl
             if meanwhile == "changed":
                 private.edit("replies", now.text + "\nAnd so on.\n", expect=now.digest)
             else:
-                move(opened, private, "replies", Scope.USER, verb="promote", origin=Origin())
+                move(private, "replies", slow, "replies", context, verb="promote")
             return done
 
     slow = Slow(user.root, scope=Scope.USER)
     with pytest.raises(ConflictError):
-        move(replace(opened, user=slow), private, "replies", Scope.USER, verb="promote", origin=Origin())
+        move(private, "replies", slow, "replies", context, verb="promote")
     there = (["replies"], []) if meanwhile == "changed" else ([], ["replies"])
     assert (names(private), names(user)) == there
     slow.close()

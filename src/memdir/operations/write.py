@@ -154,7 +154,7 @@ def save(
         draft = replace(draft, name=find_free_name(store, draft))
     try:
         edit, verb = Save(draft, before.digest if before else None), "edit" if before else "save"
-        done = change(store, [edit], context, verb=verb, before=before)
+        done = change(store, [edit], context, verb=verb)
     except ConflictError:
         if before is not None or (existing := find_existing(store, draft)) is None:
             raise
@@ -174,7 +174,7 @@ def update(
         hint = "read it again and decide again"
         raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
     draft, dates = plan.resolve_dates(_make_draft(name, before.text, fields), context.now.astimezone(), before.text)
-    done = change(store, [Save(draft, before.digest)], context, verb="edit", before=before)
+    done = change(store, [Save(draft, before.digest)], context, verb="edit")
     return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
 
 
@@ -185,12 +185,12 @@ def compose_update(name: str, text: str, fields: FieldChanges, now: datetime) ->
 
 def rewrite(store: StoreBase, name: str, text: str, context: WriteContext, *, expect: str) -> WriteResult:
     """Replace a memory's complete text, frontmatter included."""
-    return change(store, [Rewrite(name, text, expect)], context, verb="edit", before=store.read(name))
+    return change(store, [Rewrite(name, text, expect)], context, verb="edit")
 
 
 def forget(store: StoreBase, name: str, context: WriteContext, *, expect: str | None = None) -> WriteResult:
     """Remove a memory and its index line; history keeps them."""
-    return change(store, [Forget(name, expect)], context, verb="forget", before=_read(store, name))
+    return change(store, [Forget(name, expect)], context, verb="forget")
 
 
 def forget_many(store: StoreBase, names: Sequence[str], context: WriteContext) -> WriteResult:
@@ -200,39 +200,26 @@ def forget_many(store: StoreBase, names: Sequence[str], context: WriteContext) -
 
 def pin(store: StoreBase, names: Sequence[str], pinned: bool, context: WriteContext) -> WriteResult:
     """Pin memories as one change, or take their pins off; nothing changes where it is so already."""
-    before, verb = store.read(names[0]), "pin" if pinned else "unpin"
-    return change(store, [Pin(name, pinned) for name in names], context, verb=verb, before=before)
+    edits = [Pin(name, pinned) for name in names]
+    return change(store, edits, context, verb="pin" if pinned else "unpin")
 
 
-def change(
-    store: StoreBase,
-    edits: Edits,
-    context: WriteContext,
-    *,
-    verb: str,
-    mark: str = "",
-    before: StoredMemory | None = None,
-) -> WriteResult:
+def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, mark: str = "") -> WriteResult:
     """Make many edits as one change, all or none. A change with a mark is made once.
 
-    `before` is the first memory as it was, None if it is new. Raise what `StoreBase.change` raises.
+    The result is about the memory of the first edit. Raise what `StoreBase.change` raises.
     """
+    first = next((edit for item in edits for edit in (item if isinstance(item, Sequence) else (item,))), None)
+    name = first.draft.name if isinstance(first, Save) else None if first is None else first.name
 
     def step() -> BatchResult:
         return store.change(edits, verb=verb, origin=context.origin, mark=mark)
 
-    return _write(store, step, before)
+    return _write(store, step, name)
 
 
 def carry_out(
-    store: StoreBase,
-    planner: Planner,
-    names: Sequence[str],
-    context: WriteContext,
-    *,
-    verb: str,
-    mark: str = "",
-    before: StoredMemory | None = None,
+    store: StoreBase, planner: Planner, names: Sequence[str], context: WriteContext, *, verb: str, mark: str = ""
 ) -> WriteResult:
     """Make what a planner plans for these memories as one change, for what no edit can say."""
 
@@ -240,30 +227,32 @@ def carry_out(
         done = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
         return BatchResult(done.change, tuple(names), repeated=done.repeated)
 
-    return _write(store, step, before)
+    return _write(store, step, next(iter(names), None))
 
 
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
     """Bring back the version that a change left, or the one before the present one."""
-    before, changes = _read(store, name), store.changes(name)
+    changes = store.changes(name)
 
     def planner(view: StoreView) -> list[FileChange]:
         return plan.plan_version(view, name, changes, change, store.read_content)
 
-    return carry_out(store, planner, [name], context, verb="restore", before=before)
+    return carry_out(store, planner, [name], context, verb="restore")
 
 
 def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:
     """Undo a change, the last without a number; with `names` only its effect on these memories."""
+    last = store.find_last_change() if change is None else store.read_change(change)
+    files = [file.path for file in last.files if not plan.is_index_path(file.path)] if last else []
+    touched = tuple(names) or tuple(path.removesuffix(".md") for path in files)
 
     def step() -> BatchResult:
         if names and change is not None:
             return store.undo_files(change, names, origin=context.origin)
-        undone, files = store.undo(change, origin=context.origin)
-        touched = tuple(file.path.removesuffix(".md") for file in files if not file.is_index)
+        undone, _ = store.undo(last.id if last else None, origin=context.origin)
         return BatchResult(store.read_change(undone.id).undone_by, touched)
 
-    return _write(store, step, None)
+    return _write(store, step, next(iter(touched), None))
 
 
 def remember(
@@ -343,10 +332,9 @@ def _place(
         raise NameTakenError(store.read(draft.name), draft.body, hint)
     if draft is not None and draft.pinned:
         staging.write(name, set_fields(staging.read(name), {"pinned": "true"}))
-    before, edits = _read(store, name) if name else None, make_edits(staging.staged)
-    if not edits:
-        return _make_result(store, BatchResult(None, (name,) if name else ()), before)
-    return change(store, edits, context, verb="forget" if draft is None else "remember", before=before)
+    if not (edits := make_edits(staging.staged)):
+        return _make_result(store, BatchResult(None, (name,) if name else ()), _read(store, name))
+    return change(store, edits, context, verb="forget" if draft is None else "remember")
 
 
 def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
@@ -382,9 +370,9 @@ def _preview_text(store: StoreBase, draft: Draft, memory: StoredMemory) -> str:
     return next((decode(at.after) for at in changes if at.path == memory.header.file and at.after), memory.text)
 
 
-def _read(store: StoreBase, name: str) -> StoredMemory | None:
+def _read(store: StoreBase, name: str | None) -> StoredMemory | None:
     with suppress(MemdirError):
-        return store.read(name)
+        return store.read(name) if name else None
     return None
 
 
@@ -405,8 +393,9 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
     )
 
 
-def _write(store: StoreBase, step: Callable[[], BatchResult], before: StoredMemory | None) -> WriteResult:
-    """Run the step that changes the store; a change that needs review waits."""
+def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) -> WriteResult:
+    """Run the step that changes the store, first of all the memory `name`; a change that needs review waits."""
+    before = _read(store, name)
     try:
         return _make_result(store, step(), before)
     except ReviewError as review:
@@ -418,13 +407,13 @@ def _write(store: StoreBase, step: Callable[[], BatchResult], before: StoredMemo
 
 def _make_result(store: StoreBase, done: BatchResult, before: StoredMemory | None) -> WriteResult:
     name = done.names[0] if done.names else ""
-    after = _read(store, name) if name else None
+    after = _read(store, name)
     if done.change is None:
         action = WriteAction.UNCHANGED
     elif name and after is None:
         action = WriteAction.FORGOTTEN
     else:
-        action = WriteAction.CREATED if before is None else WriteAction.CHANGED
+        action = WriteAction.CREATED if name and before is None else WriteAction.CHANGED
     memory = after or before
     scope = memory.header.scope if memory else store.scope
     changes = () if done.change is None else ((store, done.change),)

@@ -17,6 +17,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import StrEnum
 from functools import cache, partial
@@ -28,7 +29,9 @@ from memdir.files import (
     STATE,
     check_root,
     disk_error,
+    disk_errors,
     find_refusal,
+    hold,
     make_private_dirs,
     read_head,
     read_small,
@@ -497,6 +500,40 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
         _keep(aside, new_state)
     except OSError as error:
         raise disk_error(error, target) from error
+
+
+def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
+    """Hold both directories, move the memory to where its project now looks for it, and record its owner."""
+    states = sorted({find_state_dir(source, environment), find_state_dir(target, environment)})
+    with ExitStack() as held:
+        for state in states:
+            held.enter_context(_hold_still(state, seconds))
+        relink(source, target, environment=environment)
+    write_identity(find_state_dir(target, environment), identity)
+
+
+def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
+    """Record `identity` as the owner of a memory directory that is there already."""
+    if not target.is_dir():
+        raise NotFoundError(f"there is no memory directory {target} to claim", name=str(target))
+    state = find_state_dir(target, environment)
+    with _hold_still(state, seconds):
+        write_identity(state, identity)
+
+
+@contextmanager
+def _hold_still(state: Path, seconds: float) -> Iterator[None]:
+    """Hold the lock of a directory; one that memdir has never written to has no lock and no other writer of ours."""
+    try:
+        folder = os.open(state, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        yield
+        return
+    try:
+        with disk_errors(str(state)), hold(folder, "lock", seconds=seconds):
+            yield
+    finally:
+        os.close(folder)
 
 
 def _judge(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:

@@ -29,6 +29,7 @@ from memdir.format.age import render_age
 from memdir.format.frontmatter import decode
 from memdir.project.settings import Environment, read_environment
 from memdir.records import Change, ChangedFile, Header, Origin, Scope
+from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.store.plan import is_index_path, is_team
@@ -634,7 +635,7 @@ def name_scope(store: FileStore, name: str = "") -> str:
     return (Scope.TEAM if store.scope is Scope.PRIVATE and is_team(name) else store.scope).value
 
 
-def scope_flag(store: FileStore) -> str:
+def scope_flag(store: StoreBase) -> str:
     """The option by which a later call means the same store."""
     return f" --scope {store.scope.value}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
 

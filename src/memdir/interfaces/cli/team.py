@@ -31,9 +31,10 @@ from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, sco
 from memdir.interfaces.cli.context import make_index_row, show_index
 from memdir.limits import TEAM_SECONDS
 from memdir.operations.find import find_memory, list_memories
+from memdir.operations.move import find_scope_store, move
+from memdir.operations.write import WriteContext
 from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
-from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.state import find_own_sync
 from memdir.sync import own, state
@@ -112,20 +113,22 @@ def _move(
             except (NotFoundError, SettingsError):
                 continue
     new_name = (named or "").removesuffix(".md")
-    moved = move(project, store, header.name, to, verb=done, origin=call.origin(), named=new_name)
-    now = moved.memory.header
-    warnings = app.warn_of_team(moved.store, now.scope)
+    target, new_name = find_scope_store(project, new_name or header.name, to)
+    context = WriteContext(call.origin(), project.now())
+    changes = move(store, header.name, target, new_name, context, verb=done).changes
+    memory = target.read(new_name)
+    now, warnings = memory.header, app.warn_of_team(target, to)
     if to in (Scope.PRIVATE, Scope.USER):
-        warnings += app.warn_of_secrets({now.file: moved.memory.text}, project.environment)
-    # The old place first, so that the memory is never nowhere.
-    ends = ((moved.source, moved.source_change), (moved.store, moved.change))
-    undos = [f"memdir undo{scope_flag(end)} {change}" for end, change in ends if change is not None]
+        warnings += app.warn_of_secrets({now.file: memory.text}, project.environment)
+    undos = [f"memdir undo{scope_flag(end)} {number}" for end, number in changes]
     if as_json:
+        numbers = dict(changes)
+        left = None if target is store else numbers.get(store)
         facts = {"action": f"{done}d", "was": fill("name scope", header), "undo": undos, "warnings": warnings}
-        out.json(describe_memory(moved.store, now) | fill("change source_change", moved, **facts))
+        out.json(describe_memory(target, now) | {"change": numbers.get(target), "source_change": left} | facts)
     else:
         out.line(f"{done}d ", Styled(header.name, "cyan"), f" ({header.scope}) to ", Styled(now.name, "cyan"))
-        out.line(Styled(f"  {moved.store.root / now.file}", "dim"))
+        out.line(Styled(f"  {target.root / now.file}", "dim"))
         undo = " and then ".join(f"`{undo}`" for undo in undos)
         out.line(f"  {undo} {'takes' if len(undos) == 1 else 'take'} it back")
     for warning in warnings:

@@ -26,6 +26,7 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import KINDS, json_option, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past
+from memdir.operations.move import find_traces
 from memdir.operations.write import (
     FieldChanges,
     NameTakenError,
@@ -42,7 +43,6 @@ from memdir.operations.write import (
 )
 from memdir.records import Draft, Kind, Scope
 from memdir.store.files import FileStore
-from memdir.store.move import find_traces
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import index_path
 from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit

@@ -14,6 +14,7 @@ from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
 from memdir.operations import write
+from memdir.operations.move import find_scope_store, move
 from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
 from memdir.project.settings import find_setting, remove_setting, write_setting
@@ -21,7 +22,6 @@ from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_payload_edits
-from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.sync import sync as team_sync
 from memdir.sync.merge import merge_memory, split_paragraphs
@@ -212,11 +212,9 @@ def move_to(site: Site, home: str, name: str, form: Form) -> Done:
         raise NotFoundError("memories are moved where their files are")
     to = Scope(form["to"]) if form["to"] in set(Scope) else Scope.PRIVATE
     verb = "demote" if to is Scope.PRIVATE else "promote"
-    done = move(site.project, store, name, to, verb=verb, origin=site.origin)
-    ends = ((done.source, done.source_change), (done.store, done.change))
-    undo = tuple(f"{at.scope.value}:{change}" for at, change in ends if change is not None)
-    where = _path(done.store.scope.value, done.memory.header.name)
-    return Done(f"Moved to {name_scope(to)}.", where, undo)
+    target, new_name = find_scope_store(site.project, name, to)
+    done = move(store, name, target, new_name, _make_context(site), verb=verb)
+    return _report(done, f"Moved to {name_scope(to)}.", _path(target.scope.value, new_name))
 
 
 def verify_memory(site: Site, home: str, name: str, form: Form) -> Done:

@@ -1,4 +1,4 @@
-"""A memory moved to another scope and back, and a memory directory moved to where its project now looks for it.
+"""A memory moved to another scope and back.
 
 A memory's bytes stay as they are. Inside one directory (private <-> team) a move is one change: the file, both index lines
 and the links that name it by its whole path. Between two directories it is two changes, the target first: killed in between,
@@ -8,40 +8,26 @@ the memory is in both, and moving it once more completes the move. The target st
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, SettingsError
-from memdir.files import disk_errors, hold
 from memdir.format import index
 from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, digest_of
-from memdir.frozen import dataclass, replace
-from memdir.project.paths import find_state_dir
-from memdir.project.settings import Environment
-from memdir.records import TEAM_FOLDER, Edit, Forget, Origin, Put, Rewrite, Scope, StoredMemory
+from memdir.frozen import replace
+from memdir.operations.write import WriteAction, WriteContext, WriteResult, change
+from memdir.records import TEAM_FOLDER, Edit, Forget, Put, Rewrite, Scope
+from memdir.store.contract import StoreBase
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
-from memdir.store.open import Identity, Project, relink, write_identity
+from memdir.store.open import Project
 from memdir.store.plan import index_path, is_team
 from memdir.text import fold_link
 
 _VERBS = ("promote", "demote")
 
 
-@dataclass(frozen=True, slots=True)
-class MoveResult:
-    """The memory where it is now, the change there, and the change in the store it left if that is another."""
-
-    memory: StoredMemory
-    store: FileStore
-    change: int | None
-    source: FileStore
-    source_change: int | None = None
-
-
 def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore, str]:
-    """The store of a scope, and the name of a memory there; raises SettingsError where there is none."""
+    """Return the store of a scope, and the name of a memory there. Raise SettingsError if there is none."""
     short = name.partition("/")[2] if is_team(name) else name
     if to is Scope.TEAM:
         return project.private, f"{TEAM_FOLDER}/{short}"
@@ -53,30 +39,33 @@ def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore,
 
 
 def move(
-    project: Project, source: FileStore, name: str, to: Scope, *, verb: str, origin: Origin, named: str = ""
-) -> MoveResult:
-    """Move a memory of `source`, as `named` if that is given; if this raises, it is still where it was."""
+    source: FileStore, name: str, target: FileStore, new_name: str, context: WriteContext, *, verb: str
+) -> WriteResult:
+    """Move a memory to a store and name of `find_scope_store`; if this raises, it is still where it was.
+
+    The changes of the result begin with the one in `source`: undone in this order, the memory is never nowhere.
+    """
     data = source.read_bytes(f"{name}.md")
     if data is None:
         raise NotFoundError(f"no memory named {name}", name=name)
-    target, new = find_scope_store(project, named or name, to)
-    if target is source and new == name:
+    to = Scope.TEAM if is_team(new_name) else target.scope
+    if target is source and new_name == name:
         raise ConflictError(f"{name} is {to.value} memory already", hint="`memdir list` shows the scope of each")
-    put, gone = Put(new, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
+    put, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
-            change = source.change([put, gone, *_relink(source, name, new, to)], verb=verb, origin=origin).change
-            moved = MoveResult(target.read(new), target, change, source)
+            edits = [put, gone, *_relink(source, name, new_name)]
+            changes = change(source, edits, context, verb=verb).check_written().changes
         else:
-            moved = _move_across(target, put, source, gone, data, verb=verb, origin=origin)
-        source.move_recalls(name, target, new)
-        return moved
+            changes = _move_across(target, put, source, gone, data, context, verb=verb)
     except ConflictError as error:
         if "exists already" not in str(error):
             raise
-        hint = f"`memdir read {new} --scope {to.value}` shows it; --name moves yours beside it, or merge and forget one"
-        message = f"the {to.value} memory has a {new} already"
+        hint = f"`memdir read {new_name} --scope {to.value}` shows it; --name moves yours beside it, or merge and forget one"
+        message = f"the {to.value} memory has a {new_name} already"
         raise ConflictError(message, found=error.found, hint=hint) from None
+    source.move_recalls(name, target, new_name)
+    return WriteResult(WriteAction.CHANGED, new_name, to, target.read(new_name), decode(data), changes)
 
 
 def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
@@ -97,25 +86,26 @@ def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[Fil
 
 
 def _move_across(
-    target: FileStore, put: Put, source: FileStore, gone: Forget, data: bytes, *, verb: str, origin: Origin
-) -> MoveResult:
-    change = None
+    target: FileStore, put: Put, source: FileStore, gone: Forget, data: bytes, context: WriteContext, *, verb: str
+) -> tuple[tuple[StoreBase, int], ...]:
+    def explain(why: str) -> WriteContext:
+        return replace(context, origin=replace(context.origin, why=context.origin.why or why))
+
+    arrived: tuple[tuple[StoreBase, int], ...] = ()
     if target.read_bytes(f"{put.name}.md") != data:  # else a move that was killed half way
         memory = source.read(gone.name)
         if memory.digest == gone.expect:  # else the change below is refused
             since = find_ages(source, [memory], now=source.clock())[gone.name]
             target.note_dates({(f"{put.name}.md", memory.digest): since})
-        why = replace(origin, why=origin.why or f"from {source.root}")
-        change = target.change([put], verb=verb, origin=why).change
-    why = replace(origin, why=origin.why or f"to {target.root}")
+        arrived = change(target, [put], explain(f"from {source.root}"), verb=verb).check_written().changes
     try:
-        left = source.change([gone], verb=verb, origin=why).change
+        left = change(source, [gone], explain(f"to {target.root}"), verb=verb).check_written().changes
     except ConflictError:
-        # Changed meanwhile: the copy is out of date. Gone meanwhile: the copy may be all there is.
-        if change is not None and source.read_bytes(f"{gone.name}.md") is not None:
-            target.undo(change, origin=replace(origin, why="it was changed meanwhile"))
+        # If the memory was changed since, the copy is out of date; if it is gone, the copy may be all there is.
+        if arrived and source.read_bytes(f"{gone.name}.md") is not None:
+            target.undo(arrived[0][1], origin=replace(context.origin, why="it was changed meanwhile"))
         raise
-    return MoveResult(target.read(put.name), target, change, source, left)
+    return (*left, *arrived)
 
 
 def _find_hook(store: FileStore, name: str) -> str:
@@ -127,13 +117,13 @@ def _find_hook(store: FileStore, name: str) -> str:
     return lines[0].hook if lines and lines[0].text.strip() != usual else ""
 
 
-def _relink(store: FileStore, old: str, new: str, to: Scope) -> Iterator[Edit]:
+def _relink(store: FileStore, old: str, new: str) -> Iterator[Edit]:
     """Rewrites of links that contain the whole path with its folder; any other names the memory by its last part.
     What the team shares is not made to point to what others cannot see."""
     if "/" not in old:
         return
     for header in store.scan():
-        if header.name == old or (to is not Scope.TEAM and is_team(header.name)):
+        if header.name == old or (not is_team(new) and is_team(header.name)):
             continue
         try:
             data = store.read_bytes(header.file) or b""
@@ -146,37 +136,3 @@ def _relink(store: FileStore, old: str, new: str, to: Scope) -> Iterator[Edit]:
             changed = re.sub(rf"\[\[\s*{re.escape(link)}(?=\s*(?:\||\]\]))", lambda _: f"[[{new}", changed)
         if changed != text:
             yield Rewrite(header.name, changed, digest_of(data))
-
-
-def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Move a memory directory to where its project now looks for it, both held meanwhile, and record its owner."""
-    states = sorted({find_state_dir(source, environment), find_state_dir(target, environment)})
-    with ExitStack() as held:
-        for state in states:
-            held.enter_context(_hold_still(state, seconds))
-        relink(source, target, environment=environment)
-    write_identity(find_state_dir(target, environment), identity)
-
-
-def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Record `identity` as the owner of a memory directory that is there already."""
-    if not target.is_dir():
-        raise NotFoundError(f"there is no memory directory {target} to claim", name=str(target))
-    state = find_state_dir(target, environment)
-    with _hold_still(state, seconds):
-        write_identity(state, identity)
-
-
-@contextmanager
-def _hold_still(state: Path, seconds: float) -> Iterator[None]:
-    """The lock of a directory; one that memdir has never written to has no lock and no other writer of ours."""
-    try:
-        folder = os.open(state, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-    except (FileNotFoundError, NotADirectoryError):
-        yield
-        return
-    try:
-        with disk_errors(str(state)), hold(folder, "lock", seconds=seconds):
-            yield
-    finally:
-        os.close(folder)
