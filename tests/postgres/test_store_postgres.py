@@ -281,7 +281,7 @@ def test_a_secret_is_refused_in_a_private_store_too(postgres: Postgres) -> None:
     draft = Draft(Kind.PROJECT, "Key", "The key of the deploy bucket", "AKIAQ3EGRMZ7KWYXP5VB is the key.")
     postgres.store().write(draft)
     with pytest.raises(SecretError):
-        postgres.store(refuse_secrets=True).write(draft)
+        postgres.store(strict=True).write(draft)
 
 
 def test_what_an_agent_writes_is_screened_as_at_the_edge(postgres: Postgres) -> None:

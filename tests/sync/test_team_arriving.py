@@ -3,9 +3,10 @@
 import json
 
 from loads import bench
+from memdir.language.instructions import find_instruction
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.store.secrets import find_secrets
-from memdir.sync.plan import AdmitVerdict, find_instruction, find_twins, judge_line, judge_place, judge_text
+from memdir.sync.plan import AdmitVerdict, find_twins, judge_line, judge_place, judge_text
 from secret_cases import read_sentences
 from tables import table
 from teams import memory_text

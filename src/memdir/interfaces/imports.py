@@ -36,6 +36,7 @@ from memdir.format.frontmatter import (
 )
 from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
+from memdir.language.instructions import find_instruction
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.operations.write import WriteContext, carry_out
@@ -45,7 +46,6 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
-from memdir.sync.plan import find_instruction
 from memdir.text import find_forbidden, fold, one_line, shorten
 from memdir.verify.derivable import find_derivable
 
@@ -224,7 +224,7 @@ class _Planning:
         try:
             name = self._find_free(fact.name)
             rules = replace(self._store.rules, skip_index=True)
-            store_plan.check_shared(store_plan.plan_put(_EmptyView(), name, text, "", self._now, rules), rules)
+            store_plan.check_changes(store_plan.plan_put(_EmptyView(), name, text, "", self._now, rules), rules)
         except MemdirError as error:
             return ImportStep(candidate, ImportAction.REFUSED, why=f"{error}")
         self._taken.add(fold(name))

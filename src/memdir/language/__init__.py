@@ -24,7 +24,7 @@ def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
     In a string `{{name}}` stands for that entry of the section's `parts`, or of `known`, and line ends are dropped. A
     part may use those before it.
     """
-    section = dict(_read_file(code)[name])
+    section = dict(read_file(code)[name])
     parts = dict(known)
     for part, text in section.pop("parts", {}).items():
         parts[part] = _fill(text, parts)
@@ -37,7 +37,8 @@ def read_sections(name: str, **known: str) -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _read_file(code: str) -> dict[str, Any]:
+def read_file(code: str) -> dict[str, Any]:
+    """Return the data of a language, or of one purpose in all of them."""
     import tomllib
 
     with open(os.path.join(_FOLDER, f"{code}.toml"), "rb") as file:

@@ -38,7 +38,7 @@ from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
 from memdir.postgres.history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
 from memdir.records import Header, Origin, RecallCounts, Scope, StoredMemory, Surfacing
-from memdir.store import inbox, plan
+from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
 from memdir.store.history import find_leading, make_link_ends, sum_recalls
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
@@ -280,7 +280,7 @@ _DROP_FILES = """
 
 
 class PostgresStore(StoreBase):
-    """One store of one tenant. `actor` is who is recorded as the author of its changes; `refuse_secrets` is for text
+    """One store of one tenant. `actor` is who is recorded as the author of its changes; `strict` is for text
     that leaves a person's machine although nobody else reads it."""
 
     def __init__(
@@ -294,7 +294,7 @@ class PostgresStore(StoreBase):
         clock: Clock = utc_now,
         find_secrets: Finder | None = None,
         shared: bool = False,
-        refuse_secrets: bool = False,
+        strict: bool = False,
         review: bool = True,
         actor: str = "",
         cache: "StoreCache | None" = None,
@@ -302,8 +302,7 @@ class PostgresStore(StoreBase):
     ) -> None:
         self.database, self.tenant, self.store = database, tenant, store
         self.scope, self.clock, self.actor = scope, clock, actor
-        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review)
-        self._refuse_secrets = refuse_secrets
+        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review, strict)
         self._cache = cache or StoreCache()
         self.screen = screen or self.screen
         self._history = PostgresHistory(self.ask)
@@ -498,7 +497,6 @@ class PostgresStore(StoreBase):
         changes = planner(
             SnapshotView(self._cache, snapshot, lambda paths: execute(db, _READ, {**base, "paths": paths})[0])
         )
-        self._check_changes(changes)
         _check_quota(head, *_measure(changes))
         done = self._write(db, ("", "COMMIT"), change, snapshot, changes) if changes else ChangeResult()
         assert done is not None, "the row of the store is locked"
@@ -515,16 +513,11 @@ class PostgresStore(StoreBase):
 
         try:
             changes = planner(SnapshotView(self._cache, snapshot, load))
-            self._check_changes(changes)
         except MemdirError:
             return None
         done = self._write(db, (_TENANT, ""), change, snapshot, changes) if changes else None
         self._cache.is_current = done is not None
         return done
-
-    def _check_changes(self, changes: Sequence[FileChange]) -> None:
-        for planned in changes if self._refuse_secrets else ():
-            plan.check_secrets(decode(planned.after or b""), decode(planned.before or b""), planned.path, self.rules)
 
     def _write(
         self,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from memdir.store.state import Author
 
 Clock = Callable[[], datetime]
-Screen = Callable[[Sequence[FileChange], str], InboxItem | None]  # changes and their verb
+Screen = Callable[[Sequence[FileChange], str, str], InboxItem | None]  # changes, their verb, and a doubt or ""
 PERSON = Origin()
 
 
@@ -110,7 +110,9 @@ class StoreBase(Inbox):
     rules: WriteRules
     clock: Clock
     actor: str = ""  # the credential that acts, where stores have such
-    screen: Screen = staticmethod(lambda changes, verb: None)  # returns the item if another person has to decide first
+    screen: Screen = staticmethod(
+        lambda changes, verb, doubt: None
+    )  # returns the item if another person has to decide first
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
@@ -149,8 +151,8 @@ class StoreBase(Inbox):
         """Plan and make a change; every change goes through here. Raise ReviewError if it waits in the inbox."""
 
         def screened(view: StoreView) -> list[FileChange]:
-            changes = planner(view)
-            if (item := self.screen(changes, verb)) is not None:
+            changes = plan.check_changes(planner(view), self.rules)
+            if (item := self.screen(changes, verb, plan.find_doubt(changes, self.rules))) is not None:
                 raise _HeldError(item)
             if plan.needs_review(changes, origin, self.rules):
                 raise _HeldError(self._make_review(changes, origin))
@@ -321,12 +323,8 @@ class StoreBase(Inbox):
         return BatchResult(done.change, planned[-1].names, planned[-1].dropped)
 
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
-        """What a planner makes of the present files, as one change, checked for what others may not read."""
-
-        def checked(view: StoreView) -> list[FileChange]:
-            return plan.check_shared(planner(view), self.rules)
-
-        return self._commit(verb, origin, checked, mark=mark)
+        """Make what a planner plans on the present files, as one change."""
+        return self._commit(verb, origin, planner, mark=mark)
 
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         wanted = list(names)
@@ -347,7 +345,7 @@ class StoreBase(Inbox):
         undone = found
 
         def planner(view: StoreView) -> list[FileChange]:
-            return plan.check_shared(plan.plan_undo(view, undone, self.read_content), self.rules)
+            return plan.plan_undo(view, undone, self.read_content)
 
         return found, self._commit("undo", origin, planner, undoes=undone.id).changes
 

@@ -3,8 +3,8 @@
 Pure: it reads through a `StoreView` and changes nothing. A draft becomes the bytes of its topic file and of its index, before
 and after; a store then applies them as one change. An `Overlay` is a view in which planned changes have already happened.
 
-`check_shared` examines the files of every change, however it was made: nothing secret and nothing about a person may come
-into what others read.
+`check_changes` and `find_doubt` examine the files of every change, however it was made: nothing secret and nothing about
+a person may come into what others read, and on a server a text that addresses an agent needs review.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,18 +96,31 @@ def index_path(name: str) -> tuple[str, str]:
 class WriteRules:
     """What a store requires of everything written into it. `find` looks for secrets, by default the built-in
     rules. `shared` says that others will read all of it; else others read only the team's folder. With `review` what
-    an agent writes there needs review."""
+    an agent writes there needs review. `strict` is for a server, where others see what members send: secrets are
+    refused everywhere, and text that addresses an agent needs review."""
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
     find: Finder | None = None
     shared: bool = False
     review: bool = True
+    strict: bool = False
 
 
 def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
     """Return whether an agent changes what a team shares, and a person has to approve that."""
     return origin.who == AGENT and rules.review and any(is_shared(change.path, rules) for change in changes)
+
+
+def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
+    """Return how a text of the changes addresses the agent itself, where that needs review; else empty."""
+    if not rules.strict:
+        return ""
+    # Imported here: only what is sent to a server is searched.
+    from memdir.language.instructions import find_instruction
+
+    texts = (decode(change.after or b"") for change in changes if not change.is_index)
+    return next(filter(None, map(find_instruction, texts)), "")
 
 
 def drop_agent_pins(changes: list[FileChange], origin: Origin) -> list[FileChange]:
@@ -639,18 +652,22 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
     return index.add_line(text, line, kind=kind, words=f"{title} {description} {short}")
 
 
-def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
-    """The changes as they are; raises for a secret that would come into what a team shares, or for a `user`
-    memory. A secret that was there already is no reason to refuse another change: the index must still be fixed."""
+def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
+    """Return the changes. Raise for a secret that would come into what others read, or for a `user` memory there.
+
+    A secret that was there already is not a reason to refuse another change: the index must still be fixed.
+    """
     for planned in changes:
-        if planned.after is not None and is_shared(planned.path, rules):
-            name = planned.path.removesuffix(".md")
-            if not planned.is_index and frontmatter.parse_fields(decode(planned.after)).kind is Kind.USER:
-                message = f"{name} is about a person, and what others share may hold no user memory"
-                hint = "keep it private, or save what the team needs of it as feedback or project"
-                raise FormatError(message, field="type", hint=hint)
-            check_secrets(name, "", "its name", rules)
-            check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
+        is_read = is_shared(planned.path, rules)
+        if planned.after is None or not (is_read or rules.strict):
+            continue
+        name, text = planned.path.removesuffix(".md"), decode(planned.after)
+        if is_read and not planned.is_index and frontmatter.parse_fields(text).kind is Kind.USER:
+            message = f"{name} is about a person, and what others share may hold no user memory"
+            hint = "keep it private, or save what the team needs of it as feedback or project"
+            raise FormatError(message, field="type", hint=hint)
+        check_secrets(name, "", "its name", rules)
+        check_secrets(text, decode(planned.before or b""), planned.path, rules)
     return changes
 
 

@@ -14,12 +14,9 @@ change it, so a member may also ask for review for themselves.
 """
 
 import json
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from urllib.parse import unquote
 
 from memdir.errors import DiskError, FormatError, PathError
@@ -28,6 +25,7 @@ from memdir.format import frontmatter, index
 from memdir.format.frontmatter import decode, encode, parse_fields
 from memdir.format.index import INDEX_FILE, merge_index, tidy_index
 from memdir.frozen import dataclass, field, replace
+from memdir.language.instructions import find_instruction
 from memdir.limits import (
     DESCRIPTION_CHARS,
     FILE_BYTES,
@@ -52,7 +50,7 @@ from memdir.sync.state import (
     cut_tree,
     hash_path,
 )
-from memdir.text import find_forbidden, fold, fold_text, one_line, shorten
+from memdir.text import find_forbidden, fold, one_line, shorten
 
 _MODES = {
     "120000": "it is a symbolic link",
@@ -580,9 +578,8 @@ def _render_line(name: str, data: bytes) -> str:
 
 
 # --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
-# What is refused stays as it is on either side. A text that speaks to the agent like an instruction needs review. That check
-# is a second line only, because an author who knows the patterns can avoid them: text from others is always shown with its author
-# and never as an instruction. Authors are not considered: a teammate's machine may be anybody's.
+# What is refused stays as it is on either side. A text that addresses the agent needs review, whoever wrote it: a teammate's
+# machine may be anybody's. Files are judged one by one here, since one that is refused stops no other.
 
 
 def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -> str:
@@ -663,20 +660,3 @@ def _leads_outside(line: str) -> bool:
         if is_file and not index.parse_index(f"- [x]({target})")[0].is_pointer:
             return True
     return False
-
-
-def find_instruction(text: str) -> str:
-    """Return the part of a text that addresses the agent itself; empty if none does."""
-    folded = fold_text(text).text
-    # Once with the lines as they are, once on one line, so that a sentence may go over several.
-    readings = {text, folded, " ".join(folded.split())}
-    small = folded.lower()
-    likely = ((why, pattern) for why, hints, pattern in _read_signs() if any(hint in small for hint in hints))
-    return next((why for why, pattern in likely if any(map(pattern.search, readings))), "")
-
-
-@cache
-def _read_signs() -> list[tuple[str, list[str], re.Pattern[str]]]:
-    rows = tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))["sign"]
-    compiled = [re.compile("|".join(row["patterns"]), re.IGNORECASE | re.MULTILINE) for row in rows]
-    return [(row["why"], row["hints"].split("|"), pattern) for row, pattern in zip(rows, compiled, strict=True)]

@@ -167,7 +167,7 @@ class OpenStore:
             self.id,
             scope=Scope.TEAM if is_shared else Scope.PRIVATE,
             shared=is_shared,
-            refuse_secrets=True,
+            strict=True,
             review=not row[-1],
             actor=caller.actor,
             clock=call.context.clock,
@@ -209,25 +209,18 @@ class OpenStore:
     def show_review(self, review: ReviewError) -> Answer:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
 
-    def _make_proposal(self, changes: Sequence[FileChange], verb: str) -> InboxItem | None:
+    def _make_proposal(self, changes: Sequence[FileChange], verb: str, doubt: str) -> InboxItem | None:
         """Return the inbox item for changes that another person has to approve first, else None."""
-        why = "" if self._is_reviewed else self._find_reason(changes)
-        if not why:
+        is_held = changes and self.review and not self.call.caller.is_admin
+        why = "this store asks for review of what is written" if is_held else doubt
+        if not why or self._is_reviewed:
             return None
         edits = make_review_edits(changes, pins=self.call.who != AGENT)
         title = shorten(one_line(f"{verb} {', '.join(edit.name for edit in edits)}"), 200)
-        if any(find_secrets(edit.text) for edit in edits if isinstance(edit, Put | Rewrite)):
-            raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
         caller, session = self.call.caller, str(self.call.body.get("session") or "")
         name, payload = edits[0].name if edits else "", {"edits": inbox.render_edits(edits), "by": caller.name}
         now, origin = self.call.context.clock(), Origin(caller.actor, why, session)
         return InboxItem(InboxKind.PROPOSAL, title, why, now, self.call.mark, name, origin, payload)
-
-    def _find_reason(self, changes: Sequence[FileChange]) -> str:
-        if changes and self.review and not self.call.caller.is_admin:
-            return "this store asks for review of what is written"
-        texts = (change.after or b"" for change in changes if not change.is_index)
-        return next((held for text in texts if (held := judge_text("m.md", text, lambda _: ()).held)), "")
 
 
 # --- what an answer contains -----------------------------------------------------------------------------------------
@@ -445,11 +438,7 @@ def change_many(call: Call) -> Answer:
     edits = inbox.parse_edits(call.body["edits"])
     if not edits:
         raise FormatError("there is nothing to change", field="edits", hint="give at least one edit")
-    for edit in edits:
-        if isinstance(edit, ReplaceLine) and (why := judge_line(edit.line, find_secrets)):
-            raise FormatError(
-                f"this line cannot be in the index: {why}", field="line", hint="change it and send it again"
-            )
+    _check_file(INDEX_FILE, "\n".join(edit.line for edit in edits if isinstance(edit, ReplaceLine)))
     return found.change(edits, verb=call.body.get("verb") or "edit")
 
 
