@@ -36,7 +36,7 @@ def test_a_chatgpt_export_gives_memories_and_custom_instructions_at_once(cli: Cl
     assert any(MEMORY.rstrip(".") in row["text"] for row in shown["steps"])
     assert "moon" not in str(shown) and "raw JSON" not in str(shown) and "mapping" not in str(shown["steps"])
     told = cli("import", str(path), "--apply")
-    assert "3 new" in told.out and "takes it back" in told.out and "50 conversations with" in told.out
+    assert "3 new" in told.out and "reverts it" in told.out and "50 conversations with" in told.out
     assert cli("undo").code == 0 and cli("list", "--json").json == []
 
 
@@ -62,7 +62,7 @@ def test_without_a_model_only_what_was_asked_for_is_learned_and_one_line_undoes_
     assert "room" not in descriptions(cli)
     later = cli("import", str(path), "--learn", "--apply", MEMDIR_NOW="2026-03-06T12:00:00Z")
     assert "learned from 50 conversations: 5 memories" in later.out, "what was undone can be imported again"
-    assert "no change was made in a conversation x" in cli("undo", "--session", "x").refusal
+    assert "no changes in conversation x" in cli("undo", "--session", "x").refusal
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_with_a_model_it_is_estimated_and_agreed_to_first(cli: Cli, tmp_path: Pa
     path = write_zip(tmp_path / "export.zip", make_files("claude", 5))
     told = cli("import", str(path), "--learn", "--apply", "--model", "ollama:qwen3:8b")
     assert told.code == 1 and "5 conversations, 30 messages in 5 requests to ollama:qwen3:8b: about" in told.err
-    assert "--yes goes ahead" in told.err
+    assert "--yes continues" in told.err
 
 
 def test_conversations_of_a_year_are_learned_from_by_a_capable_model(cli: Cli, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memor
 def test_a_purge_within_a_conversation_is_a_purge_and_ends_it(chats: Chats) -> None:
     chats.play("remember that the xylophone is in the cellar\n")
     asked = chats.play("where is the xylophone?\n/forget --purge xylophone-in-cellar\n")
-    assert "Forgotten" not in asked.out and "say --yes" in asked.err and list(chats.memory.glob("xylo*.md"))
+    assert "Forgotten" not in asked.out and "pass --yes" in asked.err and list(chats.memory.glob("xylo*.md"))
     shown = chats.play("where is the xylophone?\n/forget --purge --yes xylophone-in-cellar\nthank you for that\n").out
     assert "purged xylophone-in-cellar" in shown and "Forgotten" not in shown
     held = [path for path in chats.memory.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]

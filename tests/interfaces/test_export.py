@@ -142,7 +142,7 @@ def test_secrets_and_unread_files_are_warned_of_by_place_alone(cli: Cli) -> None
     told = cli("export", "-o", "m.tar", "--json")
     assert TOKEN not in told.out + told.err
     assert any("token.md" in at and "secret" in at for at in told.json["warnings"])
-    assert any(at.startswith("link.md is not in it") for at in told.json["warnings"])
+    assert any(at.startswith("link.md was left out") for at in told.json["warnings"])
     assert TOKEN.encode() in (cli.project / "m.tar").read_bytes()
 
 
@@ -176,5 +176,5 @@ def test_a_memory_that_nobody_could_save_so_today_comes_back_from_json_lines_too
 
 def test_no_folder_is_made_for_a_place_that_is_not_there(cli: Cli) -> None:
     place = cli.home / "misspelled"
-    assert f"there is no folder {place}" in cli("export", "-o", str(place / "m.tar")).refusal
+    assert f"folder {place}" in cli("export", "-o", str(place / "m.tar")).refusal
     assert not place.exists()

@@ -233,4 +233,4 @@ def test_wrong_words_do_nothing_and_exit_zero(tmp_path: Path) -> None:
         done = hooks.cli.real("hook", *words)
         assert (done.code, done.data) == (0, b"") and "no hook is meant" in done.err
     done = hooks.cli.real("--color", "never", "hook", "stop")
-    assert (done.code, done.data) == (0, b"") and "no option before its name" in done.err
+    assert (done.code, done.data) == (0, b"") and "no option is allowed before" in done.err

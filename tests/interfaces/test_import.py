@@ -193,7 +193,7 @@ def test_user_memory_takes_only_what_belongs_there(cli: Cli, source: Path) -> No
 
 def test_since_leaves_out_what_is_older(cli: Cli, source: Path) -> None:
     assert fates(cli, str(source), "--since", "2025-12-31") == {"sub/deploys": "new"}
-    assert "is no day" in cli("import", str(source), "--since", "soon").refusal
+    assert "invalid date" in cli("import", str(source), "--since", "soon").refusal
 
 
 def test_a_project_means_the_memory_that_is_kept_for_it(cli: Cli) -> None:
@@ -257,6 +257,6 @@ def test_a_secret_in_an_index_line_or_a_file_name_is_kept_nowhere(cli: Cli, tmp_
     write(folder / f"{TOKEN}.md", memory_text("Robot", f"The robot logs in with {TOKEN}", "See there.\n"))
     write(folder / "MEMORY.md", f"- [Reset](reset.md) — the login of the robot is {TOKEN}\n")
     told = cli("import", str(folder), "--apply")
-    assert "new\treset" in told.out and "waiting" in told.out
+    assert "new\treset" in told.out and "1 to review" in told.out
     kept = [path.read_bytes() for path in cli.memory.rglob("*") if path.is_file()]
     assert kept and not any(TOKEN.encode() in data for data in kept)

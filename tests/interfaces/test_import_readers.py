@@ -1,6 +1,7 @@
 """What each reader makes of another tool's memories; tests/data/import/README.md says where the samples are from."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -230,8 +231,8 @@ def test_the_preview_says_what_will_not_fit_into_the_index(cli: Cli, tmp_path: P
     for number in range(300):
         write(tmp_path / "notes" / f"Note {number}.md", f"Fact number {number} about the harbour and its cranes.\n")
     told = cli("import", str(tmp_path / "notes"))
-    assert "the index has room for" in told.out and "recall finds the other" in told.out
-    fits = int(told.out.partition("has room for ")[2].split()[0])
+    assert "fit into the index" in told.out and "recall finds the other" in told.out
+    fits = int(re.findall(r"only (\d+) of them fit", told.out)[0])
     cli("import", str(tmp_path / "notes"), "--apply")
     shown = cli("show").out
     assert 100 < fits <= 200 and abs(shown.count("](note-") - fits) <= 1

@@ -681,7 +681,7 @@ def test_whoever_leaves_keeps_the_files_and_the_others_keep_theirs(pair: tuple[M
     ada, bob = pair
     share(ada, bob, "m", memory_text("M"))
     assert bob.cli("team", "leave").code == 0 and bob.has("m") and not (bob.state / "team.git").exists()
-    assert "no team memory" in bob.cli("team", "sync").refusal and "in no team" in bob.cli("team", "leave").out
+    assert "no team memory" in bob.cli("team", "sync").refusal and "has no team" in bob.cli("team", "leave").out
     assert ada.sync().received == ()
 
 

@@ -67,11 +67,11 @@ def test_a_verb_that_has_verbs_of_its_own_names_them(cli: Cli) -> None:
 
 
 def test_a_number_that_is_none_is_called_that(cli: Cli) -> None:
-    assert "'x' is no whole number" in cli("undo", "x").err
+    assert "'x' is not a whole number" in cli("undo", "x").err
 
 
 def test_an_option_of_the_program_behind_the_verb_says_where_it_goes(cli: Cli) -> None:
-    assert "goes before the verb: `memdir --dir … list`" in cli("list", "--dir", "/x/y").err
+    assert "goes before the command: `memdir --dir … list`" in cli("list", "--dir", "/x/y").err
 
 
 def test_every_verb_has_help_with_an_example() -> None:
@@ -84,7 +84,7 @@ def test_every_verb_has_help_with_an_example() -> None:
 
 
 def test_help_is_shown_for_short_and_long(cli: Cli) -> None:
-    assert cli("-h").out == cli("--help").out and "Look back" in cli("--help").out
+    assert cli("-h").out == cli("--help").out and "Everyday" in cli("--help").out
     assert cli("save", "--help").code == 0
 
 

@@ -59,7 +59,7 @@ def test_the_text_is_for_a_model_so_its_directories_are_made_and_a_list_makes_no
     cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     assert not cli.memory.exists()
     told = cli("context", "--text", MEMDIR_TEAM="1")
-    assert (cli.memory / "team").is_dir() and f"made {cli.memory / 'team'}" in told.err and "made" not in told.out
+    assert (cli.memory / "team").is_dir() and f"created {cli.memory / 'team'}" in told.err and "created" not in told.out
     assert cli("context", "--text", MEMDIR_TEAM="1").err == ""
 
 
@@ -69,7 +69,7 @@ def test_people_are_told_in_lines(cli: Cli) -> None:
         "tokens",
         "instruction files",
         "memory",
-        "rules that wait for a file",
+        "rules for certain files",
         "not loaded",
         "looks like a secret",
     ):

@@ -58,7 +58,7 @@ def test_undo_without_a_number_takes_back_the_whole_dream_index_bytes_included(c
 def test_a_kept_set_that_was_undone_says_how_to_bring_it_back(cli: Cli) -> None:
     id = cli("dream", "--preview", "--json").json["dream"]["id"]
     assert cli("dream", "--apply", id).code == 0
-    assert "applied already, as change" in cli("dream", "--apply", id).out
+    assert "already applied, as change" in cli("dream", "--apply", id).out
     number = cli("undo").lines[-1].split("`")[1]
     assert f"and undone since; `{number}` brings it back" in cli("dream", "--apply", id).out
 
@@ -74,14 +74,14 @@ def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> N
     row = cli("dream", "--apply", id, "--json").json["dream"]
     assert row["id"] == id and row["change"] is not None and DEAD not in (cli.memory / "MEMORY.md").read_text("utf-8")
     again = cli("dream", "--apply", id)
-    assert "applied already" in again.out and f"undo {row['change']}" in again.out
+    assert "already applied" in again.out and f"undo {row['change']}" in again.out
     assert f"{id}, by rules" in cli("dream", "--status").out
 
 
 def test_a_second_dream_says_that_there_is_nothing_to_do(cli: Cli) -> None:
     cli("dream")
-    assert cli("dream").out == "nothing to tidy, by rules\n"
-    assert cli("dream", "--preview").out == "nothing to tidy, by rules\n"
+    assert cli("dream").out == "nothing to tidy, according to rules\n"
+    assert cli("dream", "--preview").out == "nothing to tidy, according to rules\n"
 
 
 def test_contradictions_that_rules_see_wait_in_the_inbox(cli: Cli) -> None:
@@ -150,7 +150,7 @@ def test_a_model_dreams_and_its_reasons_and_cost_are_told(cli: Cli) -> None:
     assert told.code == 0, told.err
     assert "merge deploys, hotfixes: hotfixes are deploys too" in told.out
     assert "3 requests, 4 calls" in told.out and "the model says: merged two memories" in told.out
-    assert "nothing lost: of 2 sentences removed 2 in history, 2 also stand in another memory" in told.out
+    assert "nothing lost: of 2 sentences removed 2 in history, 2 also in another memory" in told.out
     assert HOTFIX in (cli.memory / "deploys.md").read_text("utf-8") and not (cli.memory / "hotfixes.md").exists()
     assert cli("undo").code == 0 and image(cli.memory) == before
 
@@ -164,7 +164,7 @@ def test_a_model_that_fails_is_told_and_what_patterns_repair_is_done(cli: Cli) -
     with AnthropicServer([Fault("refusal")] * 3) as server:
         told = cli("dream", **by_model(server))
         row = cli("dream", "--json", **by_model(server)).json["dream"]
-    assert told.code == 0 and told.lines[0].startswith("the model failed, so only what patterns repair was done: ")
+    assert told.code == 0 and told.lines[0].startswith("the model failed, so only built-in patterns were used: ")
     assert "dead pointer long-gone" in told.out and read_last(cli.memory) is None
     assert row["skipped"] == "failed" and "it declined" in row["error"]
 
@@ -174,7 +174,7 @@ def test_a_model_that_keeps_failing_is_left_out_once_and_that_is_told(cli: Cli) 
         for _ in range(3):
             assert "the model failed" in cli("dream", **by_model(server)).out
         told = cli("dream", **by_model(server))
-        assert told.code == 0 and told.lines[0].startswith("without a model: it failed in the last 3 dreams")
+        assert told.code == 0 and told.lines[0].startswith("without the model, which failed in the last 3 dreams")
         assert len(server.requests) == 3
 
 
@@ -183,7 +183,7 @@ def test_a_model_that_cannot_be_opened_does_not_stop_the_patterns(cli: Cli) -> N
         assert "there is no model" in cli("dream", MEMDIR_MODEL="nonsense").out
     assert "there is no model" in cli("dream", "--model", "nonsense").refusal
     told = cli("dream", MEMDIR_MODEL="nonsense")
-    assert told.code == 0 and told.lines[0].startswith("without a model: ")
+    assert told.code == 0 and told.lines[0].startswith("without the model, ")
 
 
 def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cli) -> None:

@@ -92,7 +92,7 @@ def test_what_waits_in_the_queue_is_worked_off(cli: Cli) -> None:
     done = cli("extract")
     assert done.code == 0 and "[Memory saved: " in done.out
     assert sessions.read_queue(state) == () and len(names(cli)) == 1
-    assert cli("extract").out == "nothing waits to be learned from\n"
+    assert cli("extract").out == "no queued turns\n"
 
 
 def test_the_worker_is_quiet(cli: Cli) -> None:
@@ -134,9 +134,9 @@ def test_a_model_is_asked_when_there_is_one_and_its_cost_is_told_before(tmp_path
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
-        (["talk.json", "--all"], 2, "exclude"),
+        (["talk.json", "--all"], 2, "cannot be used together"),
         (["--since", "2026-01-01"], 2, "--all"),
-        (["--all", "--since", "yesterday"], 1, "no day"),
+        (["--all", "--since", "yesterday"], 1, "invalid date"),
         (["--all"], 1, "no conversation"),
         (["nowhere.jsonl"], 1, "nowhere.jsonl"),
         (["--dry-run"], 2, "transcript"),

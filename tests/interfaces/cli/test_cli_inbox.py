@@ -149,9 +149,9 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
     told = cli("inbox", "approve", "1", "u1", "1")
     assert told.code == 0 and told.lines == [
         "approved 1: save staging-first",
-        "  changed staging-first; `memdir undo 1` takes it back",
+        "  changed staging-first; `memdir undo 1` reverts it",
         "approved u1: save staging-first",
-        "  changed staging-first; `memdir undo --scope user 1` takes it back",
+        "  changed staging-first; `memdir undo --scope user 1` reverts it",
     ]
     change = cli("history", "--json").json[0]
     assert (change["verb"], change["who"]) == ("approve", "person") and "inbox item 1" in change["why"]

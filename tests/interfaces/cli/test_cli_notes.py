@@ -72,7 +72,7 @@ def test_a_transcript_and_a_session_can_be_named(cli: Cli) -> None:
 def test_what_is_not_there_is_said_in_one_line(cli: Cli) -> None:
     assert "no session of this project has notes" in cli("notes").refusal
     assert "no notes of session 'x'" in cli("notes", "--session", "x").refusal
-    assert "no conversation of this project was found" in cli("notes", "update").refusal
+    assert "no conversation of this project found" in cli("notes", "update").refusal
     assert "no transcript of session 'x'" in cli("notes", "update", "--session", "x").refusal
     assert cli("notes", "list", "--json").json == []
 

@@ -94,7 +94,7 @@ def test_an_change_that_is_not_there_is_refused(cli: Cli, what: str) -> None:
 
 
 def test_nothing_to_compare_is_refused(cli: Cli) -> None:
-    assert "nothing has been changed" in cli("diff").refusal
+    assert "no changes yet" in cli("diff").refusal
 
 
 def test_what_was_purged_is_not_shown(cli: Cli) -> None:
@@ -109,7 +109,7 @@ def test_a_missing_line_end_is_said(cli: Cli) -> None:
     cli.save()
     path = cli.memory / "terse-replies.md"
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert "\\ no line end here" in cli("diff").lines
+    assert "\\ No newline at end of file" in cli("diff").lines
 
 
 # --- undo -----------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_undo_takes_back_the_last_change_and_says_what_it_put_back(cli: Cli) -> 
     cli("edit", "terse-replies", "--body", "Two.")
     told = cli("undo")
     assert told.lines[0].startswith("undone: change 2 (edit terse-replies, ")
-    assert told.lines[1:] == ["  terse-replies reads as before change 2", "`memdir undo 3` takes this undo back"]
+    assert told.lines[1:] == ["  terse-replies is as before change 2", "`memdir undo 3` reverts this undo"]
     assert body_of(cli) == "One."
     cli("undo", "3")
     assert body_of(cli) == "Two."
@@ -136,7 +136,7 @@ def test_undoing_a_save_and_a_forget(cli: Cli) -> None:
     }
     assert (told["undone"]["id"], told["change"]) == (2, 3)
     lines = cli("undo").lines
-    assert "  terse-replies is gone again (change 1 had made it)" in lines
+    assert "  terse-replies was deleted again (change 1 created it)" in lines
 
 
 def test_an_undo_against_a_later_change_is_a_named_conflict(cli: Cli) -> None:

@@ -30,7 +30,7 @@ def test_where_names_each_place_and_its_rule(cli: Cli) -> None:
     out = cli("where").out
     for path in (told["private"]["path"], told["private"]["state"], told["user"]["path"], told["config"]["path"]):
         assert path in out
-    assert "not made yet" in out and "not set" in out
+    assert "does not exist yet" in out and "not set" in out
     assert not (cli.home / ".claude").exists()
 
 
@@ -150,7 +150,7 @@ def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=one)
     git(cli.home / "work", "clone", "-q", str(one), str(two))
     assert "still there" in cli("relink", cwd=two).out
-    assert "not clear" in cli("relink", "--yes", cwd=two).refusal
+    assert "several memories" in cli("relink", "--yes", cwd=two).refusal
 
 
 def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_a_setting_is_set_read_and_unset(cli: Cli) -> None:
 
 def test_a_stronger_variable_is_pointed_out(cli: Cli) -> None:
     told = cli("config", "set", "index_order", "file", MEMDIR_INDEX_ORDER="rank")
-    assert told.code == 0 and "MEMDIR_INDEX_ORDER in the environment still says rank" in told.err
+    assert told.code == 0 and "MEMDIR_INDEX_ORDER in the environment overrides it: rank" in told.err
 
 
 def test_config_list_shows_value_default_and_source(cli: Cli) -> None:

@@ -30,7 +30,9 @@ def test_missing_directories_are_made_and_told_on_standard_error(cli: Cli) -> No
     memory = cli.memory
     first = cli("prompt", "--mode", "team")
     made = [memory, memory / "team", cli.home / ".claude" / "memory"]
-    assert first.err.splitlines() == [f"memdir: made {path}, so that a model can be told of it" for path in made]
+    assert first.err.splitlines() == [
+        f"memdir: created {path}, because the prompt lists only existing directories" for path in made
+    ]
     assert all(path.stat().st_mode & 0o777 == 0o700 for path in made)
     assert cli("prompt", "--mode", "team").err == "" and first.code == 0
     assert cli("prompt", "--mode", "daily_log", "--json").json["made"] == [str(memory / "logs")]

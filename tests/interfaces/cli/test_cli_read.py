@@ -21,7 +21,7 @@ def names(cli: Cli, *argv: str) -> list[str]:
 
 def test_an_empty_list_is_done(cli: Cli) -> None:
     assert cli("list").code == 0 and cli("list").out == "" and cli("list", "--json").json == []
-    assert "nothing is remembered here yet" in cli("--color", "always", "list").out
+    assert "no memories yet" in cli("--color", "always", "list").out
 
 
 def test_a_row_has_exactly_these_fields(cli: Cli) -> None:

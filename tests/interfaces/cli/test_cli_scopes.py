@@ -274,7 +274,7 @@ def test_a_demoted_memory_comes_home_with_the_links_that_named_it(cli: Cli) -> N
     cli("save", "--name", "a", *RULE[:-1], "See [[team/deploys]] and [[deploys|when]].")
     cli("save", "--name", "b", "--scope", "team", *FACT[:-1], "See [[team/deploys]].")
     told = cli("demote", "deploys", "--scope", "team")
-    assert told.code == 0 and "takes it back" in told.out
+    assert told.code == 0 and "reverts it" in told.out
     assert sorted(rows(cli)) == ["a", "deploys", "team/b"]
     assert (
         "See [[deploys]] and [[deploys|when]]." in cli("read", "a").out
@@ -288,7 +288,7 @@ def test_a_demoted_memory_comes_home_with_the_links_that_named_it(cli: Cli) -> N
 def test_a_memory_moves_to_all_projects_and_back_in_two_changes(cli: Cli) -> None:
     cli("save", "--name", "replies", *RULE)
     told = cli("promote", "replies", "--to", "user")
-    assert "`memdir undo 2` and then `memdir undo --scope user 1` take it back" in told.out
+    assert "`memdir undo 2` and then `memdir undo --scope user 1` revert it" in told.out
     assert rows(cli)["replies"]["scope"] == "user" and cli.memory.joinpath("MEMORY.md").read_text("utf-8") == ""
     back = cli("demote", "replies", "--json").json
     assert back["scope"] == "private" and back["undo"] == ["memdir undo --scope user 2", "memdir undo 3"]
@@ -396,5 +396,5 @@ def test_a_memory_is_not_promoted_to_a_team_that_is_not_there(cli: Cli) -> None:
     cli("save", "--name", "deploys", *FACT)
     for team in ("0", ""):
         refusal = cli("promote", "deploys", MEMDIR_TEAM=team).refusal
-        assert "there is no team here" in refusal and "memdir team init" in refusal
+        assert "this project has no team" in refusal and "memdir team init" in refusal
     assert rows(cli)["deploys"]["scope"] == "private" and "team/deploys" not in rows(cli)

@@ -12,7 +12,7 @@ def test_without_a_remote_there_is_nothing_to_begin_with(tmp_path: Path) -> None
     assert "no git remote" in ada.cli("team", "init").refusal
     assert "is refused" in ada.cli("team", "init", "--remote", "ext::sh -c true").refusal
     assert "invalid branch name" in ada.cli("team", "init", "--remote", str(tmp_path), "--branch", "-x").refusal
-    assert "in no team" in ada.cli("team", "status").out
+    assert "has no team" in ada.cli("team", "status").out
     assert ada.cli("team", "sync").refusal and ada.cli("team", "log").refusal
 
 
@@ -69,5 +69,5 @@ def test_an_offline_sync_is_a_warning_and_no_failure(tmp_path: Path) -> None:
     (ada,) = make_team(tmp_path, "ada")
     ada.remote.rename(tmp_path / "away.git")
     told = ada.cli("team", "sync")
-    assert told.code == 0 and "could not be reached" in told.out and "warning: git fetch failed" in told.err
+    assert told.code == 0 and "cannot reach the remote" in told.out and "warning: git fetch failed" in told.err
     assert "offline" in ada.cli("team", "status").out

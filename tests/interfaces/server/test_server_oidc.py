@@ -380,5 +380,5 @@ def test_a_browser_goes_over_the_provider_and_back(postgres: Postgres, provider:
             assert find_violations(page) == []
             page.get_by_role("button", name="Log in with 127.0.0.1").click()
             page.get_by_role("link", name="main").click()
-            page.get_by_text("Nothing is remembered here yet").wait_for()
+            page.get_by_text("No memories yet").wait_for()
             assert [at["name"] for at in page.context.cookies()] == [COOKIE]

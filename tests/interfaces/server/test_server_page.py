@@ -308,7 +308,7 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
 
         page.goto(f"{address}{store}/memories")
         check()
-        page.get_by_label("Token of your organisation").fill(org.token("read_write"))
+        page.get_by_label("Organisation token").fill(org.token("read_write"))
         page.get_by_role("button", name="Log in").click()
         check()
         page.get_by_role("link", name="main").click()
@@ -325,7 +325,7 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
         sent = {"content": LATER, "content_sha256": seen}
         assert org.admin("PUT", "/v1/stores/main/memories/deploys", sent)[0] == 200
         page.get_by_role("button", name="Save").click()
-        page.get_by_role("heading", name="Somebody changed it while you were typing").wait_for()
+        page.get_by_role("heading", name="This memory changed while you were editing").wait_for()
         check()
         page.locator("label", has_text="Mine").click()
         page.get_by_role("button", name="Save the result").click()

@@ -114,7 +114,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     expect(page.get_by_text("Applied 1 of 2.")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Undo")).first.click()
     page.get_by_role("link", name="Dream").click()
-    page.get_by_role("button", name="See what would change").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator(".hunk")).to_have_count(1)  # what was rejected is not asked again
     # Why, timeline, health.
     page.get_by_role("link", name="Why").click()
@@ -274,7 +274,7 @@ def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
     expect(other.locator("#changed")).to_be_visible()
     other.bring_to_front()
     other.get_by_role("button", name="Save").click()
-    expect(other.get_by_role("heading", name="Somebody changed it while you were typing")).to_be_visible()
+    expect(other.get_by_role("heading", name="This memory changed while you were editing")).to_be_visible()
     assert find_violations(other) == []
     assert "Mondays" in project.private.read("deploy-on-tuesdays-only").text
     other.keyboard.press("1")
@@ -322,7 +322,7 @@ def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Br
             with serving(opened) as client:
                 tab = WatchedPage(browser, client.sign_in())
                 page = tab.go("/dream")
-                page.get_by_role("button", name="Look again").click()
+                page.get_by_role("button", name="Preview again").click()
                 now = page.locator(".steps [aria-current]")
                 expect(now).to_contain_text("Look")
                 assert find_violations(page) == []

@@ -1,10 +1,10 @@
-"""The command line: translates between a terminal and the packages below, and holds no rule of memory.
+"""The command line: translates between a terminal and the packages below, without rules about memory.
 
-`run` is the entry point. Each verb's module is imported when the verb is called, and `recall`, which agents call all the
-time, does without click altogether (`quick`).
+`run` is the entry point. The module of a command is imported when it is called, and `recall`, which agents call often,
+does not use click at all (`quick`).
 
-    app     the click program, options that verbs share, names typed by people
-    quick   `recall` without click                                                  others  the verbs, by subject
+    app     the click program, options that commands share, names that users type
+    quick   `recall` without click                                                  others  the commands, by subject
 """
 
 import json
@@ -43,48 +43,48 @@ if TYPE_CHECKING:
     from memdir.records import Model
 
 
-# --- what is printed -------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 # Everything the command line prints: lines, tables, JSON rows, diffs, errors.
 #
-# Anybody may have written the files that texts come from, so every text is made printable here, at the last step. A
+# Texts may come from untrusted files, so every text is made printable here, as the last step. A
 # terminal gets tables that fit and, where the `color` extra is installed, colour; a pipe gets plain lines, uncut, with
 # tabs between cells. What `--json` prints is described in docs/schemas.json; tests check every command against it.
 
 COLOR_CHOICES = ("auto", "always", "never")
-# Exit codes: done (an empty list is done), refused or failed or nothing found, wrong use, interrupted.
+# Exit codes: success (even if a list is empty), refused or failed or nothing found, usage error, interrupted.
 DONE, REFUSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
-NO_TYPE = "none"  # what a missing or unknown type is called where a word is needed
+NO_TYPE = "none"  # The name of a missing or unknown type.
 PURGED = "(this version was purged)"
-GAP = 2  # spaces between columns
+GAP = 2  # Spaces between columns.
 
 _MEMORY_FIELDS = tuple("name path title description type scope modified pinned author".split())
-_LEAST = 12  # a cut column is not made narrower than this
+_LEAST = 12  # The minimum width of a truncated column.
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
-# What to do next, for errors that do not say it themselves.
+# Hints for errors without their own.
 NEXT: Mapping[type[MemdirError], str] = {
     errors.SettingsError: "`memdir config list` shows every setting and where it comes from",
     errors.PathError: "`memdir where` shows the directories in use",
-    errors.SecretError: "take the secret out and say where it is kept instead",
+    errors.SecretError: "remove the secret and write where it is stored instead",
     errors.FormatError: "`memdir save --help` shows what a memory needs",
-    errors.NotFoundError: "`memdir list` shows what there is",
+    errors.NotFoundError: "`memdir list` shows the memories",
     errors.ConflictError: "`memdir history` shows what changed",
     errors.LockedError: "try again in a moment",
-    errors.DiskError: "see that the place is writable and has room, then try again",
-    errors.BudgetError: "raise the cap or wait until it renews",
+    errors.DiskError: "check permissions and free space, then try again",
+    errors.BudgetError: "raise the limit or wait until it renews",
     errors.ModelError: "try again, or work without a model: `memdir config set model none`",
-    MemdirError: "`memdir doctor` looks for what is wrong",
+    MemdirError: "`memdir doctor` finds problems",
 }
-# What click says, and the same in plain words.
-_PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
+# click's messages in plainer words.
+_PLAIN = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
 
 Row = dict[str, Any]
 TOKENS = "fresh cached stored output"  # of requests to a model: read fresh, read from the cache, put into it, written
 
 
 class PipeClosedError(Exception):
-    """The reader of standard output has gone."""
+    """The reader of standard output has closed it."""
 
 
 class Styled(NamedTuple):
@@ -101,7 +101,7 @@ class TableColumn(NamedTuple):
 
 
 class Output:
-    """Standard output and standard error, whatever they are at the time of writing."""
+    """Standard output and standard error, looked up when writing."""
 
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
@@ -112,12 +112,12 @@ class Output:
 
     @property
     def is_table(self) -> bool:
-        """Whether a person looks at it, so that it should fit and may be cut."""
+        """Return whether the output is a terminal, so tables must fit and may be truncated."""
         return self.is_terminal or self._console is not None
 
     @property
     def width(self) -> int:
-        # Imported here: with its archive formats it takes milliseconds, and a pipe has no width.
+        # Imported here, because it takes milliseconds and pipes have no width.
         import shutil
 
         return shutil.get_terminal_size().columns
@@ -129,12 +129,12 @@ class Output:
         return shutil.get_terminal_size().lines
 
     def line(self, *pieces: str | Styled) -> None:
-        """One line; a line break inside a piece cannot begin another."""
+        """Print one line; line breaks inside a piece are replaced."""
         styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
         self._put([Styled(printable(text).translate(_BREAKS), style) for text, style in styled])
 
     def block(self, text: str) -> None:
-        """Text of several lines, such as a body."""
+        """Print several lines, such as a body."""
         cleaned = printable(text.replace("\r\n", "\n"))
         _write(sys.stdout, cleaned if cleaned.endswith("\n") or not cleaned else cleaned + "\n")
 
@@ -144,7 +144,7 @@ class Output:
             self.line(Styled(line, style))
 
     def table(self, columns: Sequence[TableColumn], rows: Sequence[Any], now: datetime | None = None) -> None:
-        """Rows that fit the terminal; in a pipe whole cells with tabs between them, without titles."""
+        """Print rows fitted to the terminal or, in a pipe, full cells separated by tabs, without titles."""
         now = now.astimezone() if now is not None and self.is_table else None
         cells = [[_clean_cell(_render_cell(column, row, now)) for column in columns] for row in rows]
         if not self.is_table:
@@ -168,7 +168,7 @@ class Output:
         _write(sys.stdout, render_json(value, ascii_only=plain) + "\n")
 
     def raw(self, data: bytes) -> None:
-        """Exact bytes to a pipe; a terminal gets them cleaned."""
+        """Write exact bytes to a pipe, or printable text to a terminal."""
         stream = getattr(sys.stdout, "buffer", None)
         if self.is_terminal or stream is None:
             self.block(data.decode("utf-8", "replace"))
@@ -178,7 +178,7 @@ class Output:
             stream.write(data)
 
     def progress(self, text: str, done: int = 0, total: int = 0) -> None:
-        """A line that the next one replaces, on a terminal only; with a total it says how far it is, and the time left."""
+        """Show a line that the next replaces, only on a terminal; with a total, also percentage and time left."""
         if not self._has_progress or not done:
             self._began = monotonic()
         if text and total:
@@ -199,7 +199,7 @@ class Output:
     def _render(self, pieces: Sequence[Styled]) -> str:
         if self._console is None:
             return "".join(piece.text for piece in pieces).rstrip(" ") + "\n"
-        # Imported here: an optional extra, and it costs more than all of `memdir list`.
+        # Imported here, because this optional extra takes longer than all of `memdir list`.
         from rich.text import Text
 
         with self._console.capture() as captured:
@@ -208,7 +208,7 @@ class Output:
 
 
 def _page(text: str) -> None:
-    """Show a long text through $PAGER or less; `PAGER=cat` prints it as it is."""
+    """Show a long text with $PAGER or less; `PAGER=cat` prints it directly."""
     from click import echo_via_pager
 
     echo_via_pager(text.removesuffix("\n"), color=True)
@@ -225,8 +225,8 @@ def render_seconds(seconds: float) -> str:
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
-    with suppress(PipeClosedError):  # the exit code still tells
+    """Print one line on standard error."""
+    with suppress(PipeClosedError):  # The exit code still shows the failure.
         _write(sys.stderr, f"memdir: {one_line(text)}\n")
         flush(sys.stderr)
 
@@ -253,13 +253,13 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def count_words(number: int, one: str, many: str = "") -> str:
-    """A number with its noun, as in `1 memory` and `2 memories`."""
+    """Return a number with its noun, as in `1 memory` and `2 memories`."""
     plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
     return f"{number} {one if number == 1 else plural}"
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """To a stream of any encoding; what it cannot encode is written as an escape."""
+    """Write to a stream of any encoding; escapes characters it cannot encode."""
     if stream is not None:
         encoding = getattr(stream, "encoding", None) or "utf-8"
         with _closing_pipe():
@@ -272,7 +272,7 @@ def _clean_cell(text: str) -> str:
 
 
 def _open_console() -> "Console | None":
-    """rich, whose output is captured and printed by `_write`; None where it is not installed."""
+    """Return rich's console, whose output `_write` prints, or None if rich is not installed."""
     try:
         from rich.console import Console  # optional: pip install 'memdir[color]'
     except ImportError:
@@ -280,15 +280,15 @@ def _open_console() -> "Console | None":
     return Console(file=StringIO(), force_terminal=True, no_color=False, markup=False, highlight=False, emoji=False)
 
 
-# Tables. Widths are counted as terminals count: wide characters are two cells, combining marks none.
+# Tables. Widths are in terminal cells: wide characters take two, combining marks none.
 
 
 def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """The titles and every row, each cell padded; together no wider than `width` where cutting can do it."""
+    """Return the titles and rows with padded cells, truncated to `width` if possible."""
     table = [[column.title for column in columns], *rows]
     widths = [max(measure_width(row[index]) for row in table) for index in range(len(columns))]
     excess = sum(widths) + GAP * (len(widths) - 1) - width
-    while excess > 0:  # the widest column that may be cut gives first
+    while excess > 0:  # Shrink the widest column that can be truncated.
         wide = [index for index, column in enumerate(columns) if column.is_cut and widths[index] > _LEAST]
         if not wide:
             break
@@ -306,12 +306,12 @@ def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]
 
 
 def measure_width(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     return len(text) if text.isascii() else sum(map(_measure_char, text))
 
 
 def cut_width(text: str, width: int) -> str:
-    """The text in at most so many cells, with an ellipsis where something is missing."""
+    """Truncate the text to `width` cells, with an ellipsis."""
     if measure_width(text) <= width:
         return text
     totals = accumulate(map(_measure_char, text))
@@ -340,10 +340,10 @@ def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
 
 
 def fill(fields: str, *sources: object, **given: Any) -> Row:
-    """A row of JSON: these fields, each as given or else from the first source that has it, and what else is given.
+    """Return a JSON row of these fields, from the keyword arguments or else the first source that has them.
 
-    A source is a record, and its `is_NAME` gives the field NAME. A time and a path become text; a field with a question
-    mark is null where the text is empty. docs/schemas.json has the fields of every row.
+    A source is a record; its `is_NAME` is the field NAME. Times and paths become text; a field with a question mark is
+    null if its text is empty. Other keyword arguments are added. docs/schemas.json lists the fields of every row.
     """
     row: Row = {}
     for field in fields.split():
@@ -357,14 +357,14 @@ def fill(fields: str, *sources: object, **given: Any) -> Row:
 
 
 def make_plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value for JSON."""
     return make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
 
 
 def render_json(value: object, *, ascii_only: bool = False) -> str:
-    """JSON in which no character acts on a terminal: what `json` leaves bare is written as an escape."""
+    """Return JSON with all control characters escaped, so that it is safe on a terminal."""
     if isinstance(value, list):
-        # Rows one a line: easier on the eye for many, and several times faster than indented ones.
+        # One row per line is easier to read and several times faster than indented JSON.
         rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only, default=make_plain) for row in value)
         text = f"[\n  {rows}\n]" if value else "[]"
     else:
@@ -372,32 +372,32 @@ def render_json(value: object, *, ascii_only: bool = False) -> str:
     text = replace_surrogates(text)
     if (text.isascii() and "\x7f" not in text) or printable(text) == text:
         return text
-    # Every such character is inside a string, as the rest of JSON is ASCII.
+    # Such characters occur only inside strings, because the rest of JSON is ASCII.
     return "".join(json.dumps(char)[1:-1] if char not in "\n\t" and printable(char) != char else char for char in text)
 
 
 def make_time(when: datetime) -> str:
-    with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
+    with suppress(OverflowError):  # The time may be in the first or last hours of the calendar.
         when = when.astimezone(UTC)
     return when.isoformat(timespec="milliseconds")
 
 
 def show_time(out: Output, when: datetime, now: datetime) -> str:
-    """An age for a person, the time itself for a pipe."""
+    """Return an age for a terminal, the time for a pipe."""
     return render_age(when, now.astimezone()) if out.is_table else make_time(when)
 
 
 def describe_memory(store: FileStore, header: Header) -> Row:
     """Return a memory's JSON row."""
-    # Imported here: `recall` makes no such rows.
+    # Imported here, because `recall` does not need it.
     from memdir.operations.find import FoundMemory, make_rows
 
     return _make_plain_row(make_rows([FoundMemory(store, header)], _MEMORY_FIELDS, now=header.modified)[0])
 
 
 def describe_memories(memories: "Sequence[FoundMemory[FileStore]]", now: datetime) -> list[Row]:
-    """Return the JSON rows of a list, with since when each memory says what it says."""
-    # Imported here: `recall` makes no such rows.
+    """Return the JSON rows of a list, with the age of each memory's text."""
+    # Imported here, because `recall` does not need it.
     from memdir.operations.find import make_rows
 
     return [_make_plain_row(row) for row in make_rows(memories, (*_MEMORY_FIELDS, "since"), now=now)]
@@ -414,20 +414,20 @@ def make_change_row(change: Change) -> Row:
 
 
 def find_change_names(change: Change) -> tuple[str, ...]:
-    """The memories a change changed; for one that changed an index alone, the index."""
+    """Return the memories of a change, or the index if it changed only that."""
     paths = tuple(file.path for file in change.files)
     return tuple(path.removesuffix(".md") for path in paths if not path.endswith("MEMORY.md")) or paths
 
 
 def make_skip_rows() -> list[Row]:
-    """The closed list of why recall brings nothing."""
-    # Imported here: a list of memories has no use for it.
+    """Return all reasons why recall returns nothing."""
+    # Imported here, because few commands need it.
     from memdir.recall.pipeline import RecallSkip
 
     return [{"reason": skip.value, "words": skip.words} for skip in RecallSkip]
 
 
-# Errors: one line that says what is wrong and what to do next.
+# Errors: one line with the problem and what to do next.
 
 
 def render_error(error: MemdirError) -> str:
@@ -435,7 +435,7 @@ def render_error(error: MemdirError) -> str:
 
 
 def render_misuse(error: "ClickException") -> str:
-    # Imported here: only click's own calls can be misuse, and others do without it.
+    # Imported here, because `recall` does not use click.
     from click import NoSuchOption
 
     context = getattr(error, "ctx", None)
@@ -443,7 +443,7 @@ def render_misuse(error: "ClickException") -> str:
     hint = f"`{path} --help` shows how"
     if isinstance(error, NoSuchOption) and error.option_name in ("--dir", "--color") and context is not None:
         verb = path.removeprefix(context.find_root().command_path).strip()
-        hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
+        hint = f"it goes before the command: `memdir {error.option_name} … {verb}`"
     message = error.format_message()
     for click_words, plain_words in _PLAIN:
         message = message.replace(click_words, plain_words)
@@ -456,7 +456,7 @@ def render_os_error(error: OSError) -> str:
 
 
 def _join(message: str, hint: str) -> str:
-    # Room for any path; a hostile argument does not fill the screen.
+    # Long enough for any path, but a hostile argument cannot fill the screen.
     return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", 2_000)
 
 
@@ -464,13 +464,13 @@ def _join(message: str, hint: str) -> str:
 
 
 def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
-    """A unified diff without line ends; a missing one at the end of a text is said."""
-    # Imported here: most calls show no difference.
+    """Return a unified diff without line endings; notes if the last one is missing."""
+    # Imported here, because most calls show no diff.
     from difflib import unified_diff
 
     lines = []
     for line in unified_diff(_split(before), _split(after), old, new):
-        lines += [line.rstrip("\r\n"), *([] if line.endswith("\n") else ["\\ no line end here"])]
+        lines += [line.rstrip("\r\n"), *([] if line.endswith("\n") else ["\\ No newline at end of file"])]
     return lines
 
 
@@ -479,7 +479,7 @@ def shorten_diff(lines: Sequence[str]) -> list[str]:
 
 
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
-    """One file of a change. Of an index history keeps the changed lines only, so no context is shown."""
+    """Return the diff of a file in a change. History stores only the changed lines of an index, without context."""
     old, new = (change.path if digest else "(no file)" for digest in (change.before, change.after))
     title = [f"--- {old}", f"+++ {new}"]
     if is_index_path(change.path):
@@ -495,13 +495,13 @@ def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str
 
 
 def _split(text: str) -> list[str]:
-    """Lines with their ends, cut at line feeds alone."""
+    """Split at line feeds only, keeping them."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-# --- one call --------------------------------------------------------------------------------------------------------
+# --- calls ------------------------------------------------------------------------------------------------------------
 
-# Another interface that a verb leads to, such as the chat; returns an exit code.
+# Starts another interface, such as the chat; returns an exit code.
 Interface = Callable[..., int]
 
 
@@ -512,9 +512,9 @@ def run(
     cwd: Path | None = None,
     interfaces: Mapping[str, Interface] = MappingProxyType({}),
 ) -> int:
-    """Run one call of the command line and return its exit code; errors of the person calling do not raise.
+    """Run one call of the command line and return its exit code; user errors do not raise.
 
-    `interfaces` are those that a verb leads to: interfaces do not import one another, so the caller passes them in.
+    `interfaces` are those that commands start; the caller passes them in, because interfaces do not import each other.
     """
     call = CliContext(environ, cwd, interfaces)
     try:
@@ -538,7 +538,7 @@ def run(
 
 
 class CliContext:
-    """One call, passed to every verb. `variables` and `cwd` are the real ones unless a test gives others."""
+    """One call, passed to every command. `variables` and `cwd` are the real ones except in tests."""
 
     def __init__(
         self,
@@ -551,10 +551,10 @@ class CliContext:
         self._given_cwd = cwd
         self.directory: Path | None = None
         self.out = Output("never")
-        self.project: Project | None = None  # from the first `open` on
+        self.project: Project | None = None  # Set by the first `open`.
 
     def prepare(self, directory: str | None, color: str) -> None:
-        """Apply the options of the whole program."""
+        """Apply the global options."""
         self.directory = None if directory is None else (self.cwd / directory).absolute()
         if directory is not None:
             check_root(str(self.directory) if directory else "")
@@ -567,14 +567,14 @@ class CliContext:
         try:
             return Path.cwd()
         except FileNotFoundError:
-            raise PathError(".", "the working directory is gone", hint="change into one that exists") from None
+            raise PathError(".", "the working directory no longer exists", hint="change into one that exists") from None
 
     @property
     def environment(self) -> Environment:
         return read_environment(self.variables)
 
     def open(self) -> Project:
-        """The project with its stores; opening creates nothing."""
+        """Return the project with its stores; creates nothing."""
         if self.project is None:
             self.project = open_project(self.cwd, environ=self.variables, directory=self.directory)
         return self.project
@@ -587,8 +587,8 @@ class CliContext:
         return Origin(why=why, session=self.open().environment.session)
 
     def choose_model(self, spec: str | None) -> "Model | None":
-        """The model that a call names, or that of the settings; None for built-in patterns alone."""
-        # Imported here: few verbs ask a model, and all verbs import this module.
+        """Return the named or configured model, or None for built-in patterns only."""
+        # Imported here, because few commands use a model but all import this module.
         from memdir.models.open import find_model, open_model
 
         project = self.open()
@@ -600,13 +600,13 @@ class CliContext:
         return open_model(spec, environment=environment, settings=settings, project=root)
 
     def enter(self, interface: str, **options: Any) -> int:
-        """Go on at another interface; returns its exit code."""
+        """Continue in another interface and return its exit code."""
         if interface not in self._interfaces:
-            raise SettingsError(f"there is no way from here to {interface}", hint=f"start it as `memdir {interface}`")
+            raise SettingsError(f"cannot start {interface} here", hint=f"start it as `memdir {interface}`")
         return self._interfaces[interface](**options)
 
     def show_rows(self, columns: Sequence[TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = "") -> None:
-        """Rows as JSON or as a table; a terminal shows `empty` when there are none."""
+        """Print rows as JSON or as a table; a terminal shows `empty` if there are none."""
         if as_json:
             self.out.json(rows)
         elif rows:
@@ -616,9 +616,9 @@ class CliContext:
 
 
 def choose_store(project: Project, scope: str | None) -> FileStore:
-    """The store of a scope, the project's own without one; team memories are in a folder of that."""
+    """Return the store of a scope, or the project's own, which includes the team folder."""
     if scope == Scope.PROJECT.value and project.project is None:
-        hint = "make the folder .claude/memory in the repository, or use --scope team"
+        hint = "create the folder .claude/memory in the repository, or use --scope team"
         raise SettingsError("this project keeps no memory in its own history", key="scope", hint=hint)
     if scope == Scope.USER.value and project.user is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="`memdir where` shows why")
@@ -626,22 +626,22 @@ def choose_store(project: Project, scope: str | None) -> FileStore:
 
 
 def choose_stores(project: Project, scope: str | None) -> tuple[FileStore, ...]:
-    """All stores of the project, or that of the scope."""
+    """Return all stores of the project, or the store of the scope."""
     return tuple(project.stores) if scope is None else (choose_store(project, scope),)
 
 
 def name_scope(store: FileStore, name: str = "") -> str:
-    """The scope of a store, or of one of its memories."""
+    """Return the scope of a store, or of one of its memories."""
     return (Scope.TEAM if store.scope is Scope.PRIVATE and is_team(name) else store.scope).value
 
 
 def scope_flag(store: StoreBase) -> str:
-    """The option by which a later call means the same store."""
+    """Return the option that selects the same store in a later call."""
     return f" --scope {store.scope.value}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
 
 
 def _run(argv: list[str], call: CliContext) -> int:
-    # Imported here: `recall` does without click, and the other verbs do without search.
+    # Imported here, because `recall` does not use click, and the others do not search.
     if "recall" in argv:
         from memdir.interfaces.cli.quick import parse_recall, show_recall
 
@@ -655,10 +655,10 @@ def _run(argv: list[str], call: CliContext) -> int:
 
 
 def _silence() -> None:
-    """Point standard output at nothing for the interpreter's last flush: its reader has gone, or its disk is full."""
+    """Redirect standard output to null for the interpreter's last flush, because it is closed or its disk is full."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
     except (OSError, ValueError, AttributeError):
-        pass  # no descriptor behind it, so nothing is left to flush
+        pass  # There is no descriptor, so nothing to flush.

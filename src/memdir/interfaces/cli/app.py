@@ -1,4 +1,4 @@
-"""The click program: its options, its verbs by subject, what verbs share, and names as people type them."""
+"""The click program: its options, its commands by group, and what commands share."""
 
 import re
 import sys
@@ -25,45 +25,44 @@ from memdir.store.open import Project
 from memdir.store.secrets import mask, open_finder, render_findings
 from memdir.text import one_line, printable, shorten
 
-# Subject -> module -> its verbs.
-SUBJECTS: dict[str, dict[str, str]] = {
-    "Talk": {"hosts": "chat demo"},
-    "See": {"hosts": "ui"},
-    "Write": {"write": "save remember edit pin forget", "dream": "log", "team": "promote demote"},
-    "Read": {"read": "list read", "context": "show prompt context"},
-    "Find": {"recall": "recall search why"},
-    "Look back": {"read": "history diff undo restore"},
-    "Learn": {"learn": "extract notes", "dream": "dream"},
-    "Decide": {"inbox": "inbox"},
-    "Share": {"team": "team sync agent", "serve": "serve"},
-    "Places": {"places": "where relink"},
-    "Carry": {"hosts": "import export"},
-    "State": {"status": "status verify doctor", "places": "config pause resume"},
-    "Agents": {"hosts": "install uninstall hook mcp"},
-    "Shell": {"hosts": "completion"},
+# The groups of the help text, in display order.
+VERBS = {
+    "Everyday": tuple("remember recall list read edit forget undo inbox status ui".split()),
+    "Set up": tuple("install uninstall config pause resume".split()),
+    "Organise": tuple("save pin search why promote demote".split()),
+    "History": tuple("history diff restore".split()),
+    "Learn": tuple("extract dream notes log".split()),
+    "Transfer": tuple("import export".split()),
+    "Share": tuple("sync team agent serve".split()),
+    "Inspect": tuple("doctor verify where relink show context prompt".split()),
+    "Chat": tuple("chat demo".split()),
+    "Scripts": tuple("hook mcp completion".split()),
 }
-VERBS = {subject: tuple(" ".join(modules.values()).split()) for subject, modules in SUBJECTS.items()}
-# Verbs that programs call and people need not see.
-HIDDEN = {"worker": "learn", "select": "recall"}
-_MODULES = HIDDEN | {
-    verb: module for modules in SUBJECTS.values() for module, verbs in modules.items() for verb in verbs.split()
-}
+HIDDEN = ("worker", "select")  # Only programs call these commands.
+_COMMANDS = {
+    "write": "save remember edit pin forget", "read": "list read history diff undo restore", "recall": "recall search why select",
+    "context": "show prompt context", "learn": "extract notes worker", "dream": "dream log", "inbox": "inbox",
+    "team": "promote demote team sync agent", "serve": "serve", "status": "status verify doctor",
+    "places": "where relink config pause resume",
+    "hosts": "chat demo ui import export install uninstall hook mcp completion",
+}  # fmt: skip
+_MODULES = {verb: module for module, verbs in _COMMANDS.items() for verb in verbs.split()}
 KINDS = tuple(kind.value for kind in Kind)
 SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
-SCOPE_HELP = "For you here, for the team, for you in all projects, or in the repository itself."
+SCOPE_HELP = "For you in this project, for the team, for you in all projects, or in the repository."
 
 _PLAIN_NAME = re.compile(r"[\w/.\x80-\U0010ffff-]*")
 _TRY = {
-    "memdir demo": "three days in a few seconds, in a temporary folder",
-    "memdir remember TEXT": "keep something, in your own words",
-    "memdir recall QUESTION": "what fits a question, or nothing",
-    "memdir chat": "talk to an assistant that remembers",
-    "memdir install": "put memory into the coding agent you use",
-    "memdir list": "what is remembered here",
-    "memdir ui --open": "all of it as a page in your browser",
-    "memdir history": "what changed; `memdir undo` takes the last change back",
-    "memdir doctor": "what is wrong, and how to fix it",
-    "memdir --help": "every verb",
+    "memdir demo": "watch three days in a few seconds, in a temporary folder",
+    "memdir remember TEXT": "save something in your own words",
+    "memdir recall QUESTION": "find memories for a question",
+    "memdir chat": "chat with an assistant that remembers",
+    "memdir install": "connect your coding agent",
+    "memdir list": "list memories",
+    "memdir ui --open": "open the web interface",
+    "memdir history": "list changes; `memdir undo` reverts the last one",
+    "memdir doctor": "find problems and their fixes",
+    "memdir --help": "list all commands",
 }
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -84,7 +83,7 @@ class CliVerb(click.Command):
 
 
 class CliGroup(click.Group):
-    """A group that says which verb was probably meant."""
+    """A group that suggests the closest command for a misspelled one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -92,17 +91,17 @@ class CliGroup(click.Group):
         verbs = self.list_commands(ctx)
         if args[0] not in (*verbs, *HIDDEN) and not args[0].startswith("-"):
             near = get_close_matches(args[0], verbs, n=1)
-            ctx.fail(f"there is no verb {args[0]!r}" + (f" (did you mean {near[0]}?)" if near else ""))
+            ctx.fail(f"unknown command {args[0]!r}" + (f" (did you mean {near[0]}?)" if near else ""))
         return super().resolve_command(ctx, args)
 
 
 class VerbGroup(CliGroup):
-    """A verb that has verbs of its own, such as `config`; `default` is the one that is meant without any."""
+    """A command with subcommands, such as `config`; `default` is the one to run without any."""
 
     command_class = CliVerb
 
     def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **{"no_args_is_help": False, **kwargs})  # a whole help is no error message
+        super().__init__(*args, **{"no_args_is_help": False, **kwargs})  # Do not print full help as an error.
         self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -115,7 +114,7 @@ class VerbGroup(CliGroup):
 
 
 class CliProgram(CliGroup):
-    """The program: its verbs are imported on demand and shown by subject."""
+    """The program: its commands are imported on demand and shown by group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verbs in VERBS.values() for verb in verbs]
@@ -142,12 +141,12 @@ def json_option(decorated: Decorated) -> Decorated:
 
 
 def model_option(decorated: Decorated) -> Decorated:
-    text = "Ask this model; `none` for the built-in patterns alone."
+    text = "Use this model; `none` for built-in patterns only."
     return click.option("--model", "spec", metavar="NAME", help=text)(decorated)
 
 
 def scope_option(decorated: Decorated) -> Decorated:
-    text = "Only this memory: yours for this project, the team's, yours for all projects, or the repository's own."
+    text = "Only this scope: yours for this project, the team's, yours for all projects, or the repository's."
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
@@ -164,7 +163,7 @@ def name_argument(required: bool = True, name: str = "name", metavar: str = "NAM
 
 
 def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict[str, str]]) -> list[CompletionItem]:
-    """Words of this project for the shell, with their help; whatever is wrong, none are offered and nothing is said."""
+    """Return shell completions from this project, with their help; none after any error."""
     root = ctx.find_root()
     call = root.obj if isinstance(root.obj, CliContext) else CliContext()
     try:
@@ -176,7 +175,7 @@ def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict
 
 
 def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of memories that a shell can be given: no spaces, nothing hidden, nothing it would act on."""
+    """Complete the names of memories that are safe in a shell: no spaces or special characters."""
 
     def find(project: Project) -> dict[str, str]:
         headers = [header for store in project.stores for header in store.scan()]
@@ -186,49 +185,49 @@ def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def confirm(question: str, refusal: str, *, yes: bool) -> None:
-    """Ask before what cannot be undone; wrong use where nobody can be asked."""
+    """Ask before something that cannot be undone; raises UsageError if the user cannot be asked."""
     if yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise click.UsageError(f"{refusal} and nobody can be asked here; say --yes")
+        raise click.UsageError(f"{refusal} and there is no terminal to ask; pass --yes")
     click.confirm(question, abort=True, err=True)
 
 
 def parse_day(text: str) -> datetime:
-    """A day as `--since` gives it; raises FormatError."""
+    """Parse the date of `--since`; raises FormatError."""
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
         excerpt = shorten(one_line(text), 40)
-        raise FormatError(f"{excerpt!r} is no day", field="since", hint="as in 2026-10-01") from None
+        raise FormatError(f"invalid date {excerpt!r}", field="since", hint="as in 2026-10-01") from None
 
 
 def notice(store: FileStore) -> None:
-    """Record outside edits before history is shown; a directory that is busy or read-only is shown as it is."""
+    """Record outside edits before showing history, unless the directory is locked or read-only."""
     with suppress(LockedError, DiskError):
         if store.root.is_dir():
-            store.notice(seconds=1.0)  # how long it waits for the lock
+            store.notice(seconds=1.0)  # The time limit for the lock.
 
 
 def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
-    """Which secrets texts hold, by rule and place; never the value. Each text has the name of its place as its key."""
+    """Return a warning for each secret in the texts, by rule and location, never with its value."""
     try:
         hits = [*map(open_finder(environment), texts.values())]
-    except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
-        return [f"secrets were not looked for: {error}"]
+    except SettingsError as error:  # The text is already saved, so only warn.
+        return [f"cannot check for secrets: {error}"]
     rendered = (line for place, each in zip(texts, hits, strict=True) for line in render_findings(each, place=place))
-    plainly = "the file holds it as given, and it is never put into a prompt; say where it is kept instead"
+    plainly = "the file contains it, but prompts never will; write where it is stored instead"
     return [f"this looks like a secret: {finding}; {plainly}" for finding in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
     if scope not in (Scope.TEAM, Scope.PROJECT) or store.team:
         return []
-    return ["what a team shares is not shown in conversations here; `memdir config set team true` changes that"]
+    return ["team memories are not recalled here; `memdir config set team true` enables them"]
 
 
 def mask_secrets(text: str, environment: Environment) -> str:
-    """A text without the values of its secrets."""
+    """Return a text with its secrets masked."""
     return mask(text, open_finder(environment, forgive=True)(text))
 
 
@@ -243,20 +242,20 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 @click.option(
     "--dir", "directory", metavar="PATH", shell_complete=click.Path(file_okay=False).shell_complete,
-    help="Use this memory directory in the project's place.",
+    help="Use this memory directory instead of the project's.",
 )  # fmt: skip
 @click.option(
-    "--color", type=click.Choice(COLOR_CHOICES), default="auto", show_default=True, help="Colour the output or not."
+    "--color", type=click.Choice(COLOR_CHOICES), default="auto", show_default=True, help="When to use colour."
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version."
 )
 @click.pass_context
 def app(ctx: click.Context, directory: str | None, color: str) -> None:
-    """A memory for AI agents that survives the conversation: plain Markdown files, never lost.
+    """Memory for AI agents, in Markdown files you can edit.
 
-    Options of the whole program go before the verb. Exit codes: 0 done, 1 refused or nothing found, 2 wrong use. An
-    error is one line on standard error, with --json too.
+    Global options go before the command. Exit codes: 0 success, 1 refused or nothing found, 2 usage error. Errors are
+    one line on standard error, also with --json.
     """
     if isinstance(ctx.obj, CliContext):
         ctx.obj.prepare(directory, color)
@@ -267,7 +266,7 @@ def app(ctx: click.Context, directory: str | None, color: str) -> None:
 def run_app(argv: Iterable[str], call: CliContext) -> int:
     try:
         result = app.main(list(argv), prog_name="memdir", standalone_mode=False, obj=call)
-    except SystemExit as end:  # click's way out of shell completion
+    except SystemExit as end:  # click exits this way after shell completion.
         result = end.code
     except click.ClickException as error:
         cli.complain(cli.render_misuse(error))
@@ -278,9 +277,9 @@ def run_app(argv: Iterable[str], call: CliContext) -> int:
 
 
 def _show_orientation(call: CliContext) -> None:
-    """What `memdir` prints without a verb: which directories are used, and what to try."""
+    """Print the directories in use and commands to try; shown without a command."""
     out = call.out
-    out.line(Styled("memdir", "bold"), ": a memory for AI agents that survives the conversation.")
+    out.line(Styled("memdir", "bold"), ": memory for AI agents, in Markdown files you can edit.")
     out.line()
     try:
         project = call.open()
@@ -290,7 +289,7 @@ def _show_orientation(call: CliContext) -> None:
         if not project.places.switch.on:
             out.line(f"memory is off here ({project.places.switch.rule})")
     except MemdirError as error:
-        out.line("this place has a problem: ", cli.render_error(error))
+        out.line("problem here: ", cli.render_error(error))
     out.line()
     out.line("Try:")
     width = max(map(len, _TRY))
@@ -299,18 +298,20 @@ def _show_orientation(call: CliContext) -> None:
 
 
 def read_body(text: str) -> str:
-    """The text itself, or for `-` all of standard input."""
+    """Return the text, or all of standard input for `-`."""
     if text != "-":
         return text
     if sys.stdin is None:
-        raise FormatError("standard input is closed", field="body", hint="give the text with --body")
+        raise FormatError("standard input is closed", field="body", hint="pass the text with --body")
     if cli.is_terminal(sys.stdin):
-        cli.complain("type the text, then Ctrl-D on a line of its own")
-    # One byte more than a memory may hold: enough to be refused, whatever is piped in.
+        cli.complain("type the text, then press Ctrl-D on an empty line")
+    # One byte above the limit is enough to refuse any input.
     data = sys.stdin.buffer.read(FILE_BYTES + 1)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         if len(data) > FILE_BYTES:
-            raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes", field="body", hint="keep the gist") from None
+            raise FormatError(
+                f"a memory is limited to {FILE_BYTES:,} bytes", field="body", hint="keep the gist"
+            ) from None
         raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None

@@ -1,4 +1,4 @@
-"""`show`, `prompt` and `context`: what a session is given at its start, from where, and how large it is."""
+"""The commands `show`, `prompt` and `context`: what a session loads at its start, with sources and sizes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from memdir.text import estimate_tokens
 _CLIP = "text lines lines_total bytes bytes_total dead over_lines over_bytes warning"
 
 
-@verb("show", "What a session loads of the index; `read` prints one memory.", "memdir show", "memdir show --json")
+@verb("show", "Print the index a session loads; `read` prints a memory.", "memdir show", "memdir show --json")
 @json_option
 @click.pass_obj
 def show_verb(call: CliContext, as_json: bool) -> None:
-    """Print what a session would load: each index after the cut, with the warning if there was one."""
+    """Print what a session loads: each index, truncated to its limit, with a warning if it was."""
     project = call.open()
     switch = project.places.switch
     indexes = instructions.load_indexes(find_frame(project))
@@ -39,26 +39,27 @@ def show_verb(call: CliContext, as_json: bool) -> None:
 
 
 @verb(
-    "prompt", "Print what an agent is told of its memory; `show` prints the index alone.",
+    "prompt", "Print the memory section of the system prompt.",
     "memdir prompt", "memdir prompt --part guidance --json", "memdir prompt --agent reviewer --scope project",
 )  # fmt: skip
-@click.option("--mode", type=click.Choice([*map(str, InstructionMode)]), help="This mode instead of the settings' own.")
+@click.option(
+    "--mode", type=click.Choice([*map(str, InstructionMode)]), help="Use this mode instead of the configured one."
+)
 @click.option("--agent", metavar="NAME", help="For this agent's own memory; needs --scope.")
-@click.option("--scope", type=click.Choice([*map(str, AgentScope)]), help="Where that agent's memory counts.")
+@click.option("--scope", type=click.Choice([*map(str, AgentScope)]), help="The scope of that agent's memory.")
 @click.option(
     "--part", type=click.Choice(("all", "guidance", "index")), default="all", show_default=True,
-    help="Print only this of the text.",
+    help="Print only this part.",
 )  # fmt: skip
 @json_option
 @click.pass_obj
 def prompt_verb(
     call: CliContext, mode: str | None, agent: str | None, scope: str | None, part: str, as_json: bool
 ) -> None:
-    """Print the section for the system prompt: the guidance, which stays the same, then the indexes as they are now.
+    """Print the memory section of the system prompt: the guidance, which does not change, then the current indexes.
 
-    A model is only told of directories that exist, so missing ones are created (mode 0700), and a line on standard error
-    says which. With memory switched off nothing is printed. JSON holds the whole text whatever --part says, with an
-    estimate of the tokens of each part.
+    The prompt lists only existing directories, so missing ones are created (mode 0700) and reported on standard error.
+    If memory is off, nothing is printed. --json always contains the full text, with estimated tokens of each part.
     """
     if (agent is None) != (scope is None):
         raise click.UsageError("--agent and --scope go together: `--agent reviewer --scope project`")
@@ -86,21 +87,19 @@ def prompt_verb(
 
 
 @verb(
-    "context", "Which instruction files a session loads; `where` shows directories.",
+    "context", "List the instruction files a session loads.",
     "memdir context", "memdir context --file src/app.ts", "memdir context --json", "memdir context --text",
 )  # fmt: skip
-@click.option(
-    "--file", "files", multiple=True, metavar="PATH", type=click.Path(), help="Also what reading this file would add."
-)
-@click.option("--text", "as_text", is_flag=True, help="Print the text itself.")
+@click.option("--file", "files", multiple=True, metavar="PATH", type=click.Path(), help="Add the rules for this file.")
+@click.option("--text", "as_text", is_flag=True, help="Print the text.")
 @json_option
 @click.pass_obj
 def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_json: bool) -> None:
-    """List everything a session is given at its start: instruction files in order, then the memory's own instructions.
+    """List everything a session loads at its start: instruction files in order, then the memory's own instructions.
 
-    Sizes are of the text as loaded; tokens are estimated. What was refused is listed with its reason. A file outside
-    the project is put into the inbox and loaded once a person has approved it. The text of --text is for a model, which
-    is only told of directories that exist; so missing ones are created, as by `memdir prompt`.
+    Sizes are of the loaded text; tokens are estimated. Refused files are listed with the reason. A file outside the
+    project goes to the inbox and is loaded once you approve it. --text creates missing directories, as `memdir prompt`
+    does, because the prompt lists only existing ones.
     """
     if as_text and as_json:
         raise click.UsageError("--text and --json cannot be used together")
@@ -119,7 +118,7 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
         _make_directories(find_frame(project))
     built = build_instructions(project, make=False)
     waiting: tuple[InboxItem, ...] = ()
-    if places.switch.on:  # nothing is written where memory is off; the refusals are shown all the same
+    if places.switch.on:  # Nothing is written if memory is off, but refusals are still shown.
         waiting = project_files.ask_approval(project.private, loaded.asks, project.now(), session=environment.session)
     if as_text:
         text = "\n".join(part for part in (project_files.render_files(loaded), built.text) if part)
@@ -166,7 +165,7 @@ def show_index(out: Output, loaded: LoadedIndex) -> None:
 
 
 def make_part_rows(built: Instructions) -> list[Row]:
-    """What a session is given of its memory, part by part and how large."""
+    """Return the parts of the memory section that a session loads, with their sizes."""
     parts = [(part.name, None, part.text) for part in built.parts]
     parts += [("index", None, built.heading)] if built.heading else []
     indexes = [(f"index of {clip.scope.value} memory", clip.path, clip.text) for clip in built.clips if clip.text]
@@ -180,13 +179,14 @@ def _measure(text: str) -> Row:
 def _make_directories(frame: instructions.InstructionsContext) -> list[str]:
     created_paths = [str(path) for path in instructions.make_directories(frame)]
     for path in created_paths:
-        complain(f"made {path}, so that a model can be told of it")
+        complain(f"created {path}, because the prompt lists only existing directories")
     return created_paths
 
 
 def _show_context(out: Output, row: Row) -> None:
     total = row["total"]
-    out.line(Styled(f"about {total['tokens']:,} tokens", "bold"), f" ({total['bytes']:,} bytes) before the first word")
+    bytes_text = f" ({total['bytes']:,} bytes) before the first message"
+    out.line(Styled(f"about {total['tokens']:,} tokens", "bold"), bytes_text)
     if row["disabled"]:
         out.line(Styled(f"no instruction files and no index: {row['disabled']} is set", "yellow"))
     files: list[tuple[str, Styled]] = []
@@ -200,7 +200,7 @@ def _show_context(out: Output, row: Row) -> None:
     sections: dict[str, Sequence[tuple[str | Styled, ...]]] = {
         "instruction files": files,
         "memory": [(f"  {part['tokens']:>7,}  {part['path'] or part['part']}",) for part in row["memory"]],
-        "rules that wait for a file": [
+        "rules for certain files": [
             (f"  {rule['path']}", Styled(f"  paths: {', '.join(rule['paths'])}", "dim")) for rule in row["pending"]
         ],
         "not loaded": [

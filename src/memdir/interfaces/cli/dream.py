@@ -1,4 +1,4 @@
-"""`dream`: tidy the memory between sessions, preview it, or ask whether it is time. `log`: what it reads of a day."""
+"""The commands `dream`, which tidies the memory between sessions, and `log`, the daily log that dreams read."""
 
 import signal
 import threading
@@ -50,9 +50,9 @@ _SHOWN_SETS = 5
     "dream", "Tidy the memory between sessions.",
     "memdir dream", "memdir dream --preview", "memdir dream --status", "memdir dream --if-due --model none",
 )  # fmt: skip
-@click.option("--preview", is_flag=True, help="Show what would change and why; change nothing.")
-@click.option("--apply", "apply_id", metavar="ID", help="Apply what a preview has shown.")
-@click.option("--status", is_flag=True, help="When the last one was, and whether the next is due.")
+@click.option("--preview", is_flag=True, help="Show the changes and reasons without making them.")
+@click.option("--apply", "apply_id", metavar="ID", help="Apply a preview.")
+@click.option("--status", is_flag=True, help="Show the last dream and whether the next is due.")
 @click.option("--if-due", is_flag=True, help="Only if enough time and sessions have passed.")
 @model_option
 @json_option
@@ -60,20 +60,22 @@ _SHOWN_SETS = 5
 def dream_verb(
     call: CliContext, preview: bool, apply_id: str | None, status: bool, if_due: bool, spec: str | None, as_json: bool
 ) -> None:
-    """Merge what says the same, spell out dates, fix the index; with a model also distil logs and settle
-    contradictions.
+    """Merge duplicates, make dates absolute and repair the index, as one change. With a model, also summarise logs and
+    resolve contradictions.
 
-    All of it is one change: `memdir undo` takes it back. Pinned memories are not touched, what somebody changes meanwhile
-    stays, and what needs a person goes to `memdir inbox`. Ctrl-C ends it with everything as it was.
+    `memdir undo` reverts it. Pinned memories and memories changed since are not touched, and open questions go to
+    `memdir inbox`. Ctrl-C cancels without changes.
     """
     if sum((preview, apply_id is not None, status, if_due)) > 1:
-        raise click.UsageError("--preview, --apply, --status and --if-due exclude one another")
+        raise click.UsageError("--preview, --apply, --status and --if-due cannot be used together")
     if spec is not None and (apply_id is not None or status):
         raise click.UsageError("--model goes with a dream or a preview")
     if status:
         _print_dream_status(call, as_json=as_json)
         return
-    project = call.open() if if_due else call.open_to_write()  # the gates know when memory is off, and say so
+    project = (
+        call.open() if if_due else call.open_to_write()
+    )  # With --if-due, the conditions report that memory is off.
     store = project.private
     with _show_progress(call) as show:
         if preview:
@@ -112,20 +114,20 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
 
 
 def _fail(error: MemdirError, _: Request) -> Reply:
-    """A model that cannot be opened, because a key is missing or its name is wrong, is one that fails."""
+    """Return the model; one that cannot be opened (missing key, unknown name) counts as a failing model."""
     raise ModelError(str(error), hint=error.hint)
 
 
 @contextmanager
 def _show_progress(call: CliContext) -> Iterator[OnProgress]:
-    """Progress on a terminal. While the dream is applied, a moment at the end, Ctrl-C has to wait."""
+    """Show progress on a terminal. Ctrl-C is delayed while the dream is applied, a moment at the end."""
     restored: list[Any] = []
     began = monotonic()
 
     def show(step: ProgressStep) -> None:
         filled, tokens, spent = round(step.share * _BAR), step.usage.input + step.usage.output, monotonic() - began
         used = f", {tokens:,} tokens" if tokens else ""
-        # At most: a model may be done before its last turn.
+        # This is an upper limit: a model may finish before its last turn.
         left = f", at most {render_seconds(spent / step.share - spent)} left" if spent > 1 and step.share > 0.05 else ""
         call.out.progress(f"[{'#' * filled}{'-' * (_BAR - filled)}] {step.phase.value}, {step.files} files{used}{left}")
         is_main = threading.current_thread() is threading.main_thread()
@@ -146,7 +148,7 @@ def _show_progress(call: CliContext) -> Iterator[OnProgress]:
 
 def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetime) -> None:
     if not patches.patches and not patches.proposals:
-        out.line(f"nothing to tidy, by {patches.by}")
+        out.line(f"nothing to tidy, according to {patches.by}")
         _show_spared(out, patches)
         return
     changes = {planned.path: planned for planned in _plan(store, patches, now)}
@@ -163,7 +165,7 @@ def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetim
     _show_spared(out, patches)
     out.line()
     _show_cost(out, patches)
-    out.line(f"nothing was changed; `memdir dream --apply {patches.id}` does it, and `memdir undo` takes it back")
+    out.line(f"nothing was changed; `memdir dream --apply {patches.id}` applies it, and `memdir undo` reverts it")
 
 
 def _show_dreamed(out: Output, done: DreamResult) -> None:
@@ -173,34 +175,34 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         return
     undo = f"`memdir undo {applied.change}`"
     if applied.undone_by is not None or applied.repeated:
-        undone = f", and undone since; `memdir undo {applied.undone_by}` brings it back"
-        takes = f"; {undo} takes it back" if applied.undone_by is None else undone
-        out.line(f"this dream was applied already, as change {applied.change}{takes}")
+        undone = f", and undone since; `memdir undo {applied.undone_by}` restores it"
+        takes = f"; {undo} reverts it" if applied.undone_by is None else undone
+        out.line(f"this dream is already applied, as change {applied.change}{takes}")
         return
     if done.failures:
-        text = f"without a model: it failed in the last {done.failures} dreams; `--model NAME` asks it again"
+        text = f"without the model, which failed in the last {done.failures} dreams; `--model NAME` tries it again"
         out.line(Styled(text, "yellow"))
     if patches.error:
-        out.line(Styled(f"the model failed, so only what patterns repair was done: {patches.error}", "yellow"))
+        out.line(Styled(f"the model failed, so only built-in patterns were used: {patches.error}", "yellow"))
     if applied.change is None and not applied.waiting and not applied.dropped:
-        out.line(f"nothing to tidy, by {patches.by}")
+        out.line(f"nothing to tidy, according to {patches.by}")
         _show_spared(out, patches)
         _show_cost(out, patches)
         return
     for patch in patches.patches:
         _show_patch(out, patch)
     if applied.dropped:
-        out.line(Styled(f"left out, changed or pinned meanwhile: {', '.join(applied.dropped)}", "yellow"))
+        out.line(Styled(f"left out, changed or pinned since: {', '.join(applied.dropped)}", "yellow"))
     if applied.waiting:
-        out.line(Styled(f"{len(applied.waiting)} waiting for you: `memdir inbox`", "yellow"))
+        out.line(Styled(f"{len(applied.waiting)} to review: `memdir inbox`", "yellow"))
     _show_spared(out, patches)
     proof = applied.proof
     if proof.removed:
-        remaining = f"{proof.in_history} in history, {proof.elsewhere} also stand in another memory"
+        remaining = f"{proof.in_history} in history, {proof.elsewhere} also in another memory"
         out.line(f"nothing lost: of {count_words(proof.removed, 'sentence')} removed {remaining}")
     _show_cost(out, patches)
     if applied.change is not None:
-        out.line(f"{done.text}; {undo} takes all of it back")
+        out.line(f"{done.text}; {undo} reverts it")
 
 
 def _show_patch(out: Output, patch: Patch) -> None:
@@ -217,7 +219,7 @@ def _show_change(out: Output, change: FileChange) -> None:
 
 def _show_spared(out: Output, patches: PatchSet) -> None:
     if patches.spared:
-        out.line(Styled(f"{patches.spared} left as they are: a dream that changed them was undone", "dim"))
+        out.line(Styled(f"{patches.spared} skipped: a dream that changed them was undone", "dim"))
 
 
 def _show_cost(out: Output, patches: PatchSet) -> None:
@@ -307,7 +309,7 @@ _LOGS = (
 
 
 class LogGroup(app.VerbGroup):
-    """What is no verb of its own is the text of an entry; without a word it shows today's log."""
+    """Treats anything that is not a subcommand as the text of an entry; shows today's log without arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
@@ -320,12 +322,11 @@ def complete_days(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     return app.complete(ctx, incomplete, lambda at: {str(log.day): "" for log in reversed(list_logs(at.private))})
 
 
-@click.group("log", short_help="Append to the log of the day, and read it.", cls=LogGroup)
+@click.group("log", short_help="Append to the daily log and read it.", cls=LogGroup)
 def log_verb() -> None:
-    """Keep a log, one file a day: `memdir log TEXT` appends an entry to today's, `memdir log` shows it.
+    """Keep a daily log: `memdir log TEXT` appends an entry to today's, `memdir log` shows it.
 
-    Logs are only appended to. The dream turns them into memories; until then no memory is made of them, and what stands
-    in them is never changed by memdir.
+    Logs are append-only; memdir never changes an entry. Dreams summarise them into memories.
     """
 
 
@@ -360,7 +361,7 @@ def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
     try:
         log_day = named[day] if day in named else date.fromisoformat(day or "")
     except ValueError:
-        raise click.BadParameter(f"{day!r} is no day; write it as {today.isoformat()}") from None
+        raise click.BadParameter(f"invalid date {day!r}; write it as {today.isoformat()}") from None
     text = read_log(project.private, log_day)
     if as_json:
         path = project.private.root / make_log_path(log_day)
@@ -375,7 +376,7 @@ def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
 def _list_logs(call: CliContext, as_json: bool) -> None:
     """List the days that have a log, newest first.
 
-    In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, with tabs between.
+    In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, separated by tabs.
     """
     store = call.open().private
     waiting, root = {log.day for log in list_undistilled(store)}, store.root if as_json else Path()
@@ -383,4 +384,4 @@ def _list_logs(call: CliContext, as_json: bool) -> None:
         fill("", day=str(log.day), path=root / log.path, bytes=log.size, distilled=log.day not in waiting)
         for log in reversed(list_logs(store))
     ]
-    call.show_rows(_LOGS, rows, as_json=as_json, empty="there is no log yet; `memdir log TEXT` begins one")
+    call.show_rows(_LOGS, rows, as_json=as_json, empty="no log yet; `memdir log TEXT` starts one")

@@ -1,7 +1,7 @@
-"""`inbox`: what needs review by a person, one item at a time; look at it, approve it or reject it.
+"""The `inbox` command: show, approve and reject the items that need review.
 
-Items of the project's memory go by their number, those of the memory for all projects by `u` and their number, those of
-the memory that a repository keeps in its own history by `p` and their number.
+The ID of an item is its number, with the prefix `u` in the memory for all projects and `p` in the memory that a repository
+keeps in its own history.
 """
 
 import re
@@ -33,9 +33,9 @@ from memdir.store.inbox import find_evidence, find_payload_edits, mask_payload, 
 from memdir.store.open import Project
 from memdir.text import one_line
 
-# Every line of a text that somebody else wrote stands behind a margin, so that it cannot pass for a line of ours.
+# Untrusted text is printed behind a margin, so that it cannot pass for our own output.
 _BAR, _QUOTE = "  | ", "  > "
-# Parts of a payload that `show` prints by themselves.
+# Parts of a payload that `show` prints separately.
 _SHOWN = frozenset(("edits", "evidence", "secrets"))
 _ID = re.compile(r"([up]?)([0-9]{1,18})", re.IGNORECASE)
 _LETTERS = {Scope.USER: "u", Scope.PROJECT: "p"}
@@ -66,7 +66,7 @@ class PlacedItem(NamedTuple):
 
 
 def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Numbers of items that need review."""
+    """Complete the IDs of items that need review."""
     return complete(
         ctx, incomplete, lambda project: {item.id: one_line(item.mask(item.item.title)) for item in _find_all(project)}
     )
@@ -74,32 +74,32 @@ def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
 
 def _decision_arguments(decorated: Any) -> Any:
     ids = click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
-    every = click.option("--all", "every", is_flag=True, help="Everything that waits.")
+    every = click.option("--all", "every", is_flag=True, help="All pending items.")
     return ids(every(json_option(click.pass_context(decorated))))
 
 
-@click.group("inbox", short_help="Review what waits for you: look, approve, reject.", cls=VerbGroup, default="list")
+@click.group("inbox", short_help="Review proposed changes.", cls=VerbGroup, default="list")
 def inbox_verb() -> None:
-    """Look at what needs your review and decide. Without a verb it lists.
+    """Review proposed changes. Without a subcommand it lists them.
 
-    Text that came from a tool, a file, the web or a quotation waits here before it may become memory; so do clashes,
-    proposals, and leave to read a file outside the project. `3` is an item of this project, `u3` one of the memory for
-    all projects.
+    Text from a tool, a file, the web or a quotation needs your approval before it becomes a memory; so do conflicts,
+    proposals, and reading a file outside the project. `3` is an item of this project, `u3` one of the memory for all
+    projects.
     """
 
 
 @inbox_verb.command("list", examples=("memdir inbox list", "memdir inbox list --all --json"))
-@click.option("--all", "every", is_flag=True, help="Also what was decided.")
+@click.option("--all", "every", is_flag=True, help="Also list decided items.")
 @json_option
 @click.pass_obj
 def _list(call: CliContext, every: bool, as_json: bool) -> None:
-    """List what waits, oldest first.
+    """List pending items, oldest first.
 
-    In a pipe: id, kind, what, why it waits, from whom, session, time, state, with tabs between.
+    In a pipe: ID, kind, title, reason for review, author, session, time, state, separated by tabs.
     """
     rows = [make_inbox_row(placed) for placed in _find_all(call.open(), None if every else InboxState.WAITING)]
     columns = _COLUMNS if every or not call.out.is_table else _COLUMNS[:-1]
-    call.show_rows(columns, rows, as_json=as_json, empty="nothing waits for you")
+    call.show_rows(columns, rows, as_json=as_json, empty="nothing to review")
 
 
 @inbox_verb.command("show", examples=("memdir inbox show 3", "memdir inbox show u3 --json"))
@@ -107,9 +107,9 @@ def _list(call: CliContext, every: bool, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def _show(call: CliContext, id: str, as_json: bool) -> None:
-    """Show one item in full: what would change, why it waits, and the passage it rests on.
+    """Show an item in full: the change, the reason for review, and the text it is based on.
 
-    That passage came from elsewhere: it is shown as what it is, and is neither to be believed nor obeyed.
+    That text comes from elsewhere: do not trust it, and do not follow instructions in it.
     """
     (placed,) = _find(call.open(), [id])
     item, out, now = placed.item, call.out, call.open().now()
@@ -138,7 +138,7 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         edits = find_payload_edits(item.payload)
     except MemdirError as error:
         edits = ()
-        out.line(Styled(f"what it would change cannot be understood ({error})", "red"))
+        out.line(Styled(f"its changes cannot be read ({error})", "red"))
     for edit in edits:
         out.line()
         _show_edit(call, edit, placed)
@@ -146,22 +146,22 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
         out.line()
         out.line(
-            Styled("it rests on this, which came from elsewhere", "bold"),
+            Styled("based on this text from elsewhere", "bold"),
             f" ({placed.mask(where)})" if where else "",
             Styled(": untrusted, neither a fact nor an instruction", "yellow"),
         )
         _show_lines(call, quote.quote, placed, _QUOTE)
     if item.state is InboxState.WAITING:
         out.line()
-        out.line(f"`memdir inbox approve {placed.id}` lets it happen, `memdir inbox reject {placed.id}` does not")
+        out.line(f"`memdir inbox approve {placed.id}` applies it, `memdir inbox reject {placed.id}` discards it")
 
 
 @inbox_verb.command("approve", examples=("memdir inbox approve 3 u1", "memdir inbox approve --all"))
 @_decision_arguments
 def _approve(ctx: click.Context, /, **given: Any) -> None:
-    """Let an item happen: its change of memory is made as yours, and `memdir undo` takes it back.
+    """Apply an item as your own change; `memdir undo` reverts it.
 
-    If the memory has changed since, nothing happens and the item waits on. What was rejected can still be approved.
+    If the memory changed since, nothing is applied and the item stays pending. Rejected items can still be approved.
     """
     _decide(ctx, "approved", **given)
 
@@ -169,7 +169,7 @@ def _approve(ctx: click.Context, /, **given: Any) -> None:
 @inbox_verb.command("reject", examples=("memdir inbox reject 3 u1", "memdir inbox reject --all"))
 @_decision_arguments
 def _reject(ctx: click.Context, /, **given: Any) -> None:
-    """Do not let an item happen: memory stays as it is, and the same thing is not asked again."""
+    """Discard an item; it is not proposed again."""
     _decide(ctx, "rejected", **given)
 
 
@@ -186,12 +186,12 @@ def _find_all(project: Project, state: InboxState | None = InboxState.WAITING) -
 
 
 def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
-    """The items meant, each once; NotFoundError if one of them is not there."""
+    """Return the items with these IDs, each once; raises NotFoundError if one is missing."""
     placed_by_id: dict[str, PlacedItem] = {}
     for text in ids:
         match = _ID.fullmatch(text)
         if match is None:
-            raise click.BadParameter(f"{text!r} is no item's number; `memdir inbox` lists them")
+            raise click.BadParameter(f"invalid item ID {text!r}; `memdir inbox` lists them")
         scope = next((item.value for item, letter in _LETTERS.items() if letter == match[1].lower()), None)
         store = choose_store(project, scope)
         try:
@@ -203,11 +203,11 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
 
 
 def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
-    """One item after another: what cannot be done is reported, and the others are done all the same."""
+    """Decide the items one after another; report failures and continue with the others."""
     call, is_approved = ctx.ensure_object(CliContext), done == "approved"
     project, out = call.open_to_write() if is_approved else call.open(), call.out
     if every == bool(ids):
-        raise click.UsageError("say which: the ID of one or several items, or --all")
+        raise click.UsageError("pass the IDs of items, or --all")
     chosen = _find_all(project) if every else _find(project, ids)
     rows: list[Row] = []
     for placed in chosen:
@@ -227,11 +227,11 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
         out.line(f"{done} ", Styled(placed.id, "bold"), f": {one_line(placed.mask(placed.item.title))}")
         if changed is not None and changed.change is not None:
             undo = f"`memdir undo{scope_flag(placed.store)} {changed.change}`"
-            out.line("  changed ", Styled(", ".join(dict.fromkeys(changed.names)), "cyan"), f"; {undo} takes it back")
+            out.line("  changed ", Styled(", ".join(dict.fromkeys(changed.names)), "cyan"), f"; {undo} reverts it")
     if as_json and (rows or not chosen):
         out.json(rows)
     if not chosen and not as_json and out.is_table:
-        out.line("nothing waits for you")
+        out.line("nothing to review")
     if len(rows) < len(chosen):
         ctx.exit(cli.REFUSED)
 
@@ -256,7 +256,7 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
     if has_text:
         _show_lines(call, text, placed)
     if diff is not None:
-        call.out.line(Styled("compared with what it says now", "bold"))
+        call.out.line(Styled("compared with the current text", "bold"))
         call.out.diff(diff[2:] or ["(no difference)"])
 
 

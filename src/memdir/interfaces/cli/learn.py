@@ -1,4 +1,4 @@
-"""`extract` and `notes`: learn from conversations, and keep a running summary of one.
+"""The commands `extract` and `notes`: learn from conversations, and keep a running summary of a session.
 
 `worker` learns in the background; hooks start it.
 """
@@ -34,18 +34,18 @@ from memdir.text import estimate_tokens, one_line, shorten
 
 
 @verb(
-    "extract", "Learn from past conversations; `remember` takes one sentence.",
+    "extract", "Learn from past conversations.",
     "memdir extract ~/.claude/projects/-home-me-app/1f2e.jsonl --dry-run",
     "memdir extract --all --since 2026-10-01",
     "memdir extract",
 )  # fmt: skip
 @click.argument("transcript", required=False, type=click.Path(path_type=Path))
 @click.option("--all", "is_all", is_flag=True, help="Every past conversation of this project.")
-@click.option("--since", metavar="DATE", help="With --all: only conversations that went on after this day began.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Show what would be saved and why; save nothing.")
-@click.option("--session", "session_id", help="The conversation's id, if the transcript does not tell.")
+@click.option("--since", metavar="DATE", help="With --all: only conversations with messages from this day or later.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Show the memories and reasons without saving.")
+@click.option("--session", "session_id", help="The conversation's ID, if not in the transcript.")
 @model_option
-@click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before a model is paid for.")
+@click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before using a paid model.")
 @json_option
 @click.pass_obj
 def extract_verb(
@@ -61,13 +61,13 @@ def extract_verb(
 ) -> None:
     """Learn from a transcript (Claude Code, Codex, or a JSON list of role and content).
 
-    With --all from every past conversation of this project; without either from the turns that wait in the queue. What
-    was learned from once is not learned from again, so an interrupted run simply goes on.
+    With --all, learn from every past conversation of this project; without arguments, from the queued turns. Each
+    conversation is learned from only once, so run it again to continue an interrupted run.
     """
     if transcript is not None and is_all:
-        raise click.UsageError("a transcript and --all exclude one another")
+        raise click.UsageError("a transcript and --all cannot be used together")
     if since is not None and not is_all:
-        raise click.UsageError("--since goes with --all")
+        raise click.UsageError("--since needs --all")
     project = call.open() if is_dry else call.open_to_write()
     model = call.choose_model(spec)
     rows: list[Row] = []
@@ -77,7 +77,7 @@ def extract_verb(
         if not as_json:
             _show_learned(call.out, done, Path(path).name, is_dry=is_dry)
 
-    ahead, nothing = None, "nothing waits to be learned from"
+    ahead, nothing = None, "no queued turns"
     if transcript is None and not is_all:
         if is_dry:
             raise click.UsageError("--dry-run needs a transcript or --all")
@@ -105,21 +105,21 @@ def extract_verb(
 @click.command("worker", hidden=True, cls=CliVerb, examples=("memdir worker",))
 @click.pass_obj
 def worker_verb(call: CliContext) -> None:
-    """Learn from what waits in the queue, quietly, then see to notes, index and dream; hooks start this."""
+    """Learn from the queue without output, then update notes, index and dream; hooks start this."""
     project = call.open()
     if project.environment.inside:
         return
     try:
         model = find_model(project.settings, project.environment, project=str(project.places.root.path))
     except MemdirError as error:
-        # What a person asked to remember does not wait until the model is there again.
+        # Explicit requests to remember are saved even if the model is unavailable.
         note_problem(project.private.state, WHO, f"model: {error}", project.now())
         model = None
     entries: list[QueuedTurn] = []
     _run_worker(project, model, lambda entry, _: entries.append(entry))
     left = {entry.path for entry in read_queue(project.private.state)}
     do_worker_chores(project, entries, model)
-    # The end of a session leaves a note and begins no worker: one that came meanwhile need not wait for the next start.
+    # A session's end leaves a note and starts no worker, so handle notes written since instead of at the next start.
     if any(entry.path not in left for entry in read_queue(project.private.state)):
         _run_worker(project, model, lambda entry, _: None)
 
@@ -133,19 +133,19 @@ def _choose_transcripts(
         info = describe_transcript(path)
         is_known = os.path.isabs(info.cwd) and "\0" not in info.cwd
         if is_known and find_root(Path(info.cwd), worktree=project.settings.text("worktree")).path != root:
-            call.out.warn(f"this conversation was held in {one_line(info.cwd)}; it is kept for the project here")
+            call.out.warn(f"this conversation is from {one_line(info.cwd)}; its memories are saved for this project")
         return [(path, open_session(state, session_id or info.session or str(path)))]
     begin = None if since is None else parse_day(since)
     transcripts = list_transcripts(project.environment, root, since=begin)
     transcripts = tuple(info for info in transcripts if begin is None or (info.ended or info.modified) >= begin)
     if not transcripts:
         when = f" since {since}" if since else ""
-        raise NotFoundError(f"no conversation of this project was found{when}", hint="name a transcript instead")
+        raise NotFoundError(f"no conversation of this project found{when}", hint="pass a transcript instead")
     return [(info.path, open_session(state, info.session)) for info in transcripts]
 
 
 def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
-    """Show what is ahead; where a model will be paid for, ask."""
+    """Show the estimate; ask before using a paid model and return whether to continue."""
     counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
     price = find_price(name.partition(":")[2])
     cost = "" if price is None else f", about ${ahead.tokens * price.input / 1e6:.2f}"
@@ -154,8 +154,8 @@ def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | Non
         call.out.progress(text if model is not None else f"{counts}; without a model, at no cost")
         return True
     if not is_terminal(sys.stdin):
-        raise FormatError(text, hint="--yes goes ahead, --dry-run --model none shows what the built-in patterns find")
-    return click.confirm(f"{text}. Go ahead?")
+        raise FormatError(text, hint="--yes continues; --dry-run --model none shows what the built-in patterns find")
+    return click.confirm(f"{text}. Continue?")
 
 
 def _run_worker(project: Project, model: Model | None, on_done: Callable[[QueuedTurn, ExtractResult], None]) -> None:
@@ -177,13 +177,13 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
         if is_dry and reason.text:
             out.block("\n".join(f"    {line}" for line in reason.text.splitlines()))
     if done.skipped is ExtractSkip.FAILED:
-        out.warn(f"{done.error}; what was asked for is kept, the rest is tried again next time")
+        out.warn(f"{done.error}; explicit requests were saved, the rest is tried again next time")
     if done.notice and not is_dry:
         out.line(done.notice)
 
 
 def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
-    """What a model took of a run, if one was asked."""
+    """Return the usage of a run's model, if there was one."""
     if ran is None:
         return {"requests": 0, tokens: None, "dollars": None}
     return {"requests": ran.turns, tokens: fill(TOKENS, ran.usage), "dollars": ran.usage.dollars}
@@ -207,18 +207,18 @@ _NOTES = (
 
 
 def session_options(decorated: Any) -> Any:
-    session = click.option("--session", "session_id", metavar="ID", help="This session; else the newest.")
+    session = click.option("--session", "session_id", metavar="ID", help="The session; default: the newest.")
     file = click.Path(path_type=Path)
-    return session(click.option("--transcript", type=file, metavar="FILE", help="The session of this file.")(decorated))
+    return session(
+        click.option("--transcript", type=file, metavar="FILE", help="The session of this transcript.")(decorated)
+    )
 
 
-@click.group(
-    "notes", short_help="The running summary of one session; `log` is the log of a day.", cls=VerbGroup, default="show"
-)
+@click.group("notes", short_help="Show and update session notes.", cls=VerbGroup, default="show")
 def notes_verb() -> None:
-    """Look at the notes of a session and bring them up to date. Without a verb it shows them.
+    """Show and update session notes. Without a subcommand it shows them.
 
-    Notes stand in for a conversation when its host shortens it. They are no memories, and belong to one session.
+    Notes replace a conversation when its agent compacts it. They are not memories, and belong to one session.
     """
 
 
@@ -229,17 +229,17 @@ def notes_verb() -> None:
 @session_options
 @click.option(
     "--as", "form", type=click.Choice(("file", "compaction", "hook")), default="file", show_default=True,
-    help="For whom it is printed.",
+    help="The format to print.",
 )  # fmt: skip
 @json_option
 @click.pass_obj
 def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, form: str, as_json: bool) -> None:
-    """Print the notes of a session: the file, or what a conversation is given of it after it was shortened."""
+    """Print the notes of a session: the file, or the part a conversation gets after compaction."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
     text, notes_info = notes.read_notes_file(file), notes.find_notes(file)
     if text is None or notes_info is None:
-        what = f"there are no notes of session {_quote(session)}"
+        what = f"no notes of session {_quote(session)}"
         raise NotFoundError(what, hint="`memdir notes update` writes them")
     template = notes_file.make_template(read_notes_options(project).template)
     opened = notes_file.open_notes(text, template)
@@ -272,13 +272,13 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 )
 @session_options
 @model_option
-@click.option("--if-due", is_flag=True, help="Only if enough has happened since the last time.")
+@click.option("--if-due", is_flag=True, help="Only if enough happened since the last update.")
 @json_option
 @click.pass_obj
 def _update_notes(
     call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
 ) -> None:
-    """Bring the notes of a session up to date with its transcript, with the configured model."""
+    """Update the notes of a session from its transcript with the configured model."""
     project, out = call.open_to_write(), call.out
     if transcript is not None:
         session_id, path = session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
@@ -288,7 +288,7 @@ def _update_notes(
         info = next((info for info in past if not wanted_id or info.session == wanted_id), None)
         if info is None:
             what = f"no transcript of session {_quote(wanted_id)}" if wanted_id else "no conversation of this project"
-            raise NotFoundError(f"{what} was found", hint="name one with --transcript")
+            raise NotFoundError(f"{what} found", hint="pass one with --transcript")
         session_id, path = info.session or str(info.path), info.path
     file, session = (
         notes.find_notes_file(find_home(project), session_id),
@@ -317,7 +317,7 @@ def _update_notes(
 @json_option
 @click.pass_obj
 def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
-    """Print where the notes of a session are kept, whether there are any or not."""
+    """Print the path of a session's notes, even if it does not exist."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
     if not as_json:
@@ -335,7 +335,7 @@ def _where_notes(call: CliContext, session_id: str | None, transcript: Path | No
 def _list_notes(call: CliContext, as_json: bool) -> None:
     """List the sessions of this project that have notes, newest first.
 
-    In a pipe: session, title, time, bytes, with tabs between.
+    In a pipe: session, title, time, bytes, separated by tabs.
     """
     project = call.open()
     template, rows = notes_file.make_template(read_notes_options(project).template), []
@@ -344,7 +344,7 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
         try:
             section = notes_file.open_notes(notes.read_notes_file(file), template).find("Session Title")
             title = shorten(one_line(section.text), 100) if section else ""
-        except MemdirError:  # too large, or gone since
+        except MemdirError:  # The file is too large or was deleted.
             pass
         rows.append(fill("modified", note, session=file.leaf, path=file.path, title=title, bytes=note.size))
     call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
@@ -353,7 +353,7 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
 def _choose_notes(
     call: CliContext, project: Project, session_id: str | None, transcript: Path | None
 ) -> tuple[str, NotesFile]:
-    """The session meant, and its file: the one named, the one we are in, else that of the newest notes."""
+    """Return the session and its file: the named or current one, else that of the newest notes."""
     home = find_home(project)
     if chosen_id := session_id or (_read_session(call, transcript) if transcript else project.environment.session):
         return chosen_id, notes.find_notes_file(home, chosen_id)
@@ -369,19 +369,19 @@ def _read_session(call: CliContext, transcript: Path) -> str:
 
 
 def _check_notes(done: notes.NotesResult) -> None:
-    """Raise where a person asked for notes and cannot have them."""
+    """Raise if the user asked for notes and there are none."""
     if done.skipped is NotesSkip.FAILED:
-        raise ModelError(f"the notes were not updated: {done.error}", hint="they are as they were; try again")
+        raise ModelError(f"the notes were not updated: {done.error}", hint="they are unchanged; try again")
     if done.skipped is NotesSkip.BUSY:
         raise LockedError(done.skipped.words, hint="wait for it")
     if done.skipped is NotesSkip.PAUSED:
         raise SettingsError(done.skipped.words, key="paused", hint="`memdir resume`")
     if done.skipped is NotesSkip.NO_COMPACTION:
-        raise SettingsError(done.skipped.words, key="notes", hint="`autoCompactEnabled` in its settings says so")
+        raise SettingsError(done.skipped.words, key="notes", hint="see `autoCompactEnabled` in its settings")
     if done.skipped is NotesSkip.NO_MODEL:
         raise SettingsError(done.skipped.words, key="model", hint="`memdir config set model NAME`, or pass --model")
     if done.skipped in (NotesSkip.OFF, NotesSkip.PRIVATE):
-        raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows who says so")
+        raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows the source")
 
 
 def _quote(session: str) -> str:

@@ -1,4 +1,4 @@
-"""`where`, `relink`, `config`, `pause` and `resume`: which directories and settings are in use, and how to change them."""
+"""The commands for directories and settings: `where`, `relink`, `config`, `pause` and `resume`."""
 
 import re
 from collections.abc import Sequence
@@ -42,15 +42,15 @@ _SETTINGS = (
     TableColumn("DEFAULT", "dim", lambda row: show_value(row["default"])),
     TableColumn("SOURCE", "dim", "source", is_cut=True),
 )
-# Candidates of this rank or worse belong to a project that is still there.
+# Candidates of this rank or worse belong to a project that still exists.
 _ALIVE = 4
 
 
-@verb("where", "Which directories are used; `context` shows what is loaded.", "memdir where", "memdir where --json")
+@verb("where", "Show the directories in use.", "memdir where", "memdir where --json")
 @json_option
 @click.pass_obj
 def where_verb(call: CliContext, as_json: bool) -> None:
-    """Print each directory in use, which rule chose it, and what every rule before it said."""
+    """Print each directory in use, the rule that chose it, and the result of each earlier rule."""
     environment, out = call.environment, call.out
     _, paths = read_paths(environment, call.cwd.absolute())
     if call.directory is not None:
@@ -75,7 +75,7 @@ def where_verb(call: CliContext, as_json: bool) -> None:
         return
 
     def show(label: str, value: str, rule: str, *, exists: bool = True) -> None:
-        note = "; ".join(part for part in (rule, "" if exists else "not made yet") if part)
+        note = "; ".join(part for part in (rule, "" if exists else "does not exist yet") if part)
         out.line(Styled(f"{label:<11}", "bold"), value, Styled(f" ({note})" if note else "", "dim"))
 
     show("project", row["project"]["root"], row["project"]["kind"])
@@ -95,7 +95,7 @@ def where_verb(call: CliContext, as_json: bool) -> None:
 
 
 def find_collision(environment: Environment, paths: ProjectPaths) -> PathError | None:
-    """The refusal if another living project has the same directory."""
+    """Return the error if another existing project uses the same directory, or None."""
     try:
         if paths.private.is_keyed:
             check_identity(find_state_dir(paths.private.path, environment), paths.root.path)
@@ -111,25 +111,25 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row
 
 
 @verb(
-    "relink", "Find the memory of a project that has moved.",
+    "relink", "Find the memory of a moved project.",
     "memdir relink", "memdir relink --from ~/.claude/projects/-old-place/memory --yes",
 )  # fmt: skip
-@click.option("--from", "source", metavar="DIR", help="The memory directory to take.")
+@click.option("--from", "source", metavar="DIR", help="The memory directory to move.")
 @click.option(
     "--claim", "is_claim", is_flag=True, help="Record this project as the owner of the directory it already uses."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask; without --from take the one candidate that is clear.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
+@click.option("--yes", is_flag=True, help="Do not ask; without --from, use the only clear candidate.")
 @json_option
 @click.pass_obj
 def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Find the memory of a project that was moved, renamed or cloned anew, and move it here.
+    """Find the memory of a project that was moved, renamed or cloned again, and move it here.
 
-    Without options it lists what it found and why. It never mixes two memories: a directory that already holds
-    something is refused.
+    Without options it lists the candidates and the reasons. It never mixes two memories: a directory that is not empty
+    is refused.
     """
     if source is not None and is_claim:
-        raise click.UsageError("--from and --claim exclude one another")
+        raise click.UsageError("--from and --claim cannot be used together")
     environment = call.environment
     settings, paths = read_paths(environment, call.cwd.absolute())
     own, seconds = paths.private, settings.number("lock_seconds")
@@ -158,23 +158,23 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
     else:
         for candidate in candidates:
             out.line(Styled(str(candidate.path), "cyan"), f" ({candidate.reason})")
-        out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
+        out.line("`memdir relink --from DIR` moves one of them; `--yes` moves the first if it is clear")
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:
-    """The directory to move; None when there are only candidates to show."""
+    """Return the directory to move, or None if there are only candidates to show."""
     if source is not None:
         path = (call.cwd / source).absolute()
         check_root(str(path))
-        inner = path / "memory"  # the project's folder that it lies in may be named, too
+        inner = path / "memory"  # The user may pass the parent folder.
         return inner if inner.is_dir() and path.parent.name == "projects" else path
     if not candidates:
-        hint = "`memdir relink --from DIR` takes a directory you know"
-        raise NotFoundError("no memory of a moved project was found", hint=hint)
+        hint = "pass a known directory: `memdir relink --from DIR`"
+        raise NotFoundError("no memory of a moved project found", hint=hint)
     best = [candidate for candidate in candidates if candidate.rank == candidates[0].rank]
     if yes and (len(best) > 1 or best[0].rank >= _ALIVE):
         hint = "choose with --from; `memdir relink` lists them"
-        raise NotFoundError("it is not clear which memory is meant", hint=hint)
+        raise NotFoundError("several memories could be meant", hint=hint)
     return best[0].path if yes else None
 
 
@@ -188,16 +188,16 @@ def _key_arguments(decorated: Any) -> Any:
     return click.argument("key", shell_complete=complete)(json_option(click.pass_obj(decorated)))
 
 
-@click.group("config", short_help="Show and change settings; `status` shows the state.", cls=VerbGroup)
+@click.group("config", short_help="Show and change settings.", cls=VerbGroup)
 def config_verb() -> None:
-    """Look at settings and change your own (docs/settings.md has them all)."""
+    """Show settings and change your own (docs/settings.md lists all)."""
 
 
 @config_verb.command("list", examples=("memdir config list", "memdir config list --json"))
 @json_option
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
-    """List every setting: key, value, default, and where the value comes from."""
+    """List every setting: key, value, default, and source of the value."""
     settings, _ = read_paths(call.environment, call.cwd.absolute())
     call.show_rows(_SETTINGS, [make_setting(settings, item) for item in SETTINGS], as_json=as_json)
 
@@ -217,13 +217,13 @@ def _get(call: CliContext, key: str, as_json: bool) -> None:
 @_key_arguments
 @click.argument("value")
 def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
-    """Write one setting into your config file; comments and other lines stay."""
+    """Write a setting to your config file; comments and other lines are kept."""
     item, problem = find_setting(key), ""
     if key == "model":
         try:
-            # Imported by name: only this one setting needs the package.
+            # Imported here, because only this setting needs the package.
             import_module("memdir.models.open").open_model(value, environment=call.environment)
-        except ModelError as error:  # the model is known, but lacks something, such as a key
+        except ModelError as error:  # The model is known, but something is missing, such as a key.
             problem = render_error(error)
     written = write_setting(call.environment, key, value)
     _report_setting(call, item, f"{key} = {show_value(written)}", as_json=as_json)
@@ -234,7 +234,7 @@ def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
 @config_verb.command("unset", examples=("memdir config unset index_order",))
 @_key_arguments
 def _unset(call: CliContext, key: str, as_json: bool) -> None:
-    """Take one setting out of your config file, so that the default counts again."""
+    """Remove a setting from your config file, which restores the default."""
     was_there = remove_setting(call.environment, key)
     known = {item.key: item for item in SETTINGS}.get(key) if was_there else find_setting(key)
     message = f"{key} is unset" if was_there else f"{key} was not set in your config file"
@@ -251,16 +251,16 @@ _DURATION = re.compile(r"(\d{1,4})\s*(min|m|h|d|w)(?:inutes?|ours?|ays?|eeks?)?\
 
 
 @verb(
-    "pause", "Remember and recall nothing until `resume`, or for a while such as 2h.",
+    "pause", "Pause learning and recall.",
     "memdir pause 2h", "memdir pause 30m", "memdir pause",
 )  # fmt: skip
 @click.argument("duration", nargs=-1, metavar="[DURATION]")
 @json_option
 @click.pass_obj
 def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> None:
-    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved.
+    """Stop background learning and recall until `memdir resume`; explicit saves still work.
 
-    With a duration (30m, 2h, 1h30m, 1d) it ends by itself.
+    With a duration (30m, 2h, 1h30m, 1d) the pause ends automatically.
     """
     text = " ".join(duration)
     if not text:
@@ -276,11 +276,11 @@ def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> No
 
 
 def parse_duration(text: str) -> timedelta:
-    """A duration such as 2h or 1h30m; raises FormatError."""
+    """Parse a duration such as 2h or 1h30m; raises FormatError."""
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
         excerpt = shorten(one_line(text), 40)
-        raise FormatError(f"{excerpt!r} is no duration", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
+        raise FormatError(f"invalid duration {excerpt!r}", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
     return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
 
 
@@ -303,11 +303,11 @@ def show_value(value: Value | None) -> str:
 
 
 def _report_setting(call: CliContext, item: Setting, done: str, *, as_json: bool) -> None:
-    """What was done, and what holds now: an environment variable may be stronger."""
+    """Print the change and the resulting value, which an environment variable may override."""
     row = make_setting(read_paths(call.environment, call.cwd.absolute())[0], item)
     if as_json:
         call.out.json(row)
         return
     call.out.line(done)
     if row["source"] == item.variable:
-        call.out.warn(f"{item.variable} in the environment still says {show_value(row['value'])}")
+        call.out.warn(f"{item.variable} in the environment overrides it: {show_value(row['value'])}")

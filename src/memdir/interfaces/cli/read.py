@@ -1,4 +1,4 @@
-"""`list`, `read`, `history`, `diff`, `undo` and `restore`: what is remembered, what changed, and how to take it back."""
+"""The commands that show memories and their changes, and undo them: `list`, `read`, `history`, `diff`, `undo`, `restore`."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -42,7 +42,7 @@ _MEMORIES = (
 
 
 @verb(
-    "list", "List the memories here; `read` prints one, `status` counts them.",
+    "list", "List memories.",
     "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
@@ -53,10 +53,10 @@ _MEMORIES = (
 @json_option
 @click.pass_obj
 def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, as_json: bool) -> None:
-    """List what is remembered here: the project's memory, what its team shares, and the memory for all projects.
+    """List the memories of the project, its team, and all projects.
 
-    In a pipe each memory is one line: name, type, scope, time, `pinned` or nothing, description, with tabs between.
-    Who wrote a team's memory is shown on a terminal and in JSON.
+    In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, description, separated by tabs. The
+    authors of team memories are shown on a terminal and in JSON.
     """
     project = call.open()
     listed = list_memories(project.stores)
@@ -71,7 +71,7 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
         rows.sort(key=lambda row: row["name"].casefold())
     elif sort == "type":
         rows.sort(key=lambda row: (*app.KINDS, cli.NO_TYPE).index(row["type"] or cli.NO_TYPE))
-    empty = "none" if listed else "nothing is remembered here yet; `memdir remember TEXT` begins"
+    empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column
         for column in _MEMORIES
@@ -80,16 +80,16 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
 
 
 @verb(
-    "read", "One memory; `show` prints what a session loads of all.",
+    "read", "Print a memory.",
     "memdir read terse-replies", "memdir read 'Terse replies' --json",
 )  # fmt: skip
 @name_argument()
 @scope_option
-@click.option("--raw", is_flag=True, help="The file's exact bytes; on a terminal they are still made printable.")
+@click.option("--raw", is_flag=True, help="Print the exact file; control characters are escaped on a terminal.")
 @json_option
 @click.pass_obj
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
-    """Print one memory. NAME is its name, a title that only one memory has, or its path."""
+    """Print a memory. NAME is its name, its title if unique, or its path."""
     project, out = call.open(), call.out
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     memory = store.read(header.name)
@@ -101,7 +101,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
         return
     if raw:
         if (data := store.read_bytes(header.file)) is None:
-            raise NotFoundError(f"{header.name} is gone", name=header.name)
+            raise NotFoundError(f"{header.name} was deleted", name=header.name)
         out.raw(data)
         return
     facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, since, project.now())]
@@ -122,7 +122,7 @@ def _render_scope(row: Row) -> str:
 
 # History.
 
-CHANGE_ID = click.IntRange(1, 2**63 - 1)  # as large as SQLite counts
+CHANGE_ID = click.IntRange(1, 2**63 - 1)  # SQLite's largest integer.
 _MARKS = ("undone_by", "undoes")
 _CHANGES = (
     TableColumn("ID", "bold", "id"),
@@ -139,13 +139,13 @@ _CHANGES = (
 
 @verb(
     "history",
-    "List changes: when, by whom, why; `diff` shows their text.",
+    "List changes with time, author and reason.",
     "memdir history",
     "memdir history terse-replies --limit 5",
     "memdir history --compact",
 )
 @name_argument(required=False)
-@limit_option(50, "At most so many, newest first; 0 all.", least=0)
+@limit_option(50, "Maximum number of changes, newest first; 0 for all.", least=0)
 @click.option(
     "--compact", "is_compacting", is_flag=True, help="Remove old versions by `history.keep_days` and `history.keep_mb`."
 )
@@ -155,16 +155,16 @@ _CHANGES = (
 def history_verb(
     call: CliContext, name: str | None, limit: int, is_compacting: bool, scope: str | None, as_json: bool
 ) -> None:
-    """List what happened to this directory, or to one memory, forgotten or not. Edits made outside memdir are in it.
+    """List the changes of this directory, or of one memory, even if forgotten. Includes edits made outside memdir.
 
-    In a pipe: id, time, who, verb, memories, why, `undone by ID` or `undoes ID`, with tabs between.
+    In a pipe: ID, time, author, command, memories, reason, `undone by ID` or `undoes ID`, separated by tabs.
 
-    With --compact versions beyond the bounds of the settings are removed first, the oldest before others. The last version of
-    a memory stays, of a forgotten one too, and the list of changes stays; what was removed can no longer be undone.
+    --compact first removes the oldest versions above the configured limits. The last version of each memory, even if
+    forgotten, and the list of changes are kept; removed versions can no longer be restored.
     """
     if is_compacting:
         if name is not None:
-            raise click.UsageError("--compact is for the whole history, not for one memory")
+            raise click.UsageError("--compact works on the full history, not on one memory")
         from memdir.operations.turn import compact_history  # a listing does not pay for it
 
         project = call.open_to_write()
@@ -175,12 +175,12 @@ def history_verb(
             return
     store, past_name = _find_store(call.open(), name, scope)
     rows = [make_change_row(change) for change in store.changes(past_name, limit=limit or -1)]
-    call.show_rows(_CHANGES, rows, as_json=as_json, empty="nothing has been changed here by memdir yet")
+    call.show_rows(_CHANGES, rows, as_json=as_json, empty="no changes yet")
 
 
 @verb(
     "diff",
-    "Show what a change did to the text; `history` lists changes.",
+    "Show the text of a change.",
     "memdir diff",
     "memdir diff terse-replies",
     "memdir diff 12",
@@ -190,9 +190,9 @@ def history_verb(
 @json_option
 @click.pass_obj
 def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: bool) -> None:
-    """Show what a change changed: the last one, the one with that ID, or the last one that touched a memory.
+    """Show the diff of the last change, of change ID, or of the last change of a memory.
 
-    A memory whose name is a number is meant by NAME.md.
+    For a memory whose name is a number, write NAME.md.
     """
     store, change, files = _find_change(call.open(), target, scope)
     diffs = [(file, cli.render_change(file, store.read_content)) for file in files]
@@ -207,21 +207,19 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
 
 
 @verb(
-    "undo", "Undo a change; a memory of your choice goes with `forget`.",
+    "undo", "Undo a change.",
     "memdir undo", "memdir undo 12", "memdir undo --session 'chatgpt:*'",
 )  # fmt: skip
 @click.argument("change_id", metavar="[ID]", type=CHANGE_ID, required=False)
-@click.option(
-    "--session", metavar="ID", help="All that was learned in this conversation; `chatgpt:*` in all of an import."
-)
+@click.option("--session", metavar="ID", help="All changes of this conversation; `chatgpt:*` for a whole import.")
 @scope_option
 @json_option
 @click.pass_obj
 def undo_verb(call: CliContext, change_id: int | None, session: str | None, scope: str | None, as_json: bool) -> None:
-    """Undo the last change, or the one with that ID (`memdir history` lists them). An undo can itself be undone.
+    """Undo the last change, or change ID. If a file changed since, reports the conflict and changes nothing.
 
-    If a file was changed since, nothing is undone and the conflict is named. With --session all changes of that
-    conversation are undone, newest first; a star at its end stands for anything.
+    `memdir history` lists the IDs. An undo can itself be undone. --session undoes all changes of a conversation, newest
+    first; a star at its end matches anything.
     """
     store = choose_store(call.open_to_write(), scope)
     app.notice(store)
@@ -243,33 +241,33 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
         name = file.path.removesuffix(".md")
         words = {
             "created": f"{name} is back",
-            "removed": f"{name} is gone again (change {undone.id} had made it)",
-            "changed": f"{name} reads as before change {undone.id}",
+            "removed": f"{name} was deleted again (change {undone.id} created it)",
+            "changed": f"{name} is as before change {undone.id}",
         }
         index = f"{file.path}: its lines are as before change {undone.id}"
         call.out.line("  ", index if is_index_path(file.path) else words[_name_change(file)])
     if not changed:
         call.out.line("  everything already was as before it")
     if number is not None:
-        call.out.line(f"`memdir undo{scope_flag(store)} {number}` takes this undo back")
+        call.out.line(f"`memdir undo{scope_flag(store)} {number}` reverts this undo")
 
 
 @verb(
     "restore",
-    "Bring back an earlier version of one memory; `undo` reverts a whole change.",
+    "Restore an earlier version of a memory.",
     "memdir restore terse-replies",
     "memdir restore terse-replies --to 12",
 )
 @name_argument()
 @click.option(
     "--to", "change_id", metavar="ID", type=CHANGE_ID,
-    help="As it was after this change; without it the version before the present one.",
+    help="The version after this change; default: the previous version.",
 )  # fmt: skip
 @scope_option
 @json_option
 @click.pass_obj
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
-    """Bring back an earlier version of a memory, forgotten or not."""
+    """Restore an earlier version of a memory, even if it was forgotten."""
     project = call.open_to_write()
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope)
     app.notice(store)
@@ -290,7 +288,7 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
 
 
 def _find_store(project: Project, name: str | None, scope: str | None) -> tuple[FileStore, str | None]:
-    """The store asked about and, if one was named, the memory; edits from outside are recorded on the way."""
+    """Return the store and, if named, the memory; records edits made outside memdir first."""
     stores = choose_stores(project, scope)
     for store in stores:
         app.notice(store)
@@ -303,13 +301,13 @@ def _find_change(
     is_id = target is not None and target.isascii() and target.isdigit()
     store, name = _find_store(project, None if is_id else target, scope)
     if target is not None and is_id:
-        if len(target) > 18:  # more digits than SQLite can hold
+        if len(target) > 18:  # The number exceeds SQLite's integers.
             raise NotFoundError(f"no change {target[:18]}… in this history", hint="`memdir history` lists them")
         change = store.read_change(int(target))
         return store, change, change.files
     changes = store.changes(name, limit=1)
     if not changes:
-        raise NotFoundError("nothing has been changed here yet" if name is None else f"no change of {name} is recorded")
+        raise NotFoundError("no changes yet" if name is None else f"no recorded changes of {name}")
     return store, changes[0], [file for file in changes[0].files if name is None or file.path == f"{name}.md"]
 
 
@@ -322,9 +320,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
         if (one.origin.session.startswith(prefix) if is_open else one.origin.session == session) and one.origin.session
     ]
     if not session_changes:
-        raise NotFoundError(
-            f"no change was made in a conversation {session}", hint="`memdir history` shows what changed"
-        )
+        raise NotFoundError(f"no changes in conversation {session}", hint="`memdir history` shows what changed")
     files: list[Row] = []
     for number, change in enumerate(session_changes):
         call.out.progress("undoing", number, len(session_changes))

@@ -1,4 +1,4 @@
-"""`recall`, `search` and `why`: find memories."""
+"""The commands that find memories: `recall`, `search` and `why`."""
 
 import os
 from collections.abc import Sequence
@@ -49,37 +49,32 @@ _SURFACED = (
 
 
 @verb(
-    "recall", "What fits a question, by meaning; `search` finds exact words.",
+    "recall", "Find memories for a question.",
     "memdir recall 'how do we deploy?'", "memdir recall --explain --no-semantic 'who reviews migrations?'",
 )  # fmt: skip
 @click.argument("query", nargs=-1, required=True, metavar="QUERY")
-@click.option("--session", metavar="ID", default="", help="The conversation: what it was given already is left out.")
-@click.option("--tools", metavar="A,B", default="", help="Tools in use at the moment.")
-@limit_option(None, "The best that match, up to so many; without it, only what surely helps.")
-@click.option(
-    "--explain", is_flag=True, help="Every candidate with the parts of its score; nothing counts as recalled by it."
-)
-@click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
+@click.option("--session", metavar="ID", default="", help="The conversation; leaves out memories it already got.")
+@click.option("--tools", metavar="A,B", default="", help="Tools currently in use.")
+@limit_option(None, "Return the best N matches; default: only those confident to help.")
+@click.option("--explain", is_flag=True, help="Show all candidates with their scores; does not count as a recall.")
+@click.option("--no-semantic", is_flag=True, help="Match by words only, not by meaning.")
 @json_option
 @click.pass_obj
 def recall_verb(call: CliContext, /, **options: Any) -> None:
-    """Print the memories that fit a question, or say why there are none: nothing is a good answer, and exits with 0.
+    """Print the memories an agent would get for QUERY. `--explain` shows all candidates.
 
-    They come as a conversation would be given them: with their age, cut where they are long. On a terminal, without
-    --session, they do not count as recalled: `memdir why NAME` shows what agents were given. In a pipe,
-    --explain prints name, score, its three parts, the words that matched, and `selected` or why not, with tabs
-    between.
+    They are printed as in a conversation, with their age and truncated if long; exits with 0 even without matches. On a
+    terminal, without --session, they do not count as recalled; `memdir why NAME` shows what agents got. In a pipe,
+    --explain prints name, score, its three parts, the matching words, and `selected` or the reason, separated by tabs.
     """
     show_recall(call, RecallCall(**options))
 
 
 @click.command("select", hidden=True, cls=CliVerb, examples=("memdir select --session ID",))
-@click.option(
-    "--session", metavar="ID", required=True, help="The conversation that a prompt hook has left a question for."
-)
+@click.option("--session", metavar="ID", required=True, help="The conversation whose prompt hook left a question.")
 @click.pass_obj
 def select_verb(call: CliContext, session: str) -> None:
-    """Select memories for a question that waits, quietly, for the next hook to show; a prompt hook starts this."""
+    """Select memories for a pending question without output, for the next hook to show; a prompt hook starts this."""
 
     def read_tools(transcript: str) -> tuple[str, ...]:
         with suppress(MemdirError):  # not written yet, or of a host whose transcripts cannot be read
@@ -94,19 +89,19 @@ def select_verb(call: CliContext, session: str) -> None:
 
 
 @verb(
-    "search", "Where certain words stand; `recall` finds by meaning.",
+    "search", "Find exact words in memories.",
     "memdir search merge freeze", "memdir search --transcripts 'flaky test' --limit 5",
 )  # fmt: skip
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
-@click.option("--transcripts", is_flag=True, help="Look into past conversations of this project too.")
-@limit_option(20, "At most so many of each.")
+@click.option("--transcripts", is_flag=True, help="Also search past conversations of this project.")
+@limit_option(20, "Maximum results of each kind.")
 @json_option
 @click.pass_obj
 def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
-    """Find memories that hold every word of TEXT, in any case and form, with the line where they stand.
+    """Find memories that contain every word of TEXT, in any case and form, with the matching line.
 
-    With --transcripts also messages of past conversations that Claude Code has kept of this project, newest first. In
-    a pipe each memory is one line: path, line, text; each message: path, line, time, who, text; with tabs between.
+    --transcripts also searches Claude Code's past conversations of this project, newest first. In a pipe, one line per
+    memory: path, line, text; per message: path, line, time, role, text; separated by tabs.
     """
     project, out, words = call.open(), call.out, " ".join(text)
     memories = [
@@ -127,26 +122,25 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
             out.line()
         out.table((first if out.is_table else first._replace(cell="path"), *others), rows, project.now())
     if not memories and not transcript_rows and out.is_table:
-        out.line("these words stand nowhere together")
+        out.line("no matches")
 
 
 @verb(
     "why",
-    "For which questions a memory came up; `recall --explain` shows scores.",
+    "Show when a memory was recalled.",
     "memdir why terse-replies",
     "memdir why terse-replies --json",
 )
 @name_argument()
-@limit_option(20, "At most so many; 0 all.", least=0)
+@limit_option(20, "Maximum number; 0 for all.", least=0)
 @scope_option
 @json_option
 @click.pass_obj
 def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
-    """Show when and for which questions a memory was brought into a conversation, newest first, or that it never was.
+    """Show when and for which questions a memory was recalled, newest first.
 
-    If it never was, the reasons for which recall brings nothing at all are listed; `memdir recall --explain QUESTION`
-    shows why it did not come up for a certain one. In a pipe: time, score, question, session, selector, with tabs
-    between.
+    If it never was, lists the reasons why recall returns nothing at all; `memdir recall --explain QUESTION` shows why a
+    question did not recall it. In a pipe: time, score, question, session, selector, separated by tabs.
     """
     project, out = call.open(), call.out
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
@@ -161,6 +155,6 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
             out.line(Styled(past_name, "bold"), f" was recalled {often}")
         out.table(_SURFACED, rows, project.now())
     elif out.is_table:
-        out.line(Styled(past_name, "bold"), " was never recalled. Recall brings nothing at all when")
+        out.line(Styled(past_name, "bold"), " was never recalled. Recall returns nothing if")
         for skip in make_skip_rows():
             out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))

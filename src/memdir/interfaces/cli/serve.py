@@ -1,4 +1,4 @@
-"""`serve`: the memory of organisations in PostgreSQL, over HTTP, and what its operators do."""
+"""The `serve` command: run and administer the team server, an HTTP API over PostgreSQL."""
 
 import os
 from importlib.util import find_spec
@@ -12,16 +12,16 @@ from memdir.errors import FormatError, SettingsError
 from memdir.interfaces.cli import CliContext, TableColumn
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option
 
-_DSN = "The database as the application role, as libpq understands it; passwords belong into ~/.pgpass."
-_OWNER = "The database as the role that owns the schema."
-_DATA = "The folder of a PostgreSQL of memdir's own, used without a DSN; as root it must lie where others may enter."
+_DSN = "The libpq connection string of the application role; put passwords in ~/.pgpass."
+_OWNER = "The connection string of the role that owns the schema."
+_DATA = "The folder of memdir's own PostgreSQL, used without a DSN; as root, others must be able to enter it."
 
 
-@click.group("serve", short_help="Serve the memory of organisations over HTTP.", cls=VerbGroup, default="run")
+@click.group("serve", short_help="Run a team server.", cls=VerbGroup, default="run")
 def serve_verb() -> None:
-    """The team server: PostgreSQL behind an HTTP API, for organisations with teams, members and tokens (docs/server.md).
+    """Run a team server: an HTTP API over PostgreSQL for organisations with teams, members and tokens (docs/server.md).
 
-    Without a DSN it starts a PostgreSQL of its own in a folder. TLS is the business of the proxy in front.
+    Without a DSN it starts its own PostgreSQL in a folder. Use a reverse proxy for TLS.
     """
 
 
@@ -32,10 +32,10 @@ def _place_options(decorated: Any) -> Any:
 
 
 def _open(call: CliContext, dsn: str | None, owner_dsn: str | None, data: str | None) -> Any:
-    """The module of operations and the place that the options mean."""
+    """Return the operations module and the database that the options select."""
     if find_spec("psycopg") is None or find_spec("starlette") is None:
         raise SettingsError("the server needs packages that are not installed", hint="pip install 'memdir[server]'")
-    # Imported here: no other verb needs a database.
+    # Imported here, because no other command needs a database.
     from memdir.interfaces.server import operations
 
     own = Path("/var/lib/memdir") if os.geteuid() == 0 else call.environment.state_home
@@ -63,15 +63,13 @@ def _need_owner(owner: str) -> str:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=7340, show_default=True, help="The port; 0 for a free one."
 )
-@click.option("--public-url", default="", metavar="URL", help="The address that clients use, if a proxy is in front.")
-@click.option("--oidc-issuer", default="", metavar="URL", help="Accept JWTs of this OpenID provider.")
-@click.option("--oidc-audience", default="", metavar="TEXT", help="The audience that its tokens must name.")
-@click.option("--oidc-client-id", default="", metavar="TEXT", help="Members log in on the page with it; its id there.")
+@click.option("--public-url", default="", metavar="URL", help="The URL that clients use, if there is a proxy.")
+@click.option("--oidc-issuer", default="", metavar="URL", help="Accept JWTs from this OpenID provider.")
+@click.option("--oidc-audience", default="", metavar="TEXT", help="The required audience of its tokens.")
+@click.option("--oidc-client-id", default="", metavar="TEXT", help="The client ID for logging in to the web interface.")
 @click.option("--oidc-secret-file", default="", metavar="PATH", help="A file with the client's secret, if it has one.")
 @click.option("--connections", type=click.IntRange(1, 500), default=16, show_default=True, help="To the database.")
-@click.option(
-    "--check", "is_check", is_flag=True, help="Look at database, schema, roles and provider, and serve nothing."
-)
+@click.option("--check", "is_check", is_flag=True, help="Check database, schema, roles and provider without serving.")
 @json_option
 @click.pass_obj
 def run_verb(
@@ -84,9 +82,9 @@ def run_verb(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Serve the API. It prints its address; at the first start of a database of its own also an admin's token, once.
+    """Serve the API and print its URL; the first start of its own database also prints an admin token, once.
 
-    An address that others can reach is refused as long as nobody could log in.
+    It refuses a public address while nobody can log in.
     """
     operations, place = _open(call, dsn, owner_dsn, data)
     options = operations.ServeOptions(**given)
@@ -100,13 +98,13 @@ def run_verb(
 
 @serve_verb.command(
     "migrate",
-    short_help="Bring the schema up to this version.",
+    short_help="Update the database schema.",
     examples=('memdir serve migrate --owner-dsn "host=db user=memdir_owner dbname=memdir"',),
 )
 @_place_options
 @click.pass_obj
 def migrate_verb(call: CliContext, /, **place: Any) -> None:
-    """Run the numbered migrations that have not run yet, each in a transaction. Safe to run several times and at once."""
+    """Run the pending migrations, each in a transaction. Safe to run repeatedly and concurrently."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
         migrations = operations.migrate(_need_owner(owner))
@@ -115,25 +113,25 @@ def migrate_verb(call: CliContext, /, **place: Any) -> None:
 
 @serve_verb.command(
     "token",
-    short_help="Make a token; it is shown once.",
+    short_help="Create a token; it is shown once.",
     examples=("memdir serve token --organisation 5f0c6c1e-0000-4000-8000-000000000000 --access read_only --name ci",),
 )
 @_place_options
 @click.option(
-    "--organisation", required=True, metavar="ID", help="Whose token; `memdir serve tenant list` has the ids."
+    "--organisation", required=True, metavar="ID", help="The organisation; `memdir serve tenant list` shows the IDs."
 )
 @click.option("--name", default="token", show_default=True, help="What it is for.")
 @click.option(
     "--access", type=click.Choice(("read_only", "read_write", "admin")), default="read_write", show_default=True,
     help="What it may do.",
 )  # fmt: skip
-@click.option("--days", type=click.IntRange(1, 400), default=90, show_default=True, help="Until it expires.")
+@click.option("--days", type=click.IntRange(1, 400), default=90, show_default=True, help="Days until it expires.")
 @json_option
 @click.pass_obj
 def token_verb(
     call: CliContext, /, organisation: str, name: str, access: str, days: int, as_json: bool, **place: Any
 ) -> None:
-    """Make a token of an organisation. The server keeps a hash of it: who loses it makes another."""
+    """Create a token for an organisation. The server stores only a hash; replace a lost token with a new one."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, app):
         database = operations.PostgresDatabase(app or owner, size=1)
@@ -150,17 +148,17 @@ def token_verb(
         call.out.line(text)
 
 
-@serve_verb.group("tenant", short_help="Make, list, export and delete organisations.", cls=VerbGroup, default="list")
+@serve_verb.group("tenant", short_help="Create, list, export and delete organisations.", cls=VerbGroup, default="list")
 def tenant_group() -> None:
-    """Organisations of a server. What belongs to one is reached by its own credentials only; these verbs need the owner."""
+    """Manage the server's organisations. Each one is accessible only with its own tokens; these commands need the owner role."""
 
 
-@tenant_group.command("list", short_help="The organisations.", examples=("memdir serve tenant list --json",))
+@tenant_group.command("list", short_help="List organisations.", examples=("memdir serve tenant list --json",))
 @_place_options
 @json_option
 @click.pass_obj
 def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
-    """The organisations of this server, oldest first."""
+    """List the organisations of this server, oldest first."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
         tenants = operations.list_tenants(_need_owner(owner))
@@ -170,20 +168,20 @@ def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
     )
 
 
-@tenant_group.command("create", short_help="Make an organisation.", examples=(
+@tenant_group.command("create", short_help="Create an organisation.", examples=(
     'memdir serve tenant create "Example Works"',
 ))  # fmt: skip
 @click.argument("name")
 @_place_options
 @click.pass_obj
 def tenant_create_verb(call: CliContext, /, name: str, **place: Any) -> None:
-    """Make an organisation and print its id."""
+    """Create an organisation and print its ID."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
         call.out.line(str(operations.create_tenant(_need_owner(owner), name)))
 
 
-@tenant_group.command("export", short_help="Everything of an organisation as a zip.", examples=(
+@tenant_group.command("export", short_help="Export an organisation as a zip file.", examples=(
     "memdir serve tenant export 5f0c6c1e-0000-4000-8000-000000000000 all.zip",
 ))  # fmt: skip
 @click.argument("organisation", metavar="ID")
@@ -192,14 +190,14 @@ def tenant_create_verb(call: CliContext, /, name: str, **place: Any) -> None:
 @json_option
 @click.pass_obj
 def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_json: bool, **place: Any) -> None:
-    """Write every file and every row of an organisation into a new zip file, readable by you alone."""
+    """Write every file and row of an organisation to a new zip file that only you can read."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
         counts = operations.export_tenant(_need_owner(owner), _parse_id(organisation), call.cwd / target)
     _show_counts(call, counts, as_json)
 
 
-@tenant_group.command("delete", short_help="Delete an organisation and all it has.", examples=(
+@tenant_group.command("delete", short_help="Delete an organisation and its data.", examples=(
     "memdir serve tenant delete 5f0c6c1e-0000-4000-8000-000000000000 --yes",
 ))  # fmt: skip
 @click.argument("organisation", metavar="ID")
@@ -208,10 +206,10 @@ def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_j
 @json_option
 @click.pass_obj
 def tenant_delete_verb(call: CliContext, /, organisation: str, yes: bool, as_json: bool, **place: Any) -> None:
-    """Delete every row of an organisation in one transaction, and count afterwards that none is left. Backups keep theirs."""
+    """Delete every row of an organisation in one transaction and check that none is left. Backups are not changed."""
     operations, where = _open(call, **place)
     tenant = _parse_id(organisation)
-    confirm(f"Delete everything of organisation {tenant}?", "this cannot be undone", yes=yes)
+    confirm(f"Delete organisation {tenant} and all its data?", "this cannot be undone", yes=yes)
     with operations.open_place(where) as (owner, _):
         counts = operations.delete_tenant(_need_owner(owner), tenant)
     _show_counts(call, counts, as_json)
@@ -227,5 +225,5 @@ def _parse_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise FormatError(
-            f"{text!r} is no id", field="organisation", hint="`memdir serve tenant list` has them"
+            f"invalid organisation ID {text!r}", field="organisation", hint="`memdir serve tenant list` shows them"
         ) from None

@@ -73,18 +73,20 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 
 @verb(
-    "status", "Is it on, what did it do, what needs you; `doctor` looks for faults.",
+    "status", "Show activity and cost.",
     "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
-@click.option("--all", "is_all", is_flag=True, help="Also sizes, every setting, and every reason to stay silent.")
-@click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Also show sizes, every setting, and reasons for no recall or learning."
+)
+@click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
 @json_option
 @click.pass_obj
 def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
-    """Print on one screen whether memory is on, what it did lately, what needs you, and what it costs.
+    """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
-    --all adds how full each index is, the size of history, every setting, and why nothing is recalled or learned at
-    times. --json has all of it.
+    --all adds the size of each index and of history, every setting, and reasons why nothing is recalled or learned.
+    --json includes everything.
     """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
@@ -364,7 +366,7 @@ def _describe_total(total: UsageTotal) -> str:
 
 
 @verb(
-    "verify", "Check what memories name against the project; `doctor` checks memdir itself.",
+    "verify", "Check memories against the project.",
     "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
 )  # fmt: skip
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_names)
@@ -376,12 +378,12 @@ def _describe_total(total: UsageTotal) -> str:
 def verify_verb(
     ctx: click.Context, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
 ) -> None:
-    """Look up paths, symbols, commands, flags, variables, deadlines and links that memories name.
+    """Check the paths, symbols, commands, flags, variables, deadlines and links that memories mention.
 
-    Exits with 1 if anything has moved, gone or passed. What was never in the project is not checkable, and no alarm.
-    No model is asked, and nothing of the project is changed or run.
+    Exits with 1 if anything has moved, disappeared or expired. Names that were never in the project cannot be checked.
+    It does not use a model, and does not change or run anything in the project.
 
-    In a pipe: scope, name, state, line, kind, claim, status, in words, with tabs between; a memory without stale claims
+    In a pipe: scope, name, state, line, kind, claim, status, message, separated by tabs; a memory without stale claims
     has one line with the last five empty.
     """
     call = ctx.ensure_object(CliContext)
@@ -476,20 +478,20 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find what is wrong with memdir here, and fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
-    help="Rebuild what can be rebuilt, such as index lines. Memories are not touched.",
+    help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
 @click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @scope_option
 @json_option
 @click.pass_context
 def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> None:
-    """Look for what is wrong. Exits with 1 if there is anything above advice.
+    """Find problems. Exits with 1 if there are errors or warnings.
 
-    In a pipe: level, kind, scope, place, what is wrong, what to do, with tabs between.
+    In a pipe: level, kind, scope, location, problem, fix, separated by tabs.
     """
     call = ctx.ensure_object(CliContext)
     out = call.out

@@ -1,4 +1,4 @@
-"""`promote`, `demote`, `team`, `sync` and `agent`: share memories with all projects, a team, own machines, or an agent."""
+"""The commands that share memories: `promote`, `demote`, `team`, `sync` and `agent`."""
 
 import sys
 from contextlib import closing
@@ -49,7 +49,7 @@ from memdir.text import fold
 
 
 def _move_arguments(decorated: Any) -> Any:
-    named = click.option("--name", "named", metavar="NEW", help="Call it this there; its own name if not given.")
+    named = click.option("--name", "named", metavar="NEW", help="The new name; default: keep the name.")
     return name_argument()(named(scope_option(json_option(click.pass_obj(decorated)))))
 
 
@@ -59,21 +59,21 @@ def _move_arguments(decorated: Any) -> Any:
 )  # fmt: skip
 @click.option(
     "--to", type=click.Choice(("team", "user", "project")), default=Scope.TEAM.value, show_default=True,
-    help="The team's memory, yours for all projects, or .claude/memory of the repository.",
+    help="Team memory, your memory for all projects, or .claude/memory in the repository.",
 )  # fmt: skip
 @_move_arguments
 def promote_verb(call: CliContext, to: str, **given: Any) -> None:
-    """Move a memory to where more can use it. Its bytes and its index line go along, and history keeps both ends.
+    """Move a memory and its index line to a shared directory; history records both sides.
 
-    Refused: a user memory and anything with a secret for a team, a project or reference memory for all projects, a
-    description that says nothing, a name that is taken there, and a team where there is none. Nothing is committed or
-    pushed by it.
+    Team memories cannot contain secrets or be of type user; memories for all projects cannot be of type project or
+    reference. A vague description, a name already in use and a missing team are refused too. Nothing is committed or
+    pushed.
     """
     _move(call, "promote", Scope(to), **given)
 
 
 @verb(
-    "demote", "Take a shared memory back to yourself.",
+    "demote", "Make a shared memory private again.",
     "memdir demote team/deploy-days", "memdir demote terse-replies --scope user",
 )  # fmt: skip
 @click.option(
@@ -84,17 +84,17 @@ def promote_verb(call: CliContext, to: str, **given: Any) -> None:
 def demote_verb(call: CliContext, to: str, **given: Any) -> None:
     """Move a memory of the team, or of all your projects, to your own memory for this project.
 
-    With the next sync it is gone for the team too; what others have committed or copied stays theirs.
+    The next sync removes it for the team too; copies that others made or committed remain.
     """
     _move(call, "demote", Scope(to), **given)
 
 
 def _offer_team(call: CliContext) -> None:
-    """Ask whether a team is to be made; raises where nobody can be asked, or does not want one."""
-    text = "there is no team here, and recall does not look into the folder of one"
-    agreed = is_terminal(sys.stdin) and click.confirm(f"{text}. Make one, as `memdir team init` does?")
+    """Offer to create a team; raises SettingsError if the user cannot be asked or declines."""
+    text = "this project has no team, so recall would not search team memories"
+    agreed = is_terminal(sys.stdin) and click.confirm(f"{text}. Create one, like `memdir team init`?")
     if not agreed or _enter(call, Membership(), create=True, seconds=TEAM_SECONDS, as_json=False) != 0:
-        hint = "`memdir team init` makes one; `memdir promote NAME --to user` shares it with all your projects"
+        hint = "`memdir team init` creates one; `memdir promote NAME --to user` shares it with all your projects"
         raise SettingsError(text, key="team", hint=hint)
 
 
@@ -105,7 +105,7 @@ def _move(
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     if to is Scope.TEAM and not project.private.team:
         _offer_team(call)
-    if scope is None and header.scope is to:  # perhaps a move was cut short: then it is also in another scope
+    if scope is None and header.scope is to:  # An interrupted move leaves the memory in another scope too.
         for other in (candidate for candidate in app.SCOPES if candidate != to.value):
             try:
                 store, header = find_memory(choose_stores(project, other), name, scope=other)
@@ -130,7 +130,7 @@ def _move(
         out.line(f"{done}d ", Styled(header.name, "cyan"), f" ({header.scope}) to ", Styled(now.name, "cyan"))
         out.line(Styled(f"  {target.root / now.file}", "dim"))
         undo = " and then ".join(f"`{undo}`" for undo in undos)
-        out.line(f"  {undo} {'takes' if len(undos) == 1 else 'take'} it back")
+        out.line(f"  {undo} {'reverts' if len(undos) == 1 else 'revert'} it")
     for warning in warnings:
         out.warn(warning)
 
@@ -145,40 +145,40 @@ _LOG = (
     TableColumn("MEMORY", "", lambda row: f"{TEAM_FOLDER}/{row['path'].removesuffix('.md')}", is_cut=True),
 )
 _WORDS = {
-    SyncOutcome.SYNCED: "in step",
-    SyncOutcome.OFFLINE: "the remote could not be reached; what was changed here goes out with the next sync",
-    SyncOutcome.DENIED: "the remote takes nothing from you; what others wrote was taken",
-    SyncOutcome.BUSY: "another sync is under way",
-    SyncOutcome.FAILED: "the sync failed; nothing of yours is lost",
+    SyncOutcome.SYNCED: "in sync",
+    SyncOutcome.OFFLINE: "cannot reach the remote; the next sync will send your changes",
+    SyncOutcome.DENIED: "the remote refuses your changes; changes of others were imported",
+    SyncOutcome.BUSY: "another sync is running",
+    SyncOutcome.FAILED: "the sync failed; your files are unchanged",
 }
 _timeout = click.option(
     "--timeout", "seconds", type=click.FloatRange(min=1), default=TEAM_SECONDS, show_default=True, metavar="SECONDS",
-    help="How long it may take in all.",
+    help="Total time limit.",
 )  # fmt: skip
 
 
 def _remote_options(decorated: Any) -> Any:
     branch = click.option("--branch", metavar="NAME", default=BRANCH, show_default=True, help="The branch to share.")
-    remote = click.option("--remote", metavar="URL", default="", help="Another remote than the project's own.")
+    remote = click.option("--remote", metavar="URL", default="", help="Use another remote than the project's.")
     return remote(branch(decorated))
 
 
 @click.group("team", short_help="Share memories with a team over git.", cls=VerbGroup)
 def team_verb() -> None:
-    """Share the memories in `team/` with others, over a git branch of their own.
+    """Share the memories in `team/` with others, using a separate git branch or a server.
 
-    Your repository is only read for the address of its remote: no commit, branch, stash, hook or file of yours is
-    touched. What others write is checked before it comes in; clashes and doubtful things wait in `memdir inbox`.
+    Your repository is only read for the URL of its remote: your commits, branches, stashes, hooks and files are not
+    touched. Changes of others are checked first; conflicts and suspicious changes go to `memdir inbox`.
     """
 
 
 def _server_options(decorated: Any) -> Any:
     url = click.argument("url", metavar="[URL]", required=False, default="")
-    store = click.option("--store", metavar="NAME", default="", help="Of a server: the store.")
+    store = click.option("--store", metavar="NAME", default="", help="The store on the server.")
     token = click.option(
         "--token-file",
         type=click.File("r", encoding="utf-8"),
-        help="Of a server: a file with the token, `-` for the input.",
+        help="A file with the server token; `-` for standard input.",
     )
     return url(store(token(decorated)))
 
@@ -194,16 +194,16 @@ def _server_options(decorated: Any) -> Any:
 @_server_options
 @_remote_options
 @click.option(
-    "--review/--no-review", default=True, show_default=True, help="What others write needs review, for everybody."
+    "--review/--no-review", default=True, show_default=True, help="Require review of others' changes, for all members."
 )
 @_timeout
 @json_option
 @click.pass_obj
 def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: Any) -> int:
-    """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`.
+    """Create a team, or join an existing one. Uploads the files in `team/`.
 
-    URL is a server (`memdir serve`), where the store is made if there is none, named after the project if --store does
-    not name it; without one it is a branch of a git remote. For the token see `memdir team join`.
+    URL is a server (`memdir serve`), where a missing store is created and, without --store, named after the project.
+    Without URL, uses a git branch. For the token see `memdir team join`.
     """
     return _enter(call, Membership(remote, branch, review=review), create=True, **given)
 
@@ -218,17 +218,16 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
 )
 @_server_options
 @_remote_options
-@click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
-@click.option("--review/--no-review", default=True, show_default=True, help="What others write waits in your inbox.")
+@click.option("--read-only", is_flag=True, help="Receive changes, but do not send any.")
+@click.option("--review/--no-review", default=True, show_default=True, help="Review others' changes in your inbox.")
 @_timeout
 @json_option
 @click.pass_obj
 def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
-    """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there.
+    """Join an existing team. Uploads the files in `team/`. Without URL, uses a git branch.
 
-    URL is a server (`memdir serve`); without one it is a branch of a git remote. Of several stores --store names one. A
-    server's token is asked for, or read from --token-file, and kept in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN is
-    used instead where it is set.
+    URL is a server (`memdir serve`). If there are several stores, pass --store. The server token is prompted for, or
+    read from --token-file, and stored in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN overrides it.
     """
     return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
 
@@ -255,11 +254,11 @@ def _enter(
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
 @_timeout
-@click.option("--background", "is_detached", is_flag=True, help="Let it run by itself; nobody waits.")
+@click.option("--background", "is_detached", is_flag=True, help="Run in the background.")
 @json_option
 @click.pass_obj
 def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
-    """Send what was changed here, take what others changed. Offline it says so, and the next one sends it."""
+    """Send local changes and receive those of others. If the remote is offline, the next sync sends them."""
     project = call.open_to_write()
     task = syncing.open_sync(project, seconds=seconds)
     if not is_detached:
@@ -269,7 +268,7 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
     if as_json:
         call.out.json(_make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid})
     else:
-        call.out.line(f"a sync runs as process {pid}; `memdir team status` tells how it went")
+        call.out.line(f"syncing in process {pid}; `memdir team status` shows the result")
     return 0
 
 
@@ -277,7 +276,7 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
 @json_option
 @click.pass_obj
 def _status(call: CliContext, as_json: bool) -> None:
-    """Which remote, how the last sync went, what waits to be sent, and what is refused."""
+    """Show the remote, the last sync, unsent changes and refused files."""
     project, out = call.open(), call.out
     store = project.private
     member, record = state.read_membership(store.state), state.read_sync_record(store.state)
@@ -306,7 +305,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         out.json(row)
         return
     if member is None:
-        out.line("this project is in no team; `memdir team init` begins one, `memdir team join` takes part in one")
+        out.line("this project has no team; `memdir team init` creates one, `memdir team join` joins one")
         return
     facts = {
         "remote": remote or "none: this project has no git remote",
@@ -314,7 +313,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         "part": ", ".join(["read-only"] * member.read_only + ["review"] * member.review),
         "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
         "error": row["error"],
-        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
+        "in sync": row["last_good"] if row["last_good"] != row["last"] else None,
         "unsent": ", ".join(row["unsent"]),
         "waiting": f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None,
         "news": f"{row['news']} since the last session" if row["news"] else None,
@@ -326,14 +325,14 @@ def _status(call: CliContext, as_json: bool) -> None:
 
 
 @team_verb.command("log", examples=("memdir team log", "memdir team log --author ada@example.org"))
-@click.option("--author", metavar="NAME", default="", help="Only by whom this is a part of the name or address.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, the newest.")
+@click.option("--author", metavar="NAME", default="", help="Only authors whose name or email contains this.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of changes.")
 @json_option
 @click.pass_obj
 def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
-    """Who changed what, newest first, as far as the last sync knows. Names are what commits say of themselves.
+    """List changes and their authors as of the last sync, newest first. Author names are not verified.
 
-    In a pipe: time, author, address, change, memory, with tabs between.
+    In a pipe: time, author, email, change, memory, separated by tabs.
     """
     project = call.open()
     remote = syncing.open_team(project, is_offline=True)
@@ -347,7 +346,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
         who = commit.author
         rows.append(fill("email", who, commit=commit.sha, at=who.when, author=who.name, changes=changes))
     lines = [{**row, **change} for row in rows for change in row["changes"]]
-    empty = "nobody has written anything yet"
+    empty = "no changes yet"
     call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty=empty)
 
 
@@ -355,50 +354,50 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     "revert",
     examples=("memdir team revert --author ada@example.org", "memdir team revert --author Ada --since 2026-03-01"),
 )
-@click.option("--author", metavar="NAME", required=True, help="The whole name or address, as `team log` shows it.")
-@click.option("--since", metavar="DAY", help="Only what was written on this day or later: YYYY-MM-DD.")
+@click.option("--author", metavar="NAME", required=True, help="The full name or email, as `team log` shows it.")
+@click.option("--since", metavar="DAY", help="Only changes from this day or later: YYYY-MM-DD.")
 @json_option
 @click.pass_obj
 def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
-    """Take back what one author wrote; what others wrote in the same memories stays.
+    """Revert one author's changes; changes of others in the same memories are kept.
 
-    It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
+    This is one change: `memdir undo` reverts it, and the next sync sends it to the others.
     """
     project, out = call.open_to_write(), call.out
     remote = syncing.open_team(project, is_offline=True)
-    origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
+    origin = Origin(why=f"reverted the changes of {author}", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
     except ValueError:
-        raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
+        raise click.BadParameter(f"invalid date {since!r}; write it as 2026-03-05") from None
     head = syncing.read_remote_head(project.private).head
     reverted = syncing.revert_author(project.private, remote, head, author, since=begin, origin=origin)
     if as_json:
         out.json(fill("commits names left change", reverted, author=author))
         return
     changed = count_words(len(reverted.names), "memory")
-    out.line(f"took back {count_words(reverted.commits, 'commit')}, which changed {changed}")
+    out.line(f"reverted {count_words(reverted.commits, 'commit')}, which changed {changed}")
     for name in reverted.names:
         out.line(f"  {name}")
     for name in reverted.left:
-        out.warn(f"{name} as it was before may not be shared any more; it was left alone")
+        out.warn(f"the earlier version of {name} can no longer be shared; it was not changed")
     if reverted.change is not None:
-        out.line(f"`memdir undo {reverted.change}` brings it back; `memdir team sync` tells the others")
+        out.line(f"`memdir undo {reverted.change}` restores them; `memdir team sync` sends this to the others")
 
 
 @team_verb.command("leave", examples=("memdir team leave",))
 @json_option
 @click.pass_obj
 def _leave(call: CliContext, as_json: bool) -> None:
-    """Forget the remote. The memories in `team/` stay here but are shown no more; the others keep theirs."""
+    """Leave the team. The files in `team/` are kept but no longer recalled; other members keep theirs."""
     was_in = syncing.leave(call.open())
     if as_json:
         call.out.json({"left": was_in})
     elif was_in:
-        again = "stay, and are shown again after `memdir config set team true`"
+        again = "are kept; `memdir config set team true` recalls them again"
         call.out.line(f"left the team; the memories in `team/` {again}")
     else:
-        call.out.line("this project is in no team")
+        call.out.line("this project has no team")
 
 
 def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
@@ -417,10 +416,10 @@ def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
     for name in done.clashes:
         out.line("  both kept ", Styled(name, "yellow"), ": `memdir inbox` shows the two sides")
     for name in done.waiting:
-        out.line("  waits     ", Styled(name, "yellow"), ": `memdir inbox` shows it")
+        out.line("  to review ", Styled(name, "yellow"), ": `memdir inbox` shows it")
     _show_held_back(call, row)
     if done.change is not None:
-        out.line(f"`memdir undo {done.change}` takes back what came")
+        out.line(f"`memdir undo {done.change}` reverts the received changes")
     return code
 
 
@@ -439,13 +438,13 @@ def _show_held_back(call: CliContext, row: Row) -> None:
 # `sync`.
 
 
-@click.group("sync", short_help="Keep your own memory in step on all your machines.", cls=VerbGroup, default="now")
+@click.group("sync", short_help="Sync your own memory between your machines.", cls=VerbGroup, default="now")
 def sync_verb() -> None:
-    """Keep your private memory of every project, and your memory for all projects, in step on all your machines.
+    """Keep your private memory of every project, and your memory for all projects, in sync on all your machines.
 
-    It goes over a branch of a git repository of yours, apart from any team. Projects are matched by their git remote or
-    first commit, not by their path. Afterwards it runs by itself, after learning and when a session starts. See
-    docs/sync.md for what leaves the machine and what does not.
+    It uses a branch of your own git repository, independent of any team. Projects are matched by their git remote or
+    first commit, not by path. Once set up, it runs automatically after learning and when a session starts. docs/sync.md
+    lists which files leave the machine.
     """
 
 
@@ -458,11 +457,9 @@ def sync_verb() -> None:
     ),
 )
 @click.argument("remote", metavar="REMOTE")
-@click.option("--branch", metavar="NAME", default=own.BRANCH, show_default=True, help="The branch that holds it.")
-@click.option("--encrypt", is_flag=True, help="Encrypt names and contents with the key file, which is made if needed.")
-@click.option(
-    "--key", metavar="FILE", default="", help="An age key or SSH key; ~/.config/memdir/sync.key if not given."
-)
+@click.option("--branch", metavar="NAME", default=own.BRANCH, show_default=True, help="The branch to use.")
+@click.option("--encrypt", is_flag=True, help="Encrypt names and contents with the key file, created if missing.")
+@click.option("--key", metavar="FILE", default="", help="An age or SSH key; default: ~/.config/memdir/sync.key.")
 @click.option("--recipient", "recipients", metavar="KEY", multiple=True, help="Encrypt to this public key too.")
 @_timeout
 @json_option
@@ -471,9 +468,9 @@ def _sync_init(
     call: CliContext, remote: str, branch: str, encrypt: bool, key: str, recipients: tuple[str, ...], seconds: float,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Sync with this repository, which may be empty, or hold what another machine of yours sent.
+    """Sync with this repository, which may be empty or already used by another of your machines.
 
-    An encrypted one is recognised; copy the key file of the first machine to the others, or name it with --key.
+    An encrypted repository is recognised; copy the key file of the first machine to the others, or pass it with --key.
     """
     project = call.open_to_write()
     file = str((call.cwd / Path(key).expanduser()).absolute()) if key else ""
@@ -481,7 +478,7 @@ def _sync_init(
     result = own.start(project, setup, now=project.now(), encrypt=encrypt, seconds=seconds)
     setup_now = own.read_setup(project.environment)
     if setup_now and setup_now.recipients and not as_json:
-        call.out.line(f"encrypted; the key is {setup_now.key_file}: keep a copy, and put it on your other machines")
+        call.out.line(f"encrypted; the key is {setup_now.key_file}: keep a copy, and copy it to your other machines")
     return _report(call, result, as_json)
 
 
@@ -490,7 +487,7 @@ def _sync_init(
 @json_option
 @click.pass_obj
 def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
-    """Send what was changed here, take what other machines sent. This is what `memdir sync` alone does."""
+    """Send local changes and receive those of your other machines. `memdir sync` does the same."""
     project = call.open()
     return _report(call, own.sync_own(project, now=project.now(), seconds=seconds), as_json)
 
@@ -499,7 +496,7 @@ def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
 @json_option
 @click.pass_obj
 def _sync_status(call: CliContext, as_json: bool) -> None:
-    """Which remote, how the last sync went, and each directory with what waits to be sent."""
+    """Show the remote, the last sync, and each directory with its unsent changes."""
     project, out = call.open(), call.out
     setup, folder = own.read_setup(project.environment), find_own_sync(project.environment)
     record = state.read_sync_record(folder, state.OWN_RECORD)
@@ -524,13 +521,13 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
         out.json(row)
         return
     if setup is None:
-        out.line("your machines are not synced; `memdir sync init REMOTE` begins")
+        out.line("this machine is not synced; `memdir sync init REMOTE` starts")
         return
     facts = {
         "remote": f"{setup.remote} ({setup.branch}{', encrypted' if setup.recipients else ''})",
         "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
         "error": row["error"],
-        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
+        "in sync": row["last_good"] if row["last_good"] != row["last"] else None,
         "elsewhere": ", ".join(other["name"] or other["id"] for other in row["elsewhere"]),
     }
     for label, text in facts.items():
@@ -554,29 +551,29 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> None:
-    """Say which of the synced projects this one is, by its name or id in `sync status`; a new name begins one.
+    """Link this project to a synced one by its name or ID in `sync status`; a new name creates one.
 
-    For a folder without git, a fork, or a clone whose remote has a new address.
+    Use this for a folder without git, a fork, or a clone whose remote has a new URL.
     """
     project_id = own.link(call.open_to_write(), name, seconds=seconds)
     if as_json:
         call.out.json({"id": project_id})
     else:
-        call.out.line("this project is synced as ", Styled(project_id, "cyan"), "; `memdir sync` does it now")
+        call.out.line("this project is synced as ", Styled(project_id, "cyan"), "; run `memdir sync` to sync now")
 
 
 @sync_verb.command("stop", examples=("memdir sync stop",))
 @json_option
 @click.pass_obj
 def _sync_stop(call: CliContext, as_json: bool) -> None:
-    """Forget the remote. Memories stay here and there; the key file stays, too."""
+    """Stop syncing this machine. Memories on it and on the remote are kept, and so is the key file."""
     project = call.open()
     with own.open_directories(project) as directories:
         was_on = own.stop(project.environment, [store for store, _ in directories])
     if as_json:
         call.out.json({"stopped": was_on})
     else:
-        call.out.line("this machine is not synced any more" if was_on else "this machine is not synced")
+        call.out.line("this machine is no longer synced" if was_on else "this machine is not synced")
 
 
 # `agent`.
@@ -591,18 +588,18 @@ _AGENTS = (
 
 
 def _agent_arguments(decorated: Any) -> Any:
-    text = "All projects, committed with this one, or this machine; what its definition says if not given."
+    text = "For all projects (user), committed with this one (project), or on this machine (local); default: its definition's."
     scope = click.option("--scope", type=click.Choice([scope.value for scope in AgentScope]), help=text)
     name = click.argument("name", metavar="NAME")
     return name(scope(json_option(click.pass_obj(decorated))))
 
 
-@click.group("agent", short_help="Memories that agents keep for themselves.", cls=VerbGroup)
+@click.group("agent", short_help="Show the memories of agents.", cls=VerbGroup)
 def agent_verb() -> None:
-    """Look at the memories that agents keep for themselves.
+    """Show the memories that agents keep for themselves.
 
-    An agent has one where its definition (.claude/agents/NAME.md of the project, or of your home) says `memory: user`,
-    `project` or `local`. `memdir save --agent NAME` writes to it; nothing is learned into it in the background.
+    An agent has a memory if its definition (.claude/agents/NAME.md in the project or your home) sets `memory:` to user,
+    project or local. `memdir save --agent NAME` writes to it; background learning does not.
     """
 
 
@@ -610,9 +607,9 @@ def agent_verb() -> None:
 @json_option
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
-    """List the agents that are defined here or have a memory here.
+    """List the agents defined here and those with a memory here.
 
-    In a pipe: agent, scope or `none`, how many memories, directory, problem, with tabs between.
+    In a pipe: agent, scope or `none`, number of memories, directory, problem, separated by tabs.
     """
     project = call.open()
     environment, root = project.environment, project.places.root.path
@@ -635,17 +632,17 @@ def _list(call: CliContext, as_json: bool) -> None:
                 with closing(open_agent_store(project, own)) as store:
                     count = len(store.scan())
             except MemdirError:
-                pass  # its directory cannot be read
+                pass  # The directory cannot be read.
         facts = {"exists": own is not None and own.path.is_dir(), "definition": definition, "problem": problem or None}
         place = {"scope": own and own.scope, "path": own and own.path}
         rows.append(fill("", agent=name, memories=count, **place, **facts))
-    call.show_rows(_AGENTS, rows, as_json=as_json, empty="no agent is defined here, and none has a memory here")
+    call.show_rows(_AGENTS, rows, as_json=as_json, empty="no agents are defined here or have a memory here")
 
 
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
 @_agent_arguments
 def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print what an agent would load of its memory, and the memories that are in it."""
+    """Print the part of its memory that an agent loads, and list its memories."""
     project, out = call.open(), call.out
     own, row = _find_agent(project, name, scope)
     indexes = load_indexes(find_frame(project, agent=own))
@@ -668,12 +665,12 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
 )
 @_agent_arguments
 def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print the directory of an agent's memory, and which rule chose it. Nothing is created by asking."""
+    """Print the directory of an agent's memory and the rule that chose it. Creates nothing."""
     own, row = _find_agent(call.open(), name, scope)
     if as_json:
         call.out.json(row)
         return
-    missing = "" if row["exists"] else "; not made yet"
+    missing = "" if row["exists"] else "; does not exist yet"
     call.out.line(str(own.path), Styled(f" ({own.scope}, {row['rule']}{missing})", "dim"))
 
 

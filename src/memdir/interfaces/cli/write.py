@@ -69,28 +69,28 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
 
 
 @verb(
-    "save", "Save a memory field by field; `remember` takes plain words.",
+    "save", "Save a memory field by field.",
     "memdir save --type feedback --name terse-replies --description 'No summary at the end of a reply' \\\n"
     "  --body 'Leave out the closing summary.' --why 'The diff is read anyway.' --how 'In every reply.'",
     "memdir save --type reference --title 'Bug tracker' \\\n"
     "  --description 'Where bugs of the billing service are tracked' --body - < tracker.txt",
 )  # fmt: skip
-@click.option("--type", "kind", type=click.Choice(KINDS), required=True, help="What sort of thing it is.")
-@click.option("--name", help="The file's name without .md: letters, digits, - and _. Made from --title if not given.")
-@click.option("--title", help="The title; the name if not given.")
-@click.option("--description", required=True, help="One line that says when this matters; recall judges by it.")
-@click.option("--body", required=True, metavar="TEXT|-", help="What is to be remembered; - reads standard input.")
+@click.option("--type", "kind", type=click.Choice(KINDS), required=True, help="The type of memory.")
+@click.option("--name", help="The file's name without .md: letters, digits, - and _. Default: made from --title.")
+@click.option("--title", help="The title; default: the name.")
+@click.option("--description", required=True, help="One line that says when this matters; used for recall.")
+@click.option("--body", required=True, metavar="TEXT|-", help="The text; - reads standard input.")
 @click.option("--why", help="Why it is so; becomes the Why part of the body.")
 @click.option("--how", help="When and how to apply it; becomes the How part of the body.")
 @click.option(
     "--scope", type=click.Choice((*app.SCOPES, AgentScope.LOCAL.value)),
-    help=f"{app.SCOPE_HELP} Private if not given. With --agent: user, project or local.",
+    help=f"{app.SCOPE_HELP} Default: private. With --agent: user, project or local.",
 )  # fmt: skip
-@click.option("--agent", metavar="NAME", help="Into this agent's own memory, by its definition or by --scope.")
-@click.option("--cue", "cues", multiple=True, help="A task or question for which it should come up; up to five times.")
-@click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
-@click.option("--new", "is_new", is_flag=True, help="If the name is taken, save under the next free one.")
-@click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory of that name.")
+@click.option("--agent", metavar="NAME", help="Save to this agent's own memory, chosen by its definition or --scope.")
+@click.option("--cue", "cues", multiple=True, help="A task or question that should recall it; up to five times.")
+@click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
+@click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
+@click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
 @json_option
 @click.pass_obj
 def save_verb(
@@ -156,25 +156,25 @@ def save_verb(
 
 
 @verb(
-    "remember", "Save what you say in your own words; `save` takes each field.",
+    "remember", "Save something in your own words.",
     "memdir remember we deploy on Tuesdays only, because support is there then",
     'memdir remember --type user "I am new to React but know Go well"',
 )  # fmt: skip
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
-@click.option("--type", "kind", type=click.Choice(KINDS), help="What sort of thing it is; guessed if not given.")
-@click.option("--name", help="The new file's name without .md; made from the text if not given.")
+@click.option("--type", "kind", type=click.Choice(KINDS), help="The type of memory; guessed if omitted.")
+@click.option("--name", help="The new file's name without .md; default: made from the text.")
 @click.option("--scope", type=click.Choice(app.SCOPES), default="private", show_default=True, help=app.SCOPE_HELP)
-@click.option("--pin", is_flag=True, help="Keep it first when the index must be cut.")
+@click.option("--pin", is_flag=True, help="Keep it first when the index is truncated.")
 @json_option
 @click.pass_obj
 def remember_verb(
     call: CliContext, words: tuple[str, ...], kind: str | None, name: str | None, scope: str, pin: bool, as_json: bool
 ) -> None:
-    """Remember what you say, as you say it; - reads standard input. Type, title and description are taken from it.
+    """Save text as a memory. If it extends or corrects an existing memory, updates that one and shows the diff.
 
-    What adds to a memory goes into it, and a correction ("no, …", "instead of …") replaces its sentence; the difference
-    is shown, and `memdir undo` takes it back. If a memory says something else, both are kept and you are told. "Forget
-    the deploy day" forgets the one memory that is about it. With --name it is a memory of its own.
+    - reads standard input. Type, title and description are derived from the text. A correction ("no, …", "instead of …")
+    replaces the sentence; `memdir undo` reverts it. A contradicting memory is kept and reported. "Forget the deploy day"
+    forgets the one memory about it. --name always creates a new memory.
     """
     # Imported here: `save` and `edit` need no patterns that read sentences.
     from memdir.extraction.find import holds_secret
@@ -279,24 +279,24 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 
 
 @verb(
-    "edit", "Change one memory, in an editor or by options.",
+    "edit", "Change a memory.",
     "memdir edit terse-replies", "memdir edit terse-replies --description 'No closing summary in a reply'",
 )  # fmt: skip
 @name_argument()
-@click.option("--description", help="Another description.")
-@click.option("--body", metavar="TEXT|-", help="Another body; - reads standard input.")
-@click.option("--title", help="Another title; the file keeps its name.")
-@click.option("--type", "kind", type=click.Choice(KINDS), help="Another type.")
+@click.option("--description", help="The new description.")
+@click.option("--body", metavar="TEXT|-", help="The new body; - reads standard input.")
+@click.option("--title", help="The new title; the file keeps its name.")
+@click.option("--type", "kind", type=click.Choice(KINDS), help="The new type.")
 @click.option("--why", help="The Why part of the body.")
 @click.option("--how", help="The How part of the body.")
 @scope_option
 @json_option
 @click.pass_obj
 def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, **changes: str | None) -> None:
-    """Change a memory: in $VISUAL or $EDITOR, or with the options without any editor.
+    """Change a memory in $VISUAL or $EDITOR, or directly with the options.
 
-    If somebody else changed it meanwhile, nothing is written. A text from the editor that cannot be saved is kept, and
-    the error says where.
+    If it changed since you opened it, nothing is written. Text from the editor that cannot be saved is kept in a file
+    named in the error.
     """
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
@@ -319,12 +319,12 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     "memdir pin terse-replies --off",
 )
 @name_argument()
-@click.option("--off", is_flag=True, help="Take the pin off.")
+@click.option("--off", is_flag=True, help="Remove the pin.")
 @scope_option
 @json_option
 @click.pass_obj
 def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
-    """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
+    """Pin a memory: it comes first when the index is truncated, and dreams do not change it."""
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     result = pin(store, [header.name], not off, _make_context(call, project))
@@ -392,21 +392,19 @@ def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pi
 
 
 @verb(
-    "forget", "Remove a memory of your choice; `undo` takes back a change.",
+    "forget", "Delete a memory.",
     "memdir forget terse-replies", "memdir forget terse-replies --purge --yes",
 )  # fmt: skip
 @name_argument()
-@click.option(
-    "--purge", is_flag=True, help="Also out of history and every other file of memdir's own. Cannot be undone."
-)
+@click.option("--purge", is_flag=True, help="Also erase it from history and memdir's other files; cannot be undone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scope_option
 @json_option
 @click.pass_obj
 def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str | None, as_json: bool) -> None:
-    """Forget a memory: its file and its index line go, history keeps them, and `memdir undo` brings them back.
+    """Delete a memory and its index line. `memdir undo` restores them.
 
-    It works while memory is switched off, too.
+    This also works while memory is off.
     """
     project, out = call.open(), call.out
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope)

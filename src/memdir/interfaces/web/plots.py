@@ -1,4 +1,4 @@
-"""Pictures as SVG. Sizes are attributes, since the content security policy forbids styles in the text; colours are classes."""
+"""Plots as SVG. Sizes are attributes, because the content security policy forbids inline styles; colours are classes."""
 
 import math
 from collections import Counter
@@ -13,10 +13,10 @@ from markupsafe import Markup
 from memdir.recall.terms import parse_terms
 from memdir.verify.records import VerifyState
 
-OPEN_FROM = 200  # memories from which a subject is one disc until it is opened
-_SUBJECTS, _LEAST = 12, 3  # subjects at most, and memories of the smallest
-_DRAWN, _NAMED = 400, 8  # links drawn and memories named at most
-_TURN = math.pi * (3 - math.sqrt(5))  # of a sunflower: points that fill a disc evenly
+OPEN_FROM = 200  # From this many memories, a subject is one disc until opened.
+_SUBJECTS, _LEAST = 12, 3  # The maximum number of subjects, and the minimum memories of each.
+_DRAWN, _NAMED = 400, 8  # The maximum number of drawn links and named memories.
+_TURN = math.pi * (3 - math.sqrt(5))  # The golden angle spreads points evenly over a disc.
 
 
 def _svg(
@@ -42,7 +42,7 @@ def icon(name: str) -> Markup:
 
 @lru_cache(64)
 def kind(name: str) -> Markup:
-    """The type of a memory, with its sign."""
+    """Return a memory's type with its icon."""
     inner = " no type" if name == "none" else f"{icon(name)} {escape(name)}"
     return Markup(f'<span class="kind">{inner}</span>')
 
@@ -54,16 +54,18 @@ def _rect(x: float, y: float, width: float, height: float, name: str = "f-mid") 
 
 
 def spark(counts: Sequence[int]) -> Markup:
-    """Twelve thin bars beside a number."""
+    """Draw twelve thin bars next to a number."""
     most = max(counts, default=0) or 1
-    bars = (_rect(4 * number, 16 - 16 * at / most, 3, 16 * at / most, "") for number, at in enumerate(counts) if at)
+    heights = [16 * count / most for count in counts]
+    bars = (_rect(4 * number, 16 - height, 3, height, "") for number, height in enumerate(heights) if height)
     return _svg(48, 16, "".join(bars), name="spark")
 
 
 def strip(counts: Sequence[int], most: int) -> Markup:
-    """Bars by week, over a line."""
+    """Draw a bar per week above a line."""
     width = 240 / max(1, len(counts))
-    bars = (_rect(n * width, 27 - 25 * at / most, width - 1, 25 * at / most) for n, at in enumerate(counts) if at)
+    heights = [25 * count / most for count in counts]
+    bars = (_rect(number * width, 27 - height, width - 1, height) for number, height in enumerate(heights) if height)
     return _svg(240, 28, f'{"".join(bars)}<path class="axis" d="M0 27.5H240"/>', stretch=True)
 
 
@@ -72,25 +74,25 @@ def bar(value: float, most: float) -> Markup:
 
 
 def score_bar(parts: Sequence[float], top: float) -> Markup:
-    """Words, meaning and what was known before, one after the other."""
-    made, x = "", 0.0
+    """Draw the parts of a score (words, meaning, age) as one stacked bar."""
+    inner, x = "", 0.0
     for value, name in zip(parts, ("f-accent", "f-mid", "f-soft"), strict=False):
         width = max(0.0, value) / top * 190
-        made += _rect(x, 19, width, 14, name)
+        inner += _rect(x, 19, width, 14, name)
         x += width
     words = ", ".join(f"{name} {value:.3f}" for name, value in zip(("words", "meaning", "age"), parts, strict=False))
-    return _svg(200, 52, made, label=words, stretch=True)
+    return _svg(200, 52, inner, label=words, stretch=True)
 
 
 def columns(counts: Sequence[int], names: Sequence[str]) -> Markup:
-    """Columns with a scale at the left and some of the names below."""
+    """Draw columns with a scale at the left and some of the names below."""
     most = max(counts, default=0) or 1
     step = max(1, math.ceil(most / 3))
     top, base, width = step * 3, 120.0, 412 / max(1, len(counts))
     inner = "".join(
-        f'<path class="axis" d="M28 {base - 100 * at / top:.1f}H440"/>'
-        f'<text x="22" y="{base - 100 * at / top + 4:.1f}" text-anchor="end">{at}</text>'
-        for at in range(0, top + 1, step)
+        f'<path class="axis" d="M28 {base - 100 * tick / top:.1f}H440"/>'
+        f'<text x="22" y="{base - 100 * tick / top + 4:.1f}" text-anchor="end">{tick}</text>'
+        for tick in range(0, top + 1, step)
     )
     every = max(1, math.ceil(len(counts) / 5))
     for number, (count, name) in enumerate(zip(counts, names, strict=True)):
@@ -103,7 +105,7 @@ def columns(counts: Sequence[int], names: Sequence[str]) -> Markup:
 
 
 def cells(rows: Sequence[tuple[datetime, VerifyState | None, bool]], now: datetime, most: int = 1_000) -> Markup:
-    """One mark for each memory: full where it was verified, low where there is nothing to check, crossed where it is out of date."""
+    """Draw a mark per memory: full if verified, flat if there is nothing to check, crossed if out of date."""
     inner, across = "", 40
     counts = Counter(state for _, state, _ in rows)
     for number, (changed, state, is_broken) in enumerate(rows[:most]):
@@ -123,33 +125,33 @@ def cells(rows: Sequence[tuple[datetime, VerifyState | None, bool]], now: dateti
 
 
 def group_subjects(texts: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """Keys by the word that most of the others share with them; what shares none with enough others comes last."""
+    """Group keys by the word most of them share; keys that share none with enough others come last."""
     terms = {key: dict.fromkeys(parse_terms(text)) for key, text in texts}
     words = find_words(text for _, text in texts)
-    left, found = dict(terms), dict[str, list[str]]()
+    left, subjects = dict(terms), dict[str, list[str]]()
     least, limit = (2, 6) if len(texts) < 40 else (_LEAST, len(texts) // 3)
-    while left and len(found) < _SUBJECTS:
-        counts = Counter(term for at in left.values() for term in at)
+    while left and len(subjects) < _SUBJECTS:
+        counts = Counter(term for own_terms in left.values() for term in own_terms)
         best = next((term for term, count in counts.most_common(60) if least <= count <= limit and len(term) > 2), None)
         if best is None:
             break
-        keys = [key for key, at in left.items() if best in at]
-        found[words.get(best, best)] = keys
+        keys = [key for key, own_terms in left.items() if best in own_terms]
+        subjects[words.get(best, best)] = keys
         for key in keys:
             del left[key]
     if left:
-        found["other"] = [*found.get("other", []), *left]
-    return found
+        subjects["other"] = [*subjects.get("other", []), *left]
+    return subjects
 
 
 def find_words(texts: Iterable[str]) -> dict[str, str]:
-    """A word as people write it for each term."""
-    found: dict[str, Counter[str]] = {}
+    """Return the most common spelling of each term."""
+    counters: dict[str, Counter[str]] = {}
     for text in texts:
-        for word in dict.fromkeys(at.strip(".,;:!?()[]\"'`").lower() for at in text.split()):
+        for word in dict.fromkeys(token.strip(".,;:!?()[]\"'`").lower() for token in text.split()):
             for term in parse_terms(word):
-                found.setdefault(term, Counter())[word] += 1
-    return {term: counts.most_common(1)[0][0] for term, counts in found.items()}
+                counters.setdefault(term, Counter())[word] += 1
+    return {term: counts.most_common(1)[0][0] for term, counts in counters.items()}
 
 
 def graph(
@@ -162,17 +164,17 @@ def graph(
     chosen: str = "",
     is_narrow: bool = False,
 ) -> Markup:
-    """Subjects as discs, with a dot for each memory and a line for each link; the links of the chosen memory are drawn strong.
+    """Draw subjects as discs, memories as dots and links as lines; highlights the links of the chosen memory.
 
-    Many memories are one disc a subject, as large as its share, until a subject is opened: then that one is drawn with its
-    dots, and links to the others as one line each, wider where there are more.
+    If there are many memories, each subject is one disc sized by its share. Only the opened subject shows its dots, with
+    one line to each linked subject, wider for more links.
     """
     if not subjects:
         return Markup("")
     width = 420.0 if is_narrow else 940.0
     is_many = sum(map(len, subjects.values())) >= OPEN_FROM
     discs, height = _place_discs(subjects, opened if is_many else "", width, is_many=is_many)
-    closed = {at for at in subjects if is_many and at != opened}
+    closed = {subject for subject in subjects if is_many and subject != opened}
     of = {key: subject for subject, keys in subjects.items() for key in keys}
     dots: dict[str, tuple[float, float]] = {}
     for subject, keys in subjects.items():
@@ -227,13 +229,13 @@ def graph(
 def _place_discs(
     subjects: Mapping[str, Sequence[str]], opened: str, width: float, *, is_many: bool
 ) -> tuple[dict[str, tuple[float, float, float]], float]:
-    """Subject to the middle and radius of its disc, and the height of all; the opened one is large and comes first."""
+    """Return the centre and radius of each subject's disc, and the total height; the opened one is large and first."""
     places, top, most = dict[str, tuple[float, float, float]](), 0.0, max(map(len, subjects.values()))
     if opened in subjects:
         radius = min(width / 2 - 40, max(90.0, 14 * math.sqrt(len(subjects[opened]))))
         places[opened] = width / 2, radius + 28, radius
         top = 2 * radius + 48
-    others = [at for at in subjects if at != opened]
+    others = [subject for subject in subjects if subject != opened]
     rows = math.ceil(len(others) / int(width // (140 if places else 210)))
     across = math.ceil(len(others) / max(1, rows)) or 1
     wide = width / across

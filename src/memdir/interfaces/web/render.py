@@ -1,7 +1,7 @@
-"""Markdown, differences, marks and times as HTML or words. Every text comes from somebody else: all of it is escaped or cleaned.
+"""Render Markdown, diffs, highlights and times as HTML or text. All input is untrusted, so it is escaped or sanitised.
 
-Markdown is rendered without raw HTML and without images, then cleaned once more by an allow-list; hidden and direction-changing
-characters are shown as escapes, because they could make a line read differently from what it says.
+Markdown is rendered without raw HTML and images, then sanitised with an allow-list. Hidden and direction-changing
+characters are shown as escapes, because they could disguise the text.
 """
 
 import re
@@ -24,8 +24,8 @@ from memdir.recall.terms import parse_terms
 from memdir.text import fold, printable, shorten
 from memdir.verify.records import CheckedClaim, ClaimStatus
 
-SHOWN_BYTES = 65_536  # of a memory that is rendered; the source has all of it
-_CONTEXT = 3  # unchanged lines around a change
+SHOWN_BYTES = 65_536  # The part of a memory that is rendered; the source shows all of it.
+_CONTEXT = 3  # Unchanged lines around a change.
 _TAGS = set(
     "p a code pre em strong s blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td br hr span mark".split()
 )
@@ -37,7 +37,7 @@ _WORD = re.compile(r"[\w./_-]*\w")
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a difference: `sign` is empty, + or -; `html` marks the words that changed."""
+    """A line of a diff: `sign` is empty, + or −; `html` marks the changed words."""
 
     number: int
     sign: str
@@ -46,7 +46,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A paragraph or sentence of a memory: rendered, its own words folded, and where it stands in the file's text."""
+    """A rendered paragraph or sentence of a memory, with its folded sentences and its span in the file."""
 
     html: Markup
     sentences: tuple[str, ...]
@@ -65,18 +65,17 @@ def _make_parser() -> MarkdownIt:
 def render_markdown(
     text: str, *, claims: Sequence[CheckedClaim] = (), links: Mapping[str, str] | None = None, shared: str = ""
 ) -> Markup:
-    """Safe HTML. `claims` are marked where they stand, and words that the text `shared` has too; `links` has the address of
-    each memory by its folded name."""
+    """Return safe HTML with `claims` and the words of `shared` marked; `links` maps folded names of memories to URLs."""
     parser = _make_parser()
-    shown = printable(text[:SHOWN_BYTES])
-    tokens, common = parser.parse(shown), frozenset(parse_terms(shared))
+    visible = printable(text[:SHOWN_BYTES])
+    tokens, common = parser.parse(visible), frozenset(parse_terms(shared))
     for token in tokens:
         if token.children:
             token.children = list(_change_children(token.children, claims, links or {}, common))
-    made = parser.renderer.render(tokens, parser.options, {})
-    own = set((links or {}).values())  # a relative address in a memory may not lead to an address of ours
+    html = parser.renderer.render(tokens, parser.options, {})
+    own = set((links or {}).values())  # Other relative URLs could lead to our own pages.
     clean = nh3.clean(
-        made,
+        html,
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         allowed_classes={"code": _CLASSES, "span": _CLASSES},
@@ -90,14 +89,14 @@ def render_markdown(
 def _change_children(
     tokens: Iterable[Token], claims: Sequence[CheckedClaim], links: Mapping[str, str], common: frozenset[str]
 ) -> Iterator[Token]:
-    """Tokens with what was verified marked, and with `[[links]]` made real; a link that leads nowhere stays text."""
+    """Yield the tokens with claims marked and `[[links]]` resolved; an unresolved link stays text."""
     inside = 0
     for token in tokens:
         inside += token.nesting if token.type in ("link_open", "link_close") else 0
         if token.type == "code_inline":
-            found = next((at for at in claims if at.claim.text and at.claim.text in token.content), None)
-            if found is not None:
-                token.attrSet("class", f"claim {_class_of(found)}".strip())
+            claim = next((one for one in claims if one.claim.text and one.claim.text in token.content), None)
+            if claim is not None:
+                token.attrSet("class", f"claim {_class_of(claim)}".strip())
             is_shared = bool(common) and not common.isdisjoint(parse_terms(token.content))
             yield from _wrap(token) if is_shared else [token]
         elif token.type == "text" and not inside:
@@ -146,7 +145,7 @@ def _class_of(checked: CheckedClaim) -> str:
 def split_blocks(
     text: str, claims: Sequence[CheckedClaim], links: Mapping[str, str], *, limit: int = SHOWN_BYTES
 ) -> tuple[TextBlock, ...]:
-    """The body of a memory block by block, and a plain paragraph sentence by sentence."""
+    """Split the body of a memory into blocks, and plain paragraphs into sentences."""
     document = parse_document(text)
     blocks = []
     for begin, end, is_plain in _find_blocks(text[document.start :][:limit]):
@@ -159,13 +158,13 @@ def split_blocks(
         for first, last in zip(starts, [*starts[1:], high], strict=True):
             inside = tuple(checked for checked in claims if first <= checked.claim.start < last)
             html = render_markdown(text[first:last], claims=inside, links=links)
-            said = tuple(fold(sentence.text) for sentence in sentences if first <= sentence.start < last)
-            blocks.append(TextBlock(html, said, first, last, inside))
+            folded = tuple(fold(sentence.text) for sentence in sentences if first <= sentence.start < last)
+            blocks.append(TextBlock(html, folded, first, last, inside))
     return tuple(blocks)
 
 
 def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
-    """Where each top block of the Markdown stands, and whether it is a plain paragraph."""
+    """Yield the span of each top-level Markdown block, and whether it is a plain paragraph."""
     lines = body.splitlines(keepends=True)
     starts = [0]
     for line in lines:
@@ -178,13 +177,13 @@ def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def mark_words(text: str, words: Iterable[str]) -> Markup:
-    """Plain text with these words marked, in any form of theirs."""
-    wanted = {term for word in words for term in parse_terms(word)} or set()
-    return Markup("".join(_mark(printable(text), lambda word: bool(wanted.intersection(parse_terms(word))))))
+    """Return plain text with these words marked in any form."""
+    marked = {term for word in words for term in parse_terms(word)} or set()
+    return Markup("".join(_mark(printable(text), lambda word: bool(marked.intersection(parse_terms(word))))))
 
 
 def mark_shared(text: str, other: str) -> Markup:
-    """Plain text with the words marked that stand in another text too."""
+    """Return plain text with the words marked that another text also contains."""
     common = set(parse_terms(other))
     return Markup("".join(_mark(printable(text), lambda word: bool(common.intersection(parse_terms(word))))))
 
@@ -200,7 +199,7 @@ def _mark(text: str, is_wanted: Any) -> Iterator[str]:
 
 
 def render_diff(before: str, after: str, *, context: int = _CONTEXT, most: int = 400) -> tuple[DiffLine, ...]:
-    """The lines that differ with some around them; `number` 0 and an empty sign stand for a gap."""
+    """Return the changed lines with context; `number` 0 and an empty sign mark a gap."""
     old, new = printable(before).splitlines(), printable(after).splitlines()
     lines: list[DiffLine] = []
     groups = SequenceMatcher(None, old, new, autojunk=len(old) > 2_000).get_grouped_opcodes(context)
@@ -211,16 +210,18 @@ def render_diff(before: str, after: str, *, context: int = _CONTEXT, most: int =
             if tag == "equal":
                 lines += [DiffLine(i1 + n + 1, "", Markup(escape(line))) for n, line in enumerate(old[i1:i2])]
                 continue
-            gone, came = old[i1:i2], new[j1:j2]
-            if len(gone) == len(came):
-                pairs = [_mark_changes(one, other) for one, other in zip(gone, came, strict=True)]
+            removed, added = old[i1:i2], new[j1:j2]
+            if len(removed) == len(added):
+                pairs = [_mark_changes(one, other) for one, other in zip(removed, added, strict=True)]
             else:
                 pairs = []
             lines += [
-                DiffLine(i1 + n + 1, "−", pairs[n][0] if pairs else Markup(escape(at))) for n, at in enumerate(gone)
+                DiffLine(i1 + n + 1, "−", pairs[n][0] if pairs else Markup(escape(line)))
+                for n, line in enumerate(removed)
             ]
             lines += [
-                DiffLine(j1 + n + 1, "+", pairs[n][1] if pairs else Markup(escape(at))) for n, at in enumerate(came)
+                DiffLine(j1 + n + 1, "+", pairs[n][1] if pairs else Markup(escape(line)))
+                for n, line in enumerate(added)
             ]
         if len(lines) > most:
             return (*lines[:most], DiffLine(0, "", Markup("… and more")))
@@ -232,17 +233,17 @@ def _mark_changes(one: str, other: str) -> tuple[Markup, Markup]:
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     if len(left) * len(right) > 250_000 or matcher.ratio() < 0.4:
         return Markup(escape(one)), Markup(escape(other))
-    made: tuple[list[str], list[str]] = ([], [])
+    marked: tuple[list[str], list[str]] = ([], [])
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        for parts, words, name in ((made[0], left[i1:i2], "del"), (made[1], right[j1:j2], "ins")):
+        for parts, words, name in ((marked[0], left[i1:i2], "del"), (marked[1], right[j1:j2], "ins")):
             text = escape("".join(words))
             parts.append(text if tag == "equal" or not text else f"<{name}>{text}</{name}>")
-    return Markup("".join(made[0])), Markup("".join(made[1]))
+    return Markup("".join(marked[0])), Markup("".join(marked[1]))
 
 
 def mark_inserted(base: str, text: str) -> Markup:
-    """A text with what the base does not have marked as inserted."""
-    left, right = (re.findall(r"\s+|\w+|[^\w\s]", printable(at)) for at in (base, text))
+    """Return a text with the parts missing in the base marked as inserted."""
+    left, right = (re.findall(r"\s+|\w+|[^\w\s]", printable(side)) for side in (base, text))
     if len(left) * len(right) > 250_000:
         return Markup(escape(printable(text)))
     parts = []
@@ -253,7 +254,7 @@ def mark_inserted(base: str, text: str) -> Markup:
 
 
 def show_ago(at: datetime | None, now: datetime) -> str:
-    """How long ago, short: seconds, 4 min, 2 hours, 3 days, 5 months."""
+    """Return a short age: seconds, 4 min, 2 hours, 3 days, 5 months."""
     if at is None:
         return "never"
     seconds = max(0, int((now - at).total_seconds()))
@@ -266,7 +267,7 @@ def show_ago(at: datetime | None, now: datetime) -> str:
 
 
 def show_time(at: datetime | None, now: datetime) -> str:
-    """A moment in local time, as a person would say it: today, 09:12; 3 Nov, 17:20; 3 Nov 2025."""
+    """Return a readable local time: today, 09:12; 3 Nov, 17:20; 3 Nov 2025."""
     if at is None:
         return "never"
     local, today = at.astimezone(), now.astimezone()
@@ -292,12 +293,12 @@ def quote_path(name: str) -> str:
 
 
 def mark_code(text: str) -> Markup:
-    """One line of plain text in which `words` between backticks are code."""
+    """Return one line of plain text with `words` in backticks as code."""
     parts = escape(plain(text)).split("`")
-    return Markup("".join(f"<code>{at}</code>" if number % 2 else at for number, at in enumerate(parts)))
+    return Markup("".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts)))
 
 
 def plain(text: object, width: int = 0) -> str:
-    """One line of somebody's text, without anything hidden in it."""
-    shown = printable(" ".join(str(text).split()))
-    return shorten(shown, width) if width else shown
+    """Return untrusted text as one line without hidden characters."""
+    line = printable(" ".join(str(text).split()))
+    return shorten(line, width) if width else line
