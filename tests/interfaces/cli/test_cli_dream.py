@@ -60,7 +60,7 @@ def test_a_kept_set_that_was_undone_says_how_to_bring_it_back(cli: Cli) -> None:
     assert cli("dream", "--apply", id).code == 0
     assert "already applied, as change" in cli("dream", "--apply", id).out
     number = cli("undo").lines[-1].split("`")[1]
-    assert f"and undone since; `{number}` brings it back" in cli("dream", "--apply", id).out
+    assert f"and undone since; `{number}` restores it" in cli("dream", "--apply", id).out
 
 
 def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> None:
