@@ -277,6 +277,24 @@ def scripts_of_languages(sources: Sources) -> list[str]:
     ]
 
 
+def stores_told_by_type(sources: Sources) -> list[str]:
+    """What a store can do is a method of StoreReader or a protocol of `store.contract`, never its class or an attribute."""
+    calls = [
+        (module, node)
+        for module, source in sources.items()
+        if package_of(module) != "store"
+        for node in ast.walk(parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1
+    ]
+    return [
+        f"{module}:{node.lineno} asks what kind of store it has"
+        for module, node in calls
+        for name, first, second in [(ast.unparse(node.func), ast.unparse(node.args[0]), ast.unparse(node.args[1]))]
+        if (name == "isinstance" and re.search(r"\b(File|Memory|Postgres)Store\b", second))
+        or (name in ("getattr", "hasattr") and re.search(r"(^|[._])(store|stores\[\d\]|owner)$", first))
+    ]
+
+
 RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (modules_outside_the_order, "rooms.index", ""),
     (imports_going_up, "format.index", "from memdir.store.plan import FileChange\n"),
@@ -296,6 +314,9 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (too_many, "format.index", "x = 1\n" * LINES),
     (too_many, "another", ""),
     (files_too_long, "format.index", "x = 1\n" * (FILE_LINES + 1)),
+    (stores_told_by_type, "recall.find", "x = isinstance(store, FileStore)\n"),
+    (stores_told_by_type, "recall.find", "x = isinstance(self.store, Project | PostgresStore)\n"),
+    (stores_told_by_type, "recall.find", "x = getattr(self.store, 'root', None)\n"),
     (scripts_of_languages, "format.index", "x = '\u4e00'\n"),
 ]
 

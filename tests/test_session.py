@@ -35,11 +35,14 @@ from memdir.session import (
     TurnPriority,
     retry,
 )
+from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
+from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project
 from memdir.testing import ScriptedModel
 from modelling import open_at
 from opinions import with_reader
+from postgres import Postgres
 from recalling import put
 from servers import Answer, AnthropicServer, Call
 
@@ -95,7 +98,7 @@ def open_here(tmp_path: Path, **variables: str) -> Project:
     return open_project(project, environ=environ)
 
 
-def names(store: FileStore) -> list[str]:
+def names(store: StoreBase) -> list[str]:
     return sorted(header.name for header in store.scan())
 
 
@@ -113,7 +116,7 @@ def end_turn(session: Session, messages: Any, **more: Any) -> None:
 
 def test_instructions_and_context_are_the_same_bytes_until_the_conversation_is_compacted(session: Session) -> None:
     guidance, context = session.instructions(), session.context()
-    assert str(session.stores[0].root) in guidance and "2026" not in guidance
+    assert str(session._place.root) in guidance and "2026" not in guidance
     session.remember(DEPLOYS)
     assert (session.instructions(), session.context()) == (guidance, context)
     assert "Tuesdays" not in context
@@ -253,7 +256,7 @@ def test_what_the_host_wrote_into_a_message_is_not_searched_for(session: Session
 
 def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -> None:
     name = session.remember(DEPLOYS).written[0]
-    session.note_read([session.stores[0].root / f"{name}.md"])
+    session.note_read([session._place.root / f"{name}.md"])
     assert session.recall(QUESTION).memories == ()
 
 
@@ -603,7 +606,7 @@ def test_a_dream_is_told_and_one_that_is_not_due_is_skipped(session: Session, he
     session.remember(DEPLOYS)
     assert not session.dream_due() and session.dream().skipped is not None
     twin = store.read(names(store)[0])
-    write(store.root / "twin.md", twin.text)
+    write(store.open_workplace().root / "twin.md", twin.text)
     done = session.dream(force=True)
     assert done.applied is not None and heard.dreamed == [done]
     assert len(names(store)) == 1
@@ -815,3 +818,26 @@ def test_the_parent_is_as_it_was_when_the_turn_ended(store: FileStore) -> None:
     go.set()
     assert session.close()
     assert seen == [before, before]
+
+
+def test_a_session_works_on_a_store_in_memory() -> None:
+    store = MemoryStore()
+    with Session(store, id="s1") as session:
+        session.remember(DEPLOYS)
+        assert len(store.scan()) == 1 and session.context()
+        assert [excerpt.header.name for excerpt in session.recall("when do we deploy?")] == names(store)
+        assert store.count_recalls().total == 1
+        assert not session.recall("when do we deploy?").memories, "once a conversation"
+        assert session.dream(force=True).skipped is DreamSkip.NOTHING_TO_DO
+    folder = store.open_workplace().root
+    store.close()
+    assert not folder.exists()
+
+
+def test_a_session_on_a_server_store_needs_a_folder_for_its_records(tmp_path: Path, postgres: Postgres) -> None:
+    store = postgres.store()
+    with pytest.raises(SettingsError, match="PostgresStore has no folder of its own"):
+        Session(store)
+    with Session(store, id="s1", state=tmp_path) as session:
+        session.remember(DEPLOYS)
+        assert [excerpt.header.name for excerpt in session.recall("when do we deploy?")] == names(store)

@@ -47,8 +47,7 @@ from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
-from memdir.store.contract import Clock
-from memdir.store.files import FileStore
+from memdir.store.contract import Clock, StoreBase
 from memdir.store.open import Project
 from memdir.store.sessions import DAY, SessionRecord, open_session, read_day
 from memdir.text import estimate_tokens
@@ -125,17 +124,18 @@ class Session:
     `stores` is a store, several (the first is written to), or a Project, whose settings apply then. From stores alone
     nothing of the environment is read. `model` is the one to use; without one the model of the project's settings, or
     built-in patterns alone. `cwd` is where the host works: instruction files are found from there, and extraction may
-    read below it. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
+    read below it. `state` is the folder for records and locks if the first store has none. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
     are kept. `selector` is "local" or "model". `keeps_index`: the host's tools write memories through a store, which keeps
     MEMORY.md.
     """
 
     def __init__(
         self,
-        stores: FileStore | Sequence[FileStore] | Project,
+        stores: StoreBase | Sequence[StoreBase] | Project,
         *,
         model: Model | None = None,
         id: str = "",
+        state: Path | None = None,
         cwd: Path | None = None,
         notes_home: Path | None = None,
         callbacks: Callbacks = SILENT,
@@ -149,12 +149,13 @@ class Session:
             raise SettingsError(f"there is no selector {selector!r}", key="selector", hint=f"{LOCAL} or {MODEL}")
         self._selector = selector or MODEL
         self._project = project = stores if isinstance(stores, Project) else None
-        given = stores.stores if isinstance(stores, Project) else stores
-        self.stores = (given,) if isinstance(given, FileStore) else tuple(given)
+        several = stores.stores if isinstance(stores, Project) else stores
+        self.stores: tuple[StoreBase, ...] = tuple(several) if isinstance(several, Sequence) else (several,)
         if not self.stores:
             raise SettingsError("a session needs a store", key="stores", hint="memdir.open_store(path) opens one")
         self.id = id or os.urandom(16).hex()
-        self.file = open_session(self.stores[0].state, self.id)  # the conversation's record on disk
+        self._state, self._place = state, self.stores[0].open_workplace(state)
+        self.file = open_session(self._place.state, self.id)  # the conversation's record on disk
         self._callbacks, self._is_headless, self._keeps_index = callbacks, is_headless, keeps_index
         self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
         self._fast: Model | None = None  # selects memories, if it is not the same
@@ -214,7 +215,7 @@ class Session:
             last, self._day = self._day, today
         if last != today:
             self._save_facts({DAY: today.isoformat()})
-        return instructions.render_date(last, now, logs=self.stores[0].root if self._has_log else None)
+        return instructions.render_date(last, now, logs=self._place.root if self._has_log else None)
 
     def note_read(self, paths: Iterable[Path]) -> str:
         """The agent has read these files itself: memories among them are not surfaced again.
@@ -377,7 +378,13 @@ class Session:
                 context = NO_CONTEXT if self._project is None else find_dream_context(self._project)
                 model, now = self._open_model(), self._clock()
                 done = dream(
-                    self.stores[0], model=model, now=now, context=context, on_progress=on_progress, cancelled=cancelled
+                    self.stores[0],
+                    state=self._state,
+                    model=model,
+                    now=now,
+                    context=context,
+                    on_progress=on_progress,
+                    cancelled=cancelled,
                 )
             except LockedError:
                 done = DreamResult(skipped=DreamSkip.LOCKED)
@@ -493,7 +500,7 @@ class Session:
             options, now, model = self._extract_options, self._clock(), self._open_model()
             limits: dict[str, Any] = {"options": options, "model": model, "now": now, "seconds": DRAIN_SECONDS}
             # Another conversation over the same memory is waited for: this turn may be the last.
-            done = retry(lambda: extract_turn(self.stores[0], self.file, turn, **limits))
+            done = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
             self._report_extracted(done)
         news = notes.NotesInput(turn.messages, parent=turn.conversation.parent)
         context = TurnContext(
@@ -547,7 +554,7 @@ class Session:
     def _find_due(self) -> DreamDue:
         if self._project is not None:
             return find_due(self._project, now=self._clock(), session=self.id)
-        return find_due_in(self.stores[0], now=self._clock(), session=self.id)
+        return find_due_in(self._place, now=self._clock(), session=self.id)
 
     def _open_model(self, *, fast: bool = False) -> Model | None:
         """The model for one run, with a budget of its own; `fast`: the one that selects memories."""

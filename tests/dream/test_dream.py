@@ -40,15 +40,18 @@ from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
 from memdir.dream.plan import apply_dream, plan_dream
 from memdir.dream.records import DreamPhase, ProgressStep, keep_set, load, parse_set, render_set
-from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, StoppedError
+from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, SettingsError, StoppedError
 from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
 from memdir.records import InboxItem, InboxKind, Reply, Request
 from memdir.store import state
+from memdir.store.contract import StoreBase
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_payload_edits
 from memdir.store.memory import MemoryStore
+from memdir.testing import sample_memory
+from postgres import Postgres
 
 LATER = NOW + timedelta(days=2)
 RAISED = [no_longer(LIMIT.format(100))]
@@ -789,3 +792,22 @@ def test_a_proposal_fits_the_files_as_the_dream_leaves_them(store: FileStore) ->
     item = list_asked(store)[-1]
     store.change(find_payload_edits(item.payload), verb="approve")
     assert "hotfixes" not in list_names(store)
+
+
+@pytest.mark.parametrize("kind", ["memory", "postgres"])
+def test_a_dream_works_on_any_store_that_has_a_workplace(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    is_server = kind == "postgres"
+    store: StoreBase = request.getfixturevalue("postgres").store() if is_server else MemoryStore()
+    for name in ("one", "two"):
+        store.write(sample_memory(name=name))
+    done = dream(store, state=tmp_path / "state" if is_server else None)
+    assert done.applied is not None and len(store.scan()) == 1, done
+    store.undo()
+    assert len(store.scan()) == 2
+
+
+def test_a_dream_says_which_capability_a_store_lacks(postgres: Postgres) -> None:
+    with pytest.raises(SettingsError, match="PostgresStore has no folder of its own for records and locks"):
+        dream(postgres.store())

@@ -49,7 +49,7 @@ def refresh(store: FileStore, index: Path) -> list[str]:
     """Bring an index up to the files; which were read."""
     reads = Reads(store)
     with closing(Catalog(index, open_words())) as catalog:
-        catalog.refresh(store.signatures(), reads)
+        catalog.refresh(store.list_signatures(), reads)
     return reads.paths
 
 
@@ -86,7 +86,7 @@ def store(memory: Path) -> Iterator[FileStore]:
 
 
 def test_every_file_is_read_once_and_then_none(store: FileStore, tmp_path: Path) -> None:
-    assert sorted(refresh(store, tmp_path / "index.db")) == sorted(store.signatures())
+    assert sorted(refresh(store, tmp_path / "index.db")) == sorted(store.list_signatures())
     assert refresh(store, tmp_path / "index.db") == []
 
 

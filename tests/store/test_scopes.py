@@ -196,7 +196,7 @@ def test_a_move_that_stops_half_way_has_the_memory_in_both_places_and_can_be_end
     private, user = opened.private, opened.user
     assert user is not None
     context = WriteContext(Origin(), opened.now())
-    with private.hold_beside("lock"), pytest.raises(LockedError):
+    with private.hold_lock("lock"), pytest.raises(LockedError):
         move(private, "replies", user, "replies", context, verb="promote")
     assert names(private) == names(user) == ["replies"], "the new place first"
     moved = move(private, "replies", user, "replies", context, verb="promote")

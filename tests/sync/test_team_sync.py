@@ -334,7 +334,7 @@ def test_who_is_in_a_team_can_take_part_in_another_way(tmp_path: Path) -> None:
 def test_a_second_sync_at_the_same_time_is_let_be(pair: tuple[Member, Member]) -> None:
     ada, _ = pair
     opened = ada.open()
-    with opened.private.hold_beside(LOCK):
+    with opened.private.hold_lock(LOCK):
         assert ada.sync().outcome is SyncOutcome.BUSY
     opened.close()
     assert ada.sync().outcome is SyncOutcome.SYNCED

@@ -34,9 +34,8 @@ from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SE
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
-from memdir.store.contract import RecallLog, Store
+from memdir.store.contract import Folder, Store, StoreReader, widen
 from memdir.store.facts import find_authors
-from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
 from memdir.store.sessions import SessionFile, open_session
 from memdir.store.state import digest_text, hold_sessions
@@ -119,7 +118,7 @@ class InstructionsContext:
     `keeps_index`: the host's tools keep the index; `is_loaded`: the indexes come with the guidance."""
 
     mode: InstructionMode
-    stores: tuple[Store, ...] = ()
+    stores: tuple[StoreReader, ...] = ()
     team: bool = False
     skip_index: bool = False
     keeps_index: bool = False
@@ -133,12 +132,12 @@ class InstructionsContext:
     @property
     def directory(self) -> str:
         """Where memories are written; empty for a store without a directory."""
-        return next((one_line(str(store.root)) for store in self.stores if isinstance(store, FileStore)), "")
+        return next((one_line(str(store.root)) for store in self.stores if isinstance(store, Folder)), "")
 
     def find_other(self, scope: Scope) -> str:
         """The directory of a scope, if it is not the one to write to first; empty if there is none."""
-        others = (store for store in self.stores[1:] if isinstance(store, FileStore))
-        return next((one_line(str(store.root)) for store in others if store.scope is scope), "")
+        others = (store for store in self.stores[1:] if store.scope is scope)
+        return next((one_line(str(store.root)) for store in others if isinstance(store, Folder)), "")
 
 
 def instructions(stores: Store | Sequence[Store], *, mode: InstructionMode = InstructionMode.NORMAL) -> str:
@@ -178,7 +177,7 @@ def session_instructions(
     make_directories(context)  # the kept instructions still name them
     key = digest_text(f"{agent.scope}\0{agent.path}") if agent else f"{mode or 'chosen'}{'-kept' * keeps_index}"
     # The conversation's own record first, then its files in each loaded directory.
-    states = [project.private.state, *(store.state for store in context.stores if isinstance(store, FileStore))]
+    states = [project.private.state, *(store.state for store in context.stores if isinstance(store, Folder))]
     sessions = tuple(open_session(state, id) for state in states)
     cached = _read_kept(key, sessions)
     if cached is not None:
@@ -224,12 +223,12 @@ def find_frame(
         raise SettingsError("agent mode needs an agent", key="mode", hint="name the agent and its scope")
     if isinstance(where, Project):
         return _find_project_context(where, mode, agent)
-    stores = tuple(where) if isinstance(where, Sequence) else (where,)
-    skip = bool(getattr(getattr(stores[0], "rules", None), "skip_index", False))
+    stores = tuple(widen(store) for store in (where if isinstance(where, Sequence) else (where,)))
+    skip = stores[0].rules.skip_index
     chosen = InstructionMode.AGENT if agent is not None else mode or InstructionMode.NORMAL
     if chosen is InstructionMode.OFF:
         return InstructionsContext(chosen)
-    if chosen is not InstructionMode.NORMAL and not isinstance(stores[0], FileStore):
+    if chosen is not InstructionMode.NORMAL and not isinstance(stores[0], Folder):
         raise SettingsError(f"{chosen} mode needs a memory directory", key="mode", hint="open the store by its path")
     return InstructionsContext(chosen, stores, team=chosen is InstructionMode.TEAM, skip_index=skip, agent=agent)
 
@@ -276,7 +275,7 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
     if context.agent is not None:
         keep_out(context.agent)
     for number, store in enumerate(context.stores):
-        if not isinstance(store, FileStore):
+        if not isinstance(store, Folder):
             continue
         is_log = context.mode is InstructionMode.DAILY_LOG
         folders = [] if number else [TEAM_FOLDER] * context.team + [LOGS_FOLDER] * is_log
@@ -301,16 +300,16 @@ def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
     return tuple(loaded for store in context.stores for loaded in load_store(context, store))
 
 
-def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedIndex]:
+def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[LoadedIndex]:
     """The index of one store, and that of its team if there is one; none if indexes are not loaded. What a project
     keeps in its own history is shared like a team's, and loaded only together with it."""
-    scope = getattr(store, "scope", Scope.PRIVATE)
+    scope = store.scope
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return
-    headers, uses = store.scan(), store.count_recalls().by_name if isinstance(store, RecallLog) else {}
-    path = str(store.root / INDEX_FILE) if isinstance(store, FileStore) else INDEX_FILE
-    yield _load(context, scope, path, store.index(), headers, uses)
-    if context.team and isinstance(store, FileStore) and scope is Scope.PRIVATE:
+    headers, uses = store.scan(), store.count_recalls().by_name
+    folder = f"{store.root}/" if isinstance(store, Folder) else ""
+    yield _load(context, scope, f"{folder}{INDEX_FILE}", store.index(), headers, uses)
+    if context.team and folder and scope is Scope.PRIVATE:
         start = f"{TEAM_FOLDER}/"
         # An index names memories relative to its own folder, and so must what is compared with it.
         ours = [
@@ -320,7 +319,7 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
         signed = find_authors(store, [header.name for header in headers if header.name.startswith(start)])
         authors = {fold(name.removeprefix(start)): author for name, author in signed.items()}
         text = sign_lines(store.index(TEAM_FOLDER), authors)
-        yield _load(context, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
+        yield _load(context, Scope.TEAM, f"{folder}{TEAM_FOLDER}/{INDEX_FILE}", text, ours, used)
 
 
 def sign_lines(text: str, authors: Mapping[str, str]) -> str:

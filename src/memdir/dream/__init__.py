@@ -36,8 +36,7 @@ from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SC
 from memdir.project.paths import list_folders
 from memdir.project.settings import Environment
 from memdir.records import Model, SkipReason, Usage
-from memdir.store.contract import utc_now
-from memdir.store.files import FileStore
+from memdir.store.contract import StoreBase, Workplace, utc_now
 from memdir.store.open import Project
 from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, note_run, read_runs, read_table
 
@@ -117,8 +116,9 @@ class DreamResult:
 
 
 def dream(
-    store: FileStore,
+    store: StoreBase,
     *,
+    state: Path | None = None,
     model: Model | None = None,
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
@@ -129,7 +129,8 @@ def dream(
 ) -> DreamResult:
     """Tidy a memory directory, by patterns and, if there is a model, by it. `memdir undo` puts everything back.
 
-    `due` is what the gates returned; without it they are not asked. Raises LockedError if another dream is running and
+    `state` is the folder for locks and records of a store without one of its own. `due` is what the gates returned;
+    without it they are not asked. Raises LockedError if another dream is running and
     StoppedError when cancelled; nothing was changed then. If the model fails, `patches.error` says how, and only what
     patterns repair is changed. A model that has failed three dreams in a row is not asked in the next one; `insist` asks
     it all the same.
@@ -137,20 +138,22 @@ def dream(
     at = now or utc_now()
     if due is not None and due.skip is not None:
         return DreamResult(skipped=due.skip, due=due)
-    if not store.root.is_dir():
+    place = store.open_workplace(state)
+    if not place.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
-        failures = 0 if model is None or insist else count_failures(store.state)
+    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
+        failures = 0 if model is None or insist else count_failures(place.state)
         failures = failures if failures >= DREAM_FAILURES else 0
-        patches = _plan_and_keep(store, progress, None if failures else model, at, context, row)
+        patches = _plan_and_keep(store, place, progress, None if failures else model, at, context, row)
         progress.enter(DreamPhase.APPLY)
         return replace(_apply(store, patches, held, at, row), failures=failures)
 
 
 def preview_dream(
-    store: FileStore,
+    store: StoreBase,
     *,
+    state: Path | None = None,
     model: Model | None = None,
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
@@ -159,31 +162,34 @@ def preview_dream(
 ) -> PatchSet:
     """Plan and keep a set, to be applied by its id; it does not count as a dream."""
     at = now or utc_now()
-    if not store.root.is_dir():
+    place = store.open_workplace(state)
+    if not place.root.is_dir():
         return PatchSet(records.make_id(at), at, records.RULES)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
         held.do_not_count()
         row["preview"] = True
-        return _plan_and_keep(store, progress, model, at, context, row)
+        return _plan_and_keep(store, place, progress, model, at, context, row)
 
 
 def apply_kept(
-    store: FileStore,
+    store: StoreBase,
     id: str,
     *,
+    state: Path | None = None,
     accept: Collection[int] | None = None,
     now: datetime | None = None,
     on_progress: records.OnProgress = records.say_nothing,
 ) -> DreamResult:
     """Apply a set that a preview has kept, or of its patches those with these numbers; the others count as rejected."""
     at = now or utc_now()
-    patches = records.load(store.state, id)
+    place = store.open_workplace(state)
+    patches = records.load(place.state, id)
     if accept is not None and not store.has_mark(patches.mark):
         reject_patches(store, [one for number, one in enumerate(patches.patches) if number not in accept], at)
         patches = replace(patches, patches=tuple(one for n, one in enumerate(patches.patches) if n in accept))
     progress = DreamProgress(on_progress)
-    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
         row["by"] = patches.by
         progress.enter(DreamPhase.APPLY)
         return _apply(store, patches, held, at, row)
@@ -204,20 +210,26 @@ def count_failures(state: Path) -> int:
 
 
 def _plan_and_keep(
-    store: FileStore, progress: DreamProgress, model: Model | None, now: datetime, context: DreamContext, row: _Row
+    store: StoreBase,
+    place: Workplace,
+    progress: DreamProgress,
+    model: Model | None,
+    now: datetime,
+    context: DreamContext,
+    row: _Row,
 ) -> PatchSet:
     row["by"] = records.RULES if model is None else records.MODEL
-    mark_applied_logs(store)
+    mark_applied_logs(store, place.state)
     patches = plan_dream(store, model=model, now=now, context=context, progress=progress)
     row |= {"patches": len(patches.patches), "proposals": len(patches.proposals), "refused": patches.refused}
     if patches.error:
         row |= {"error": patches.error.partition(": ")[0], "model_failed": True}
     if not patches.is_empty or patches.logs:
-        records.keep_set(store.state, patches)
+        records.keep_set(place.state, patches)
     return patches
 
 
-def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: _Row) -> DreamResult:
+def _apply(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime, row: _Row) -> DreamResult:
     applied = apply_dream(store, patches, held, now)
     if applied.repeated or patches.error:
         held.do_not_count()
@@ -241,7 +253,7 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
 
 
 @contextmanager
-def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
+def _recorded(place: Workplace, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
     """A line in the record of runs, however the run ends; the row may be filled meanwhile."""
     row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     try:
@@ -259,12 +271,12 @@ def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Itera
         usage, turns = progress.now.usage, progress.now.turns
         tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
         row |= {"requests": turns, "calls": progress.now.calls, "dollars": usage.dollars}
-        note_run(store.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
+        note_run(place.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
 
 
-def dream_is_due(store: FileStore, *, now: datetime | None = None) -> bool:
+def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
     """Whether it is time for a dream, by memdir's own records of conversations and the default settings."""
-    return find_due_in(store, now=now or utc_now()).is_due
+    return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
 
 
 def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
@@ -281,7 +293,7 @@ def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
 
 
 def find_due_in(
-    store: FileStore,
+    place: Workplace,
     *,
     now: datetime,
     options: DreamOptions = _DEFAULTS,
@@ -289,21 +301,21 @@ def find_due_in(
     root: Path | None = None,
     session: str = "",
 ) -> DreamDue:
-    """The same for a store. Without an environment and the project's root only memdir's own records are counted."""
+    """The same for a workplace. Without an environment and the project's root only memdir's own records are counted."""
     if not options.on or options.paused:
         return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
     wait = timedelta(hours=options.hours)
-    found = read_last(store.root)
+    found = read_last(place.root)
     # A time further ahead than the gate is wide comes from a wrong clock, which must not stop dreams for good.
     last = None if found is None or found - now > wait else found
     if last is not None and now - last < wait:
         return DreamDue(DreamSkip.TOO_SOON, last, next_at=last + wait)
-    if not store.root.is_dir():
+    if not place.root.is_dir():
         return DreamDue(DreamSkip.NOTHING_TO_DO, last)
     due = DreamDue(last=last)
     if options.sessions > 0:
-        due = _count_sessions(store.state, now, options, last, environment, root, session)
-    if due.skip is None and (holder := find_holder(store.root, now=now)):
+        due = _count_sessions(place.state, now, options, last, environment, root, session)
+    if due.skip is None and (holder := find_holder(place.root, now=now)):
         return DreamDue(DreamSkip.LOCKED, last, due.sessions, holder=holder)
     return due
 

@@ -38,8 +38,7 @@ from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import REASONED, Operation, StagedView, Staging, parse_operations, stage
 from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
-from memdir.store.contract import StoreBase
-from memdir.store.files import FileStore
+from memdir.store.contract import Folder, StoreBase
 from memdir.text import find_json, fold, one_line, shorten
 from memdir.verify.records import Verdict, render_caveat
 
@@ -123,7 +122,7 @@ def gather(
     store: StoreBase, view: StagedView, verdicts: Mapping[str, Verdict], *, lives: HalfLives = HALF_LIVES, now: datetime
 ) -> DreamInput:
     memories = [at for at in read_memories(view).values() if not at.header.pinned]
-    logs = tuple(select_logs(store)) if isinstance(store, FileStore) else ()
+    logs = tuple(select_logs(store)) if isinstance(store, Folder) else ()
     passed = {at.header.name: text for at in memories if (text := render_passed(at, now))}
     drifted = find_drifted(view.scan(), verdicts, lives, now)
     over = [at.header for at in memories if at.header.name in passed and at.header not in drifted]

@@ -26,7 +26,7 @@ from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
 from memdir.records import LOGS_FOLDER, Signature, make_log_path
-from memdir.store.files import FileStore
+from memdir.store.contract import Folder
 from memdir.store.state import read_table
 from memdir.text import find_forbidden
 
@@ -63,13 +63,13 @@ class LogSlice:
     mtime_ns: int
 
 
-def append_log(store: FileStore, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
+def append_log(store: Folder, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
     """Append an entry to the log of the day that it is in `zone`, the machine's own if none is given."""
     local = now.astimezone(zone)
     return _append_to(store, local.date(), render_entry(text, local.time()))
 
 
-def extend_log(store: FileStore, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
+def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
     """Append what `text` says after what the log at `path` says now, as an agent writes whole files.
 
     Raises PathError if it is not the log of today, or would change what is there.
@@ -85,7 +85,7 @@ def extend_log(store: FileStore, path: str, text: str, *, now: datetime, zone: t
     return _append_to(store, today, f"{added}\n")
 
 
-def _append_to(store: FileStore, day: date, text: str) -> LogFile:
+def _append_to(store: Folder, day: date, text: str) -> LogFile:
     path = make_log_path(day)
     *folders, leaf = path.split("/")
     with _holding(store) as root, files.disk_errors(path), files.open_folder(root, tuple(folders), create=True) as at:
@@ -114,13 +114,13 @@ def _check_entry(text: str) -> None:
         raise FormatError(f"the text holds {found}", field="text", hint="take the character out and log again")
 
 
-def read_log_file(store: FileStore, path: str) -> str | None:
+def read_log_file(store: Folder, path: str) -> str | None:
     """The text at a path below the memory directory; None if there is no file."""
     found = _read(store, path)
     return None if found is None else found[0].decode("utf-8", "replace")
 
 
-def read_log(store: FileStore, day: date) -> str:
+def read_log(store: Folder, day: date) -> str:
     """All of a day's log; raises NotFoundError if there is none."""
     text = read_log_file(store, make_log_path(day))
     if text is None:
@@ -129,7 +129,7 @@ def read_log(store: FileStore, day: date) -> str:
     return text
 
 
-def list_logs(store: FileStore) -> tuple[LogFile, ...]:
+def list_logs(store: Folder) -> tuple[LogFile, ...]:
     """Every day that has a log, oldest first; what is no plain file, or not where its name says, is not one."""
     try:
         root = files.open_root(store.root)
@@ -142,7 +142,7 @@ def list_logs(store: FileStore) -> tuple[LogFile, ...]:
     return tuple(sorted(found, key=lambda at: at.day))
 
 
-def list_undistilled(store: FileStore) -> tuple[LogSlice, ...]:
+def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
     """What was logged since it was last distilled, oldest first; a line that has no end yet waits for it."""
     known = _read_distilled(store.state)
     found = []
@@ -162,7 +162,7 @@ def list_undistilled(store: FileStore) -> tuple[LogSlice, ...]:
     return tuple(found)
 
 
-def mark_distilled(store: FileStore, slices: Iterable[LogSlice]) -> None:
+def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
     """Record that these have become memories, or were worth none."""
     done = {at.day.isoformat(): (at.end, at.digest, at.mtime_ns) for at in slices}
     if not done:
@@ -174,7 +174,7 @@ def mark_distilled(store: FileStore, slices: Iterable[LogSlice]) -> None:
 
 
 @contextmanager
-def _holding(store: FileStore) -> Iterator[int]:
+def _holding(store: Folder) -> Iterator[int]:
     """The memory directory, made if need be, with its logs held."""
     root = files.open_root(store.root, create=True)
     try:
@@ -217,7 +217,7 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
         os.close(handle)
 
 
-def _read(store: FileStore, path: str) -> tuple[bytes, Signature] | None:
+def _read(store: Folder, path: str) -> tuple[bytes, Signature] | None:
     try:
         root = files.open_root(store.root)
     except NotFoundError:
@@ -256,14 +256,14 @@ def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
     return found
 
 
-def mark_shown_logs(store: FileStore, logs: Sequence[LogSlice]) -> None:
+def mark_shown_logs(store: Folder, logs: Sequence[LogSlice]) -> None:
     """Record that these logs have become memories, but for those that were marked further meanwhile."""
     if logs:
         begun = {(at.day, at.start) for at in list_undistilled(store)}
         mark_distilled(store, [at for at in logs if (at.day, at.start) in begun])
 
 
-def select_logs(store: FileStore) -> Iterator[LogSlice]:
+def select_logs(store: Folder) -> Iterator[LogSlice]:
     """The oldest logs that fit, the last of them cut at an entry."""
     room = limits.DREAM_LOG_CHARS
     for log in list_undistilled(store):
@@ -275,7 +275,7 @@ def select_logs(store: FileStore) -> Iterator[LogSlice]:
         yield log
 
 
-def _cut_log(store: FileStore, log: LogSlice, room: int) -> LogSlice | None:
+def _cut_log(store: Folder, log: LogSlice, room: int) -> LogSlice | None:
     """The first whole entries that fit; None if not even one does."""
     end = max((at.start() for at in _ENTRY.finditer(log.text) if at.start() <= room), default=0)
     try:

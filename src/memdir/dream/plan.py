@@ -61,9 +61,8 @@ from memdir.records import (
     Save,
     StoredMemory,
 )
-from memdir.store.contract import StoreBase, StoreOverlay, utc_now
+from memdir.store.contract import Folder, StoreBase, StoreOverlay, utc_now
 from memdir.store.facts import find_ages
-from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, fold_words, one_line, shorten
@@ -85,12 +84,13 @@ def plan_dream(
     """What a dream would change; without a model, and if it fails, what patterns would."""
     now, progress = now or utc_now(), progress or DreamProgress()
     progress.enter(DreamPhase.TIDY)
-    if isinstance(store, FileStore) and context.project is not None:
-        refresh(store, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
+    folder = store if isinstance(store, Folder) else None
+    if folder is not None and context.project is not None:
+        refresh(folder, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
     memories = records.read_memories(store)
     verdicts = {}
-    if isinstance(store, FileStore):
-        verdicts = find_verdicts(store, {name: memory.digest for name, memory in memories.items()})
+    if folder is not None:
+        verdicts = find_verdicts(folder, {name: memory.digest for name, memory in memories.items()})
     tidied = _tidy(store, now)
     busy = tidied.busy
     free = [memory for name, memory in memories.items() if name not in busy]
@@ -101,12 +101,12 @@ def plan_dream(
     progress.touch(sum(not at.is_index for at in overlay.batch.changes))
     made = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
     if model is None:
-        logged = _distil(store, overlay, now) if isinstance(store, FileStore) else TidyResult()
+        logged = _distil(store, folder, overlay, now) if folder is not None else TidyResult()
         progress.enter(DreamPhase.CHECK)
         items = (*tidied.list_items(logged.patches), *logged.list_items(()))
         return replace(made, patches=(*made.patches, *logged.patches), proposals=items, logs=logged.logs)
     given = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
-    staging, root, fresh = Staging(overlay, now=now), Path(getattr(store, "root", "/memory")), new_run(model)
+    staging, root, fresh = Staging(overlay, now=now), Path("/memory") if folder is None else folder.root, new_run(model)
     try:
         run = dream_with_model(fresh, staging, overlay, given, memory=root, context=context, progress=progress, now=now)
     except (ModelError, BudgetError) as error:
@@ -138,11 +138,16 @@ def _count_spent(made: PatchSet, progress: DreamProgress) -> PatchSet:
     return replace(made, usage=done.usage, requests=done.turns, calls=done.calls)
 
 
-def mark_applied_logs(store: FileStore) -> None:
+def mark_applied_logs(store: StoreBase, state: Path) -> None:
     """Mark the logs of dreams that were applied: one that was killed right after its change could not do it."""
-    for kept in reversed(records.list_sets(store.state)):
+    for kept in reversed(records.list_sets(state)):
         if kept.logs and store.has_mark(kept.mark):
-            mark_shown_logs(store, kept.logs)
+            _mark_logs(store, kept)
+
+
+def _mark_logs(store: StoreBase, patches: PatchSet) -> None:
+    if isinstance(store, Folder):
+        mark_shown_logs(store, patches.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +171,9 @@ class TidyResult:
         return tuple(item for names, item in self.proposals if not touched.intersection(names))
 
 
-def _distil(store: FileStore, overlay: StoreOverlay, now: datetime) -> TidyResult:
+def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
     """Memories of the entries that name their type or that patterns recognise, as said; the rest of a day is one item."""
-    staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(store))
+    staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(folder))
     days: dict[str, str] = {}
     for log in logs:
         left = [entry.text for entry in split_log(log) if not _place_entry(entry, staging)]
@@ -308,11 +313,11 @@ class ApplyResult:
     undone_by: int | None = None
 
 
-def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime) -> ApplyResult:
+def apply_dream(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime) -> ApplyResult:
     """Apply a set; raises LockedError, with nothing done, if this dream no longer holds the directory."""
     held.check()
     if store.has_mark(patches.mark):
-        mark_shown_logs(store, patches.logs)
+        _mark_logs(store, patches)
         change = store.change((), verb=records.VERB, mark=patches.mark).change
         undone_by = None if change is None else store.read_change(change).undone_by
         return ApplyResult(change, repeated=True, undone_by=undone_by)
@@ -328,7 +333,7 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
         drop_conflicts=True,
         keep_pinned=True,
     )
-    mark_shown_logs(store, patches.logs)
+    _mark_logs(store, patches)
     waiting = tuple(item.id for item in items if item.id not in known)
     dropped = tuple(dict.fromkeys(done.dropped))
     if done.change is None:
@@ -338,7 +343,7 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     return ApplyResult(made.id, names, dropped, waiting, _prove(store, made, before), done.repeated)
 
 
-def _prove(store: FileStore, change: Change, before: Mapping[str, str]) -> RemovalProof:
+def _prove(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
     """Look up every sentence that a change removed from these memories, in all memories and in the history."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _read_texts(store, names).items()}
@@ -369,7 +374,7 @@ def _list_names(patches: PatchSet) -> Iterator[str]:
             yield edit.draft.name
 
 
-def _read_texts(store: FileStore, names: Iterable[str]) -> dict[str, str]:
+def _read_texts(store: StoreBase, names: Iterable[str]) -> dict[str, str]:
     texts = {}
     for name in dict.fromkeys(names):
         with suppress(MemdirError):

@@ -47,7 +47,7 @@ from memdir.models.connection import can_use_tools, sum_usage
 from memdir.models.open import open_model
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, SkipReason
-from memdir.store.contract import StoreBase, utc_now
+from memdir.store.contract import Folder, StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
 from memdir.store.sessions import Cursor, MessageSlice, TrimmedWrite, make_cursor, slice_after
@@ -337,12 +337,12 @@ class _Run:
 
     def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
-        others = (at for at in self.conversation.others if getattr(at, "scope", None) is Scope.USER)
+        others = (at for at in self.conversation.others if at.scope is Scope.USER)
         stores = (self.store, *others)
         task = by_model.ExtractTask(self.talk, self._context, stores, self.now, frozenset(self.foreign))
         if parent is None or not can_use_tools(model) or not has_writing_tools(parent):
             return by_model.ask_for_operations(model, task, staging)
-        memory = Path(getattr(self.store, "root", "/memory"))
+        memory = self.store.root if isinstance(self.store, Folder) else Path("/memory")
         project = self.conversation.project
         tree = None if project is None else ProjectTree(project, looks_secret)
         return by_model.fork_for_operations(model, parent, task, staging, memory, tree)
@@ -404,7 +404,7 @@ class _Run:
     def _find_own_writes(self) -> list[tuple[StoreBase, str]] | None:
         """The memories that somebody else wrote in this conversation while it went on; None if nobody did."""
         stores = (self.store, *self.conversation.others)
-        rooted = [(at, root) for at in stores if (root := getattr(at, "root", None)) is not None]
+        rooted = [(store, store.root) for store in stores if isinstance(store, Folder)]
         roots = {os.path.normpath(path): at for at, root in rooted for path in (root, os.path.realpath(root))}
         cwd, home = str(self.conversation.project or ""), self.conversation.home
         paths = find_written_memory(self.new.messages, roots, cwd=cwd, home=home) if roots else ()

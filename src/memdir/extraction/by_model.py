@@ -26,7 +26,7 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, stage
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
-from memdir.store.contract import Store
+from memdir.store.contract import StoreBase
 from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
@@ -62,7 +62,7 @@ class ExtractTask:
 
     messages: Sequence[Message]
     context: Sequence[Message]
-    stores: Sequence[Store]
+    stores: Sequence[StoreBase]
     now: datetime
     foreign: Set[int] = frozenset()
 
@@ -204,7 +204,7 @@ def _render_closest(task: ExtractTask) -> str:
     """Return the text of the nearest memories: an update needs the old text, and this model cannot read files."""
     texts = []
     for header in _find_closest(task, _CLOSE):
-        homes = (home for home in task.stores if getattr(home, "scope", header.scope) is header.scope)
+        homes = (home for home in task.stores if home.scope is header.scope)
         store = next(homes, task.stores[0])
         text = show_text(store.read(header.name).text.rstrip(), TextVoice.FILE)
         texts.append(f"{show_line(header.file)}:\n{text}")

@@ -20,6 +20,7 @@ from memdir.frozen import dataclass, replace
 from memdir.models.agent import render_ran
 from memdir.models.open import new_run
 from memdir.records import Message, Model
+from memdir.store.contract import StoreBase, Workplace
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.sessions import (
@@ -103,32 +104,36 @@ def make_conversation(project: Project) -> ConversationSource:
 
 
 def extract_turn(
-    store: FileStore,
+    store: StoreBase,
     session: SessionFile,
     turn: EndedTurn,
     *,
+    place: Workplace | None = None,
     options: ExtractOptions = _DEFAULTS,
     model: Model | None,
     now: datetime,
     seconds: float = 0,
 ) -> ExtractResult:
-    """Run extraction over what is new in a conversation, if it may be; another run is waited for so many seconds."""
+    """Run extraction over what is new in a conversation, if it may be; another run is waited for so many seconds.
+
+    `place` has the lock of runs, by default the store's own workplace.
+    """
     if turn.is_subagent:
-        return _note(store, session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
+        return _note(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
         # What was said while learning was off is never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep_cursor(session, end)
-        return _note(store, session, ExtractResult(skipped=skip, cursor=end), now)
+        return _note(session, ExtractResult(skipped=skip, cursor=end), now)
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new) if options.every > 1 else ()
     is_throttled = 0 < sum(message.role == "user" for message in talk) < options.every
     if is_throttled and not _asks(talk, now):
-        return _note(store, session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
+        return _note(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
-        with store.hold_beside(LOCK, seconds=seconds):
+        with (place or store.open_workplace()).hold_lock(LOCK, seconds=seconds):
             if seconds:  # the run that was waited for may have been over the same conversation
                 record = session.read()
             done = extract(
@@ -148,12 +153,12 @@ def extract_turn(
             if done.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
-        return _note(store, session, ExtractResult(skipped=ExtractSkip.BUSY), now)
+        return _note(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
     if options.explicit_only and done.skipped is ExtractSkip.NOTHING_FOUND:
         done = replace(done, skipped=ExtractSkip.OFF)
     if done.cursor is not None:
         _keep_cursor(session, done.cursor)
-    return _note(store, session, done, now)
+    return _note(session, done, now)
 
 
 def count_failure(session: SessionFile) -> int:
@@ -195,9 +200,9 @@ def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
     return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
-def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: datetime) -> ExtractResult:
+def _note(session: SessionFile, done: ExtractResult, now: datetime) -> ExtractResult:
     note_run(
-        store.state,
+        session.state,
         {
             "at": now.isoformat(timespec="seconds"),
             "task": "extract",
@@ -281,7 +286,7 @@ def harvest_chat(
     if model is None and not _asks(clean_messages(chat.messages), now):
         return learned
     for piece in cut(chat.messages, None):
-        with store.hold_beside(LOCK, seconds=_CHAT_SECONDS):
+        with store.hold_lock(LOCK, seconds=_CHAT_SECONDS):
             done = extract(
                 store,
                 piece.messages,

@@ -96,7 +96,7 @@ class _Turn:
         self._reply: Reply | None = None
         root, show = talk.project.places.root.path, partial(talk.screen.show, "output")
         self._tools = FileTools(
-            root, talk.session.stores, talk.permissions, session=talk.id, show=show, on_saved=self._show_saved
+            root, talk.project.stores, talk.permissions, session=talk.id, show=show, on_saved=self._show_saved
         )
 
     @property

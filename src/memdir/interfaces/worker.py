@@ -55,7 +55,7 @@ def work(
     left: set[Path] = set()
     while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
         try:
-            with store.hold_beside(LOCK):
+            with store.hold_lock(LOCK):
                 for entries in _group(queued):
                     done = ExtractResult()
                     for done in _extract_from(store, entries[-1], options, model, conversation, clock()):

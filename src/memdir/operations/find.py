@@ -9,9 +9,8 @@ from urllib.parse import quote, unquote
 from memdir.errors import MemdirError, NotFoundError
 from memdir.format.age import render_age
 from memdir.records import TEAM_FOLDER, Header, Scope
-from memdir.store.contract import StoreBase
+from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors, find_listed_ages
-from memdir.store.files import FileStore
 from memdir.store.plan import is_team
 from memdir.text import fold, fold_link, one_line, shorten
 
@@ -121,7 +120,7 @@ class _RowFacts(NamedTuple):
 # By hand and without getattr: a list may have thousands of rows.
 _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "name": lambda store, header, facts: header.name,
-    "path": lambda store, header, facts: os.path.join(store.root, header.file) if isinstance(store, FileStore) else "",
+    "path": lambda store, header, facts: store.locate(header),
     "title": lambda store, header, facts: header.title,
     "description": lambda store, header, facts: header.description,
     "type": lambda store, header, facts: header.kind.value if header.kind else None,
@@ -138,7 +137,7 @@ _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
 
 def _list_store(store: AnyStore, scope: str | None, *, visible: bool) -> list[FoundMemory[AnyStore]]:
     # A conversation sees the team's memories only where the person switched them on.
-    hides_team = visible and isinstance(store, FileStore) and not store.team
+    hides_team = visible and not store.team
     return [
         FoundMemory(store, header)
         for header in store.scan()
@@ -191,7 +190,7 @@ def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] 
 
 def _find_inside(store: StoreBase, text: str) -> str:
     """Return the name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
-    if not isinstance(store, FileStore) or not text.startswith("/") or "\0" in text:
+    if not text.startswith("/") or "\0" in text or not isinstance(store, Folder):
         return ""
     roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]
     return next((text.removeprefix(root) for root in roots if text.startswith(root)), "")

@@ -12,7 +12,7 @@ from memdir.frozen import dataclass
 from memdir.limits import SYNC_DUE_MINUTES
 from memdir.recall.select import LocalSearch
 from memdir.records import Model, Origin
-from memdir.store.contract import Clock
+from memdir.store.contract import Clock, StoreBase
 from memdir.store.files import FileStore
 from memdir.store.history import CompactResult
 from memdir.store.open import Project
@@ -44,7 +44,7 @@ QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SE
 class TurnContext:
     """`notes` updates the notes of each conversation; `give_way` is called between steps of long work."""
 
-    stores: Sequence[FileStore]
+    stores: Sequence[StoreBase]
     state: Path
     clock: Clock
     session: str = ""
@@ -98,7 +98,7 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
         yield TurnChore.SYNC, lambda: _sync_own(project, now())
 
 
-def _refresh_index(stores: Sequence[FileStore]) -> None:
+def _refresh_index(stores: Sequence[StoreBase]) -> None:
     with LocalSearch(stores) as search:
         search.refresh()
 

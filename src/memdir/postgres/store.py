@@ -32,7 +32,7 @@ from memdir.errors import (
 )
 from memdir.files import check_name
 from memdir.format.frontmatter import decode, digest_of, make_header, make_memory, parse_fields
-from memdir.format.index import INDEX_FILE, find_splice
+from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
@@ -363,9 +363,6 @@ class PostgresStore(StoreBase):
             yield hold
         finally:
             self._held = {}
-
-    def index(self) -> str:
-        return decode(self.read_bytes(INDEX_FILE) or b"")
 
     def read_bytes(self, path: str) -> bytes | None:
         (rows,) = self.ask(_READ, paths=[path])

@@ -23,8 +23,7 @@ from typing import Any
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import parse_fields
 from memdir.records import StoredMemory
-from memdir.store.contract import Store
-from memdir.store.files import FileStore
+from memdir.store.contract import Folder, StoreReader
 
 np: Any = import_module("numpy")  # not among the packages that types are checked with
 Array = Any
@@ -157,7 +156,7 @@ def find_erf(rows: Array) -> Array:
 
 def make_encoder(
     folder: Path,
-) -> tuple[Callable[[str], list[float]], Callable[[Store, str], Mapping[str, EncodedParts]]]:
+) -> tuple[Callable[[str], list[float]], Callable[[StoreReader, str], Mapping[str, EncodedParts]]]:
     """Return a function from a question to its direction, and one from a store and a question to the parts of a score, by
     path: the cosine of the question with the memory's cues together, the mean of its two best cues, and the cosine with
     the whole memory."""
@@ -166,9 +165,9 @@ def make_encoder(
     def encode(text: str) -> list[float]:
         return [float(value) for value in encoder([text])[0]]
 
-    def compare(store: Store, text: str) -> Mapping[str, EncodedParts]:
-        index = store.find_index_file() if isinstance(store, FileStore) else None
-        if index is None or not isinstance(store, FileStore):
+    def compare(store: StoreReader, text: str) -> Mapping[str, EncodedParts]:
+        index = store.find_index_file() if isinstance(store, Folder) else None
+        if index is None:
             return {}
         with closing(sqlite3.connect(index.with_name(FILE), timeout=1.0)) as db:
             db.execute(_SCHEMA)
@@ -196,9 +195,9 @@ def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
     return list(parse_fields(memory.text).cues) or [head], f"{head}. {memory.body[:BODY_CHARS]}"
 
 
-def _refresh(db: sqlite3.Connection, store: FileStore, encoder: SentenceEncoder) -> None:
+def _refresh(db: sqlite3.Connection, store: StoreReader, encoder: SentenceEncoder) -> None:
     """Update the vectors to the files, the newest first, within SECONDS."""
-    listed = {path: f"{encoder.name} {signature}" for path, signature in store.signatures().items()}
+    listed = {path: f"{encoder.name} {signature}" for path, signature in store.list_signatures().items()}
     known = dict(db.execute("SELECT path, sig FROM vectors"))
     gone = [(path,) for path in known if path not in listed]
     end = time.monotonic() + SECONDS

@@ -10,8 +10,7 @@ from memdir.errors import MemdirError
 from memdir.frozen import dataclass
 from memdir.recall.terms import make_term
 from memdir.records import Header
-from memdir.store.contract import Store
-from memdir.store.files import FileStore
+from memdir.store.contract import StoreReader
 from memdir.text import fold
 
 SNIPPET_CHARS = 160  # a line on most screens
@@ -51,7 +50,7 @@ def parse_words(text: str) -> tuple[QueryWord, ...]:
     return tuple(dict.fromkeys(_make_word(word) for word in fold(text).split()))
 
 
-def search_memories(stores: Sequence[Store], text: str, *, limit: int) -> tuple[SearchHit, ...]:
+def search_memories(stores: Sequence[StoreReader], text: str, *, limit: int) -> tuple[SearchHit, ...]:
     """Return hits with all words in one line before the others, then the newer first; at most `limit`."""
     words = parse_words(text)
     hits = sorted(
@@ -90,22 +89,19 @@ def make_snippet(line: str, start: int = 0) -> str:
     return ("…" if begin else "") + piece.strip() + ("…" if begin + SNIPPET_CHARS < len(line) else "")
 
 
-def _find_in(store: Store, words: Sequence[QueryWord]) -> Iterator[tuple[bool, SearchHit]]:
+def _find_in(store: StoreReader, words: Sequence[QueryWord]) -> Iterator[tuple[bool, SearchHit]]:
     for header in store.scan() if words else ():
         text = _read_text(store, header)
         if text is not None and has_all(f"{header.name}\n{text}", words):
-            path = str(store.root / header.file) if isinstance(store, FileStore) else header.file
             spot = find_spot(text, words) or BestLine(0, make_snippet(header.description or header.title), 0)
-            yield spot.met == len(words), SearchHit(header, path, spot.line, spot.snippet)
+            yield spot.met == len(words), SearchHit(header, store.locate(header), spot.line, spot.snippet)
 
 
-def _read_text(store: Store, header: Header) -> str | None:
+def _read_text(store: StoreReader, header: Header) -> str | None:
     """A memory's text; None if it has gone or may not be read."""
     try:
-        if isinstance(store, FileStore):
-            data = store.read_bytes(header.file)
-            return None if data is None else data.decode("utf-8", "replace")
-        return store.read(header.name).text
+        data = store.read_bytes(header.file)
+        return None if data is None else data.decode("utf-8", "replace")
     except MemdirError:
         return None
 

@@ -32,9 +32,9 @@ from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
-from memdir.store.contract import RecallLog, Store, utc_now
+from memdir.store.contract import Folder, Store, StoreReader, utc_now, widen
 from memdir.store.facts import find_ages, find_authors
-from memdir.store.files import FileStore, find_header_cache, read_index
+from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
@@ -81,7 +81,7 @@ class RecallRequest:
     user's. Without a `limit` only what surely helps is selected, with one the best that match, up to so many. `on` and
     `paused` are the person's settings."""
 
-    stores: Sequence[Store]
+    stores: Sequence[StoreReader]
     text: str
     selector: Selector | StoreFinder
     now: datetime
@@ -124,13 +124,13 @@ def recall(
     Of several stores, the project's comes first. With a `session`, a memory is returned once a conversation. Without a
     `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
     """
-    given = tuple(stores) if isinstance(stores, Sequence) else (stores,)
     if isinstance(stores, str) or not isinstance(query, str):
         raise TypeError("recall() takes a store, as memdir.open_store(PATH) returns it, and the text of a question")
+    readers = [widen(store) for store in (stores if isinstance(stores, Sequence) else [stores])]
     if selector is None:
-        with LocalSearch(given, semantic=semantic) as search:
-            return recall(given, query, selector=search, now=now, session=session, tools=tools, limit=limit)
-    request = RecallRequest(given, query, selector, now or utc_now(), session, tuple(tools), limit)
+        with LocalSearch(readers, semantic=semantic) as search:
+            return recall(stores, query, selector=search, now=now, session=session, tools=tools, limit=limit)
+    request = RecallRequest(readers, query, selector, now or utc_now(), session, tuple(tools), limit)
     return record_recall(find_recalled(request), request)
 
 
@@ -207,7 +207,7 @@ def selects_beside(project: Project) -> bool:
 class NamedMemories:
     """A finder of memories that were selected before; those that have gone since are left out."""
 
-    def __init__(self, stores: Sequence[Store], names: Sequence[tuple[str, str]], by: str) -> None:
+    def __init__(self, stores: Sequence[StoreReader], names: Sequence[tuple[str, str]], by: str) -> None:
         self.name, self._stores, self._names = by, stores, names
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
@@ -295,17 +295,16 @@ def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float
         row = Surfacing(excerpt.header.name, request.now, query, session, found.selector, excerpt.score)
         rows.setdefault(id(owner), []).append(row)
     for owner in {id(owner): owner for owner in found.owners}.values():
-        if isinstance(owner, RecallLog):
-            owner.note_recalls(rows[id(owner)])
+        widen(owner).note_recalls(rows[id(owner)])
     return found
 
 
-def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: Store | None = None) -> Excerpt:
+def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: StoreReader | None = None) -> Excerpt:
     """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it.
 
     Of a memory that holds a secret, by the rules of its store, only where it is.
     """
-    find = store.rules.find if isinstance(store, FileStore) else None
+    find = store.rules.find if store is not None else None
     shown = (memory.header.title, memory.header.description, memory.body)
     if found := find_known_secrets("\n".join(shown), find):
         text = f"(Its text is not shown, because it holds {found[0].what}. It is in the file.)"
@@ -322,11 +321,11 @@ def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: 
     return Excerpt(memory.header, path, text, memory.digest, len(kept), len(lines), score, is_cut)
 
 
-def find_key(session: SessionFile, stores: Sequence[Store], path: Path) -> str | None:
+def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) -> str | None:
     """Return the key of a file in the conversation's record, for `note_read`; None if it is no memory of the stores."""
     real = os.path.realpath(path)
     for store in stores:
-        if isinstance(store, FileStore):
+        if isinstance(store, Folder):
             root = os.path.join(os.path.realpath(store.root), "")
             if real.startswith(root) and real.endswith(".md"):
                 return _make_key(session, store, real[len(root) : -len(".md")])
@@ -364,10 +363,9 @@ def mark_surfaced(stores: Sequence[FileStore], session: SessionFile, shown: Sequ
         session.change(lambda record: replace(record, surfaced={**record.surfaced, **seen}))
 
 
-def _make_key(session: SessionFile, store: Store, name: str) -> str:
-    if isinstance(store, FileStore):
-        return make_key(session, name, state=store.state, place=str(store.root))
-    return make_key(session, name, state=None, place=str(getattr(store, "scope", "")))
+def _make_key(session: SessionFile, store: StoreReader, name: str) -> str:
+    state, place = store.find_place()
+    return make_key(session, name, state=state, place=place)
 
 
 def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) -> RecallResult:
@@ -394,12 +392,12 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
             *(pick for pick in picks if pick.dropped),
         ),
         memories=tuple(excerpts),
-        owners=tuple(store for _, _, store in read),
+        owners=tuple(store.original for _, _, store in read),
         skipped=skipped,
     )
 
 
-def _find_fault(found: tuple[StoredMemory, Excerpt, Store] | None, left_out: Sequence[frozenset[str]]) -> str:
+def _find_fault(found: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
     """Why a selected memory is not shown: it cannot be read, or the message names its subject as one to leave out."""
     if found is None:
         return UNREADABLE
@@ -420,7 +418,7 @@ def _select_headers(selector: Selector, request: RecallRequest, record: SessionR
     return [*(selector(query, allowed, limit) if allowed else ()), *seen, *dropped]
 
 
-def _scan(stores: Sequence[Store]) -> tuple[list[Header], list[Pick]]:
+def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
     """Return the headers of all stores that can be read, and the user's memories that the project's hide."""
     headers: list[Header] = []
     hidden: list[Pick] = []
@@ -444,27 +442,21 @@ def _drop(header: Header, reason: str) -> Pick:
 def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, name: str) -> str:
     """Why a memory may not be selected: the team's memory is off, or the conversation has it; empty if it may."""
     is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
-    # A store that was opened by its path has no such setting.
-    if is_shared and any(not getattr(store, "team", True) for store in request.stores):
+    if is_shared and any(not store.team for store in request.stores):
         return TEAM_OFF
     if request.session is None or not (record.surfaced or record.read):
         return ""
-    keys = [_make_key(request.session, store, name) for store in request.stores if _may_hold(store, scope)]
+    keys = [_make_key(request.session, store, name) for store in request.stores if store.may_hold(scope)]
     if any(key in record.surfaced for key in keys):
         return SURFACED
     return READ if any(key in record.read for key in keys) else ""
 
 
-def _may_hold(store: Store, scope: Scope) -> bool:
-    own = getattr(store, "scope", scope)
-    return own is scope or (own is Scope.PRIVATE and scope is Scope.TEAM)
-
-
-def _read(stores: Sequence[Store], pick: Pick) -> tuple[StoredMemory, Excerpt, Store] | None:
+def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
     """Read the memory of a pick from the store that has it; of several that could, the one whose file it is."""
-    found: tuple[StoredMemory, Store] | None = None
+    found: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:
-        if _may_hold(store, pick.header.scope):
+        if store.may_hold(pick.header.scope):
             try:
                 memory = store.read(pick.header.name)
             except MemdirError:
@@ -474,11 +466,10 @@ def _read(stores: Sequence[Store], pick: Pick) -> tuple[StoredMemory, Excerpt, S
     if found is None:
         return None
     memory, store = found
-    path = str(store.root / pick.header.file) if isinstance(store, FileStore) else pick.header.file
-    return memory, make_excerpt(memory, path=path, score=pick.score, store=store), store
+    return memory, make_excerpt(memory, path=store.locate(pick.header), score=pick.score, store=store), store
 
 
-def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
+def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, StoreReader]], now: datetime) -> list[Excerpt]:
     """Return the excerpts with the moment their age counts from, a team's author, and their caveats."""
     facts: dict[tuple[int, str], tuple[datetime, str, str]] = {}
     for key, store in {id(store): store for _, _, store in read}.items():
@@ -494,10 +485,10 @@ def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, Store]], now: datetim
     return excerpts
 
 
-def _has_any(stores: Sequence[Store]) -> bool:
+def _has_any(stores: Sequence[StoreReader]) -> bool:
     for store in stores:
         try:
-            if store.has_any() if isinstance(store, FileStore) else store.scan():
+            if store.has_any():
                 return True
         except MemdirError:
             continue
@@ -506,7 +497,9 @@ def _has_any(stores: Sequence[Store]) -> bool:
 
 def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallResult:
     """Return what is new to the conversation and fits its budget; all of it if the record cannot be written."""
-    keys = [_make_key(session, owner, at.header.name) for at, owner in zip(found.memories, found.owners, strict=True)]
+    keys = [
+        _make_key(session, widen(owner), at.header.name) for at, owner in zip(found.memories, found.owners, strict=True)
+    ]
     refused: dict[str, str] = {}
 
     def step(record: SessionRecord) -> SessionRecord:
@@ -540,12 +533,12 @@ def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallR
     )
 
 
-def find_caveats(store: Store, memories: Sequence[StoredMemory]) -> dict[str, str]:
+def find_caveats(store: StoreReader, memories: Sequence[StoredMemory]) -> dict[str, str]:
     """Return by name what the last verification found out of date; nothing for memories that are sound or unverified."""
     digests = {memory.header.name: memory.digest for memory in memories}
-    if not isinstance(store, FileStore):
+    path = store.find_index_file(write=False) if isinstance(store, Folder) else None
+    if path is None or not isinstance(store, Folder):
         return {}
-    path = find_header_cache(store.root, store.state, store.cache, write=False)
     marks = ",".join("?" * len(digests))
     select = f"SELECT 1 FROM verdicts WHERE name IN ({marks}) AND state IN ('stale', 'partly') LIMIT 1"
     try:

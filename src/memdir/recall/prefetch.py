@@ -37,7 +37,7 @@ from memdir.recall.pipeline import (
 from memdir.recall.reminder import mask_secrets
 from memdir.recall.select import ENCODER, LocalSearch
 from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
-from memdir.store.files import FileStore
+from memdir.store.contract import StoreReader
 from memdir.store.open import Project
 from memdir.store.sessions import QUESTION, open_session
 from memdir.store.state import note_problem
@@ -112,7 +112,7 @@ class FreshSearch:
 
     name = "local"
 
-    def __init__(self, stores: Sequence[FileStore], half_lives: HalfLives, *, trusts: bool) -> None:
+    def __init__(self, stores: Sequence[StoreReader], half_lives: HalfLives, *, trusts: bool) -> None:
         self._open = partial(LocalSearch, stores, half_lives=half_lives, trusts=trusts)
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:

@@ -1,7 +1,7 @@
 """The local selector: the best memories of one or several stores for a question, or none.
 
 It brings each store's index up to date with one listing of the directory, scores candidates, adds weak evidence (date,
-pin, recency, links), and returns nothing below the threshold. It works on any store; on a FileStore it opens only the
+pin, recency, links), and returns nothing below the threshold. It works on any store; in a folder it opens only the
 few files that may be selected.
 """
 
@@ -45,8 +45,7 @@ from memdir.recall.terms import (
     parse_terms,
 )
 from memdir.records import Evidence, Header, Pick, Query, Scope
-from memdir.store.contract import Store
-from memdir.store.files import FileStore, read_memories
+from memdir.store.contract import Folder, StoreReader
 from memdir.text import fold_link
 
 if TYPE_CHECKING:
@@ -144,8 +143,8 @@ WEAK = "too weak compared with the best"
 ENCODER = "encoder"
 T = TypeVar("T")
 Encode = Callable[[str], Sequence[float]]  # a question -> its direction
-Compare = Callable[[Store, str], Mapping[str, Sequence[float]]]  # a store and a question -> ENCODED_PARTS by path
-Drop = Callable[[Store, str], str]  # why this memory may not be selected; empty if it may
+Compare = Callable[[StoreReader, str], Mapping[str, Sequence[float]]]  # a store and a question -> ENCODED_PARTS by path
+Drop = Callable[[StoreReader, str], str]  # why this memory may not be selected; empty if it may
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class SearchResult:
 
     picks: tuple[Pick, ...]
     passed_over: tuple[Pick, ...] = ()
-    owners: tuple[Store, ...] = ()
+    owners: tuple[StoreReader, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ class LocalSearch:
 
     def __init__(
         self,
-        stores: Sequence[Store],
+        stores: Sequence[StoreReader],
         *,
         semantic: bool = True,
         half_lives: HalfLives = HALF_LIVES,
@@ -184,6 +183,7 @@ class LocalSearch:
         self._encode: Encode | None = None
         self._compare: Compare | None = None
         self._stores = tuple(stores)
+        self._folders = tuple(store if isinstance(store, Folder) else None for store in self._stores)
         self._trusts = trusts
         self._half_lives = half_lives
         self._semantic = semantic
@@ -253,7 +253,7 @@ class LocalSearch:
         kind = ENCODER if self._compare else "semantic" if self._semantic and table is not None else "plain"
         gate = None if query.wide or not is_taught else read_gate(kind)
         limit = limit if query.wide else min(limit, SHOWN)
-        ranked: list[tuple[Pick, Store, PreparedQuery]] = []
+        ranked: list[tuple[Pick, StoreReader, PreparedQuery]] = []
         dropped: list[Pick] = []
         for number, store in enumerate(self._stores):
             for _ in range(2 if self._trusts else 1):  # again where a file differs from what the index has of it
@@ -269,7 +269,7 @@ class LocalSearch:
                 dropped.append(replace(pick, dropped=reasons[pick.header.file]))
         ranked.sort(key=lambda one: (-one[0].score, -one[0].header.modified.timestamp(), one[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
-        selected: list[tuple[Pick, Store]] = []
+        selected: list[tuple[Pick, StoreReader]] = []
         worse, weak = list[Pick](), list[Pick]()
         # The gate was fitted without priors, which decide between near ties and nothing else.
         fits = [pick.score - (pick.evidence.prior if gate is not None else 0.0) for pick, _, _ in ranked]
@@ -298,7 +298,7 @@ class LocalSearch:
         self._refresh_all()
         own = [number for number, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
 
-        def find_reason(store: Store, name: str) -> str:
+        def find_reason(store: StoreReader, name: str) -> str:
             scope = _scope_of(store)
             if scope is Scope.USER and any(one not in self._empty and self._open(one).has_name(name) for one in own):
                 return HIDDEN
@@ -311,7 +311,7 @@ class LocalSearch:
         self._refresh_all()
         headers_by_key = {(_home_of(header.scope), header.name): header for header in headers}
 
-        def drop(store: Store, name: str) -> str:
+        def drop(store: StoreReader, name: str) -> str:
             return "" if (_scope_of(store), name) in headers_by_key else "not asked for"
 
         result = self.search(query, limit, drop=drop)
@@ -341,8 +341,8 @@ class LocalSearch:
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
-            table, store = open_words(), self._stores[number]
-            path = store.find_index_file() if isinstance(store, FileStore) and not self._is_aside else None
+            table, folder = open_words(), self._folders[number]
+            path = folder.find_index_file() if folder is not None and not self._is_aside else None
             try:
                 self._catalogs[number] = Catalog(path or self._make_path(number), table, semantic=self._semantic)
             except (sqlite3.Error, OSError):
@@ -367,7 +367,7 @@ class LocalSearch:
         store, marks = self._stores[number], dict[str, Stat]()
         self._empty.discard(number)
         try:
-            signatures = list_signatures(store, marks)
+            signatures = store.list_signatures(marks)
         except MemdirError:  # a directory that cannot be listed cannot be read either
             signatures = {}
         if not signatures:
@@ -377,30 +377,30 @@ class LocalSearch:
 
     def _refresh_changed(self, number: int) -> bool:
         """Bring the index of a large directory up to what its folders show; False if the files have to be listed."""
-        store = self._stores[number]
-        if not isinstance(store, FileStore) or not ((path := store.find_index_file()) and path.exists()):
+        store, folder = self._stores[number], self._folders[number]
+        if folder is None or not ((path := folder.find_index_file()) and path.exists()):
             return False
         catalog = self._open(number)
         if not (marks := catalog.read_marks()):
             return False
-        changed = store.find_changed(marks, catalog.read_inodes)
+        changed = folder.find_changed(marks, catalog.read_inodes)
         if changed.marks != marks:
             catalog.update(changed, partial(self._read, store))
         return True
 
     def _refresh_files(self, number: int, paths: Sequence[str]) -> int:
-        store = self._stores[number]
-        if not isinstance(store, FileStore) or not ((index := store.find_index_file()) and index.exists()):
+        folder = self._folders[number]
+        if folder is None or not ((index := folder.find_index_file()) and index.exists()):
             return 0
-        root = os.path.join(os.path.realpath(store.root), "")
+        root = os.path.join(os.path.realpath(folder.root), "")
         below = [path.removeprefix(root) for path in paths if path.startswith(root)]
-        return self._renew_stale(number, store.read_signatures(below)) if below else 0
+        return self._renew_stale(number, folder.read_signatures(below)) if below else 0
 
     def _renew(self, number: int, read: Mapping[str, Header]) -> int:
         """Read those files again that the index knows with another signature than they were read with."""
         facts = {file: header.signature for file, header in read.items()}
         now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
-        return self._renew_stale(number, now) if isinstance(self._stores[number], FileStore) else 0
+        return self._renew_stale(number, now) if self._folders[number] is not None else 0
 
     def _renew_stale(self, number: int, now: Mapping[str, Stat]) -> int:
         catalog, store = self._open(number), self._stores[number]
@@ -408,13 +408,11 @@ class LocalSearch:
             return 0
         return catalog.update(ChangedListing(stale, (), catalog.read_marks()), partial(self._read, store))
 
-    def _read(self, store: Store, path: str) -> bytes | None:
+    def _read(self, store: StoreReader, path: str) -> bytes | None:
         self._reads += 1
         self._on_read(self._reads)
         try:
-            if isinstance(store, FileStore):
-                return store.read_bytes(path)
-            return store.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
+            return store.read_bytes(path)
         except MemdirError:
             return None
 
@@ -431,21 +429,13 @@ class LocalSearch:
             return step()
 
 
-def list_signatures(store: Store, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
-    """Return the files of a store with the facts by which a change is seen; `marks` receives those of its folders."""
-    if isinstance(store, FileStore):
-        return store.signatures(marks)
-    files = ((header.file, header.signature) for header in store.scan())
-    return {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in files}
-
-
 def _home_of(scope: Scope) -> Scope:
     """The team's memories lie in a folder of the project's."""
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
 
-def _scope_of(store: Store) -> Scope:
-    return _home_of(getattr(store, "scope", Scope.PRIVATE))
+def _scope_of(store: StoreReader) -> Scope:
+    return _home_of(store.scope)
 
 
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
@@ -471,9 +461,9 @@ def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: 
     return value + RECENT * fresh + (PINNED if priors.pinned else 0.0)
 
 
-def _make_picks(store: Store, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
+def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
     """Return candidates, each with its prior, as they are on disk now; without deleted ones."""
-    stored = read_memories(store, [memory.path.removesuffix(".md") for memory, _ in scored])
+    stored = store.read_many([memory.path.removesuffix(".md") for memory, _ in scored])
     return [
         Pick(current.header, one.score + prior, Evidence(one.lexical, one.semantic, prior, one.words), by=by)
         for one, prior in scored

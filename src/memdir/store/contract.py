@@ -5,16 +5,29 @@
 MemoryStore differ in nothing else.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from memdir import records
-from memdir.errors import ConflictError, MemdirError, NotFoundError, ReviewError
-from memdir.files import check_name, check_path
+from memdir.errors import ConflictError, MemdirError, NotFoundError, ReviewError, SettingsError
+from memdir.files import (
+    STATE,
+    ChangedListing,
+    Stat,
+    check_name,
+    check_path,
+    disk_errors,
+    hold,
+    open_root,
+    open_state,
+)
 from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields
+from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.records import (
     BatchResult,
@@ -82,6 +95,61 @@ class RecallLog(Protocol):
     def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts: ...
 
 
+@runtime_checkable
+class Workplace(Protocol):
+    """A place for memdir's own records of a store and for locks; `state` is a folder below `root`, or elsewhere."""
+
+    root: Path
+    state: Path
+
+    def hold_lock(self, name: str, *, seconds: float = 0) -> AbstractContextManager[object]: ...
+
+
+@runtime_checkable
+class Folder(Workplace, Protocol):
+    """A store whose memories are files below `root`, which other programs may change."""
+
+    def scan(self) -> tuple[Header, ...]: ...
+    def read(self, name: str) -> StoredMemory: ...
+    def read_bytes(self, path: str) -> bytes | None: ...
+    def find_index_file(self, *, write: bool = True) -> Path | None: ...
+    def find_changed(
+        self, marks: Mapping[str, Stat], read_known: Callable[[str], Mapping[str, int]]
+    ) -> ChangedListing: ...
+    def read_signatures(self, paths: Iterable[str]) -> dict[str, Stat]: ...
+
+
+class FolderWorkplace:
+    """The workplace of a store without a folder of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.state = root, root / STATE
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @contextmanager
+    def hold_lock(self, name: str, *, seconds: float = 0) -> Iterator[None]:
+        with hold_state(self, name, seconds):
+            yield
+
+
+@contextmanager
+def hold_state(place: Workplace, name: str, seconds: float) -> Iterator[tuple[int, int]]:
+    """Hold a lock in the state folder, and yield the open root and the open state folder.
+
+    Raises LockedError if it is still taken after `seconds`.
+    """
+    root = open_root(place.root, create=True)
+    try:
+        with (
+            disk_errors(str(place.state)),
+            open_state(root, place.root, place.state) as state,
+            hold(state, name, seconds=seconds),
+        ):
+            yield root, state
+    finally:
+        os.close(root)
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -103,11 +171,116 @@ class _HeldError(MemdirError):
         self.item = item
 
 
-class StoreBase(Inbox):
+class StoreReader(ABC):
+    """What readers ask of any store; the defaults are those of a store without files. `team`: the team's are shown."""
+
+    scope: Scope = Scope.PRIVATE
+    rules: WriteRules = WriteRules()
+    team: bool = True
+
+    @abstractmethod
+    def scan(self) -> tuple[Header, ...]: ...
+    @abstractmethod
+    def read(self, name: str) -> StoredMemory: ...
+    @abstractmethod
+    def index(self, folder: str = "") -> str: ...
+    @property
+    @abstractmethod
+    def original(self) -> Store:
+        """The store as the caller gave it."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
+
+    def read_many(self, names: Iterable[str]) -> dict[str, StoredMemory]:
+        """Return by name the memories that can be read."""
+        memories = {}
+        for name in names:
+            with suppress(MemdirError):
+                memories[name] = self.read(name)
+        return memories
+
+    def has_any(self) -> bool:
+        """Return whether there is a memory at all."""
+        return bool(self.scan())
+
+    def may_hold(self, scope: Scope) -> bool:
+        """Return whether a memory of this scope can be in this store; a team's are in a folder of the project's."""
+        return self.scope is scope or (self.scope is Scope.PRIVATE and scope is Scope.TEAM)
+
+    def locate(self, header: Header) -> str:
+        """Return the path of a memory's file, relative if the store has no folder."""
+        return header.file
+
+    def find_place(self) -> tuple[Path | None, str]:
+        """Return the state folder, if there is one, and what tells this store from others in a session's record."""
+        return None, self.scope.value
+
+    def list_signatures(self, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
+        """Return every file with the facts that change with it; `marks` receives those of folders."""
+        files = ((header.file, header.signature) for header in self.scan())
+        return {file: (facts.inode, facts.size, facts.mtime_ns, facts.ctime_ns) for file, facts in files}
+
+    def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
+        """Return what history knows of when each memory got its bytes; empty if there is no history."""
+        return ()
+
+    def read_signers(self) -> "Mapping[str, Author]":
+        """Return by name who last changed each memory that a team shares in this store."""
+        return {}
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Add rows to the recall log: best effort, at once or not at all, and silent when that fails.
+
+        By default a store has no recall log.
+        """
+        return
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """Return when and for which query a memory, or any, was shown; newest first."""
+        return ()
+
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+        """Return how often each memory was shown, also in each of the last weeks; empty if the log cannot be read."""
+        return RecallCounts()
+
+
+class WidenedStore(StoreReader):
+    """A store that has the five methods of `Store` alone, for readers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.scope = getattr(store, "scope", Scope.PRIVATE)
+
+    @property
+    def original(self) -> Store:
+        return self._store
+
+    def scan(self) -> tuple[Header, ...]:
+        return self._store.scan()
+
+    def read(self, name: str) -> StoredMemory:
+        return self._store.read(name)
+
+    def index(self, folder: str = "") -> str:
+        return "" if folder else self._store.index()
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        if isinstance(self._store, RecallLog):
+            self._store.note_recalls(recalls)
+
+    def may_hold(self, scope: Scope) -> bool:
+        return not hasattr(self._store, "scope") or super().may_hold(scope)
+
+
+def widen(store: "Store | StoreReader") -> StoreReader:
+    """Return a store as its readers need it: itself, or a wrapper of one that has the five methods alone."""
+    return store if isinstance(store, StoreReader) else WidenedStore(store)
+
+
+class StoreBase(StoreReader, Inbox):
     """Everything that changes a store, each as one change; and its inbox."""
 
-    scope: Scope
-    rules: WriteRules
     clock: Clock
     actor: str = ""  # the credential that acts, where stores have such
     screen: Screen = staticmethod(
@@ -127,16 +300,27 @@ class StoreBase(Inbox):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @abstractmethod
-    def scan(self) -> tuple[Header, ...]: ...
-    @abstractmethod
-    def read(self, name: str) -> StoredMemory: ...
+    @property
+    def original(self) -> Store:
+        return self
+
     @abstractmethod
     def read_bytes(self, path: str) -> bytes | None: ...
     @abstractmethod
     def list_files(self, folder: str) -> list[str]: ...
-    @abstractmethod
-    def index(self) -> str: ...
+    def index(self, folder: str = "") -> str:
+        return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
+
+    def open_workplace(self, root: Path | None = None) -> Workplace:
+        """Return the place for memdir's own records and locks: the folder `root`, or the store's own.
+
+        Raises SettingsError if it has none.
+        """
+        if root is None:
+            problem = f"a {type(self).__name__} has no folder of its own for records and locks"
+            raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
+        return FolderWorkplace(root)
+
     def _read_written(self, name: str, done: ChangeResult) -> StoredMemory:
         """A memory as a change left it."""
         return self.read(name)
@@ -207,27 +391,8 @@ class StoreBase(Inbox):
             return past.find_last_steps(names) if past else {}
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
-        """Return what history knows of when each memory got its bytes; empty if there is no history."""
         with self._reading_history() as past:
             return past.find_dates(memories) if past else ()
-
-    def read_signers(self) -> "Mapping[str, Author]":
-        """Return by name who last changed each memory that a team shares in this store."""
-        return {}
-
-    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Add rows to the recall log: best effort, at once or not at all, and silent when that fails.
-
-        By default a store has no recall log.
-        """
-
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """Return when and for which query a memory, or any, was shown; newest first."""
-        return ()
-
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        """Return how often each memory was shown, also in each of the last weeks; empty if the log cannot be read."""
-        return RecallCounts()
 
     def find_last_change(self) -> Change | None:
         with self._reading_history() as past:

@@ -14,8 +14,8 @@ from memdir.errors import MemdirError, NotFoundError, SettingsError
 from memdir.format.age import count_from
 from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
-from memdir.store.contract import Store, StoreBase
-from memdir.store.files import SYNC, read_memories
+from memdir.store.contract import StoreBase, StoreReader
+from memdir.store.files import SYNC
 from memdir.store.history import ChangeDate
 from memdir.store.inbox import make_mark
 from memdir.store.plan import is_team
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 _BY = "by "  # begins the reason of an inbox item that came from a teammate
 
 
-def find_ages(store: Store, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
+def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
     """Return by name since when each memory says what it says: its last change, verification or touch.
 
     Looks at the history, then at the date in the file, then at the commit of a team's memory.
     """
     dates: Sequence[ChangeDate] = ()
-    if isinstance(store, StoreBase):
-        with suppress(MemdirError):  # the history may be damaged, and the memories still have to be shown
-            dates = store.find_dates(memories)
+    with suppress(MemdirError):  # the history may be damaged, and the memories still have to be shown
+        dates = store.find_dates(memories)
     ages = {}
     for memory, date in zip(memories, dates or [ChangeDate()] * len(memories), strict=True):
         fields = parse_fields(memory.text)
@@ -45,13 +44,13 @@ def find_ages(store: Store, memories: Sequence[StoredMemory], *, now: datetime) 
     return ages
 
 
-def find_listed_ages(store: Store, headers: Sequence[Header], *, now: datetime) -> dict[str, datetime]:
+def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: datetime) -> dict[str, datetime]:
     """Return the same for memories of a list, which are read for it; an unreadable one has the time of its file."""
-    memories = read_memories(store, [header.name for header in headers])
+    memories = store.read_many([header.name for header in headers])
     return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
 
 
-def find_authors(store: Store, names: Collection[str]) -> dict[str, str]:
+def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
     """Return by name who wrote each memory, as far as that is known.
 
     A team's memory has the name of a person, any other the origin of the last change of its text, such as `person` or
@@ -82,7 +81,9 @@ def find_stored_secrets(store: StoreBase, text: str) -> "Sequence[SecretFinding]
         return find_secrets(text)
 
 
-def _find_change(store: Store, memory: StoredMemory, date: ChangeDate, stated: datetime | None) -> datetime | None:
+def _find_change(
+    store: StoreReader, memory: StoredMemory, date: ChangeDate, stated: datetime | None
+) -> datetime | None:
     header = memory.header
     if date.changed is not None and not date.brought:
         return date.changed
@@ -90,7 +91,7 @@ def _find_change(store: Store, memory: StoredMemory, date: ChangeDate, stated: d
         # It was changed since history last looked; the date in the file may be older than that.
         mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
         return header.modified if stated is None else max(stated, mtime)
-    if stated is None and header.scope is Scope.TEAM and isinstance(store, StoreBase):
+    if stated is None and header.scope is Scope.TEAM:
         author = store.read_signers().get(header.name)
         stated = author.when if author is not None else None
     return stated or date.changed or date.since or header.modified

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from memdir import files as guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
-from memdir.files import hold, is_plain_file
+from memdir.files import is_plain_file
 from memdir.format import frontmatter
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
@@ -40,7 +40,7 @@ from memdir.records import (
     Surfacing,
 )
 from memdir.store import history, inbox, plan
-from memdir.store.contract import ChangeResult, Clock, Store, StoreBase, utc_now
+from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, hold_state, utc_now
 from memdir.store.history import CompactResult, History, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
@@ -83,7 +83,7 @@ class FileStore(StoreBase):
     ) -> None:
         self.root = root
         self.state = state or root / guard.STATE
-        self.cache = cache
+        self._cache = cache
         self.scope = scope
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
         self.clock = clock
@@ -114,7 +114,7 @@ class FileStore(StoreBase):
             if root is None:
                 return ()
             found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
-            cached = _read_headers(find_header_cache(self.root, self.state, self.cache, write=False))
+            cached = _read_headers(find_header_cache(self.root, self.state, self._cache, write=False))
             stale = [path for path, at in found.items() if path not in cached or cached[path].signature != at]
             fresh: dict[str, _CachedHeader] = {}
             for path in stale:
@@ -128,8 +128,7 @@ class FileStore(StoreBase):
         made = [make_header(at[:-3], known[at].fields, found[at], self.scope) for at in found if at in known]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
-    def signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
-        """Every memory file with its stat signature. `marks` receives the facts of every folder, for `find_changed`."""
+    def list_signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
         with self._reading_root() as root:
             return {} if root is None else guard.read_signatures(root, marks=marks)
 
@@ -158,15 +157,15 @@ class FileStore(StoreBase):
             found = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
         return {path: at for path, at in found.items() if at}
 
-    def find_index_file(self) -> Path | None:
-        """Where the derived index lies, its folder made; None where nothing can be written."""
+    def find_index_file(self, *, write: bool = True) -> Path | None:
+        """Return the path of the derived index; to `write`, its folder is made, and None means that nothing can be."""
         try:
-            return find_header_cache(self.root, self.state, self.cache, write=True)
+            return find_header_cache(self.root, self.state, self._cache, write=write)
         except (OSError, DiskError):
             return None
 
     def has_any(self) -> bool:
-        """Whether there is a memory at all; looks no further than the first."""
+        # Looks no further than the first.
         with self._reading_root() as root:
             return root is not None and any(not found.refusal for found in guard.walk(root))
 
@@ -180,6 +179,16 @@ class FileStore(StoreBase):
         if found is None:
             raise NotFoundError(f"no memory named {name}", name=name)
         return make_memory(name, *found, self.scope)
+
+    def read_many(self, names: Iterable[str]) -> dict[str, StoredMemory]:
+        files = guard.read_several(self.root, [f"{name}.md" for name in names])
+        return {path[:-3]: make_memory(path[:-3], *file, self.scope) for path, file in files.items()}
+
+    def locate(self, header: Header) -> str:
+        return os.path.join(self.root, header.file)
+
+    def find_place(self) -> tuple[Path | None, str]:
+        return self.state, str(self.root)
 
     def index(self, folder: str = "") -> str:
         """The index as it stands in the file; empty if there is none or it may not be read."""
@@ -307,8 +316,8 @@ class FileStore(StoreBase):
                 with closing(History(path)) as older:
                     count += older.purge(name)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
-        if self.cache is not None:
-            drop_index(self.cache / FILE)
+        if self._cache is not None:
+            drop_index(self._cache / FILE)
         return count
 
     def _find_said(self, name: str) -> tuple[set[str], list[str]]:
@@ -322,23 +331,13 @@ class FileStore(StoreBase):
         return sessions, [text for at in found for text in (at.header.title, at.header.description, at.body)]
 
     @contextmanager
-    def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
-        """Hold another lock of this directory, for work that goes on beside its changes; LockedError if it is held."""
-        with self._locked(name, seconds):
+    def hold_lock(self, name: str, *, seconds: float = 0) -> Iterator[None]:
+        """Hold the lock `name`, independently of the write lock; raises LockedError if it is taken after `seconds`."""
+        with hold_state(self, name, seconds):
             yield
 
-    @contextmanager
-    def _locked(self, name: str, seconds: float) -> Iterator[tuple[int, int]]:
-        root = guard.open_root(self.root, create=True)
-        try:
-            with (
-                guard.disk_errors(str(self.state)),
-                guard.open_state(root, self.root, self.state) as state,
-                hold(state, name, seconds=seconds),
-            ):
-                yield root, state
-        finally:
-            os.close(root)
+    def open_workplace(self, root: Path | None = None) -> Workplace:
+        return self if root is None else super().open_workplace(root)
 
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         tries = _TRIES
@@ -397,7 +396,7 @@ class FileStore(StoreBase):
     @contextmanager
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
-        with self._threads, self._locked("lock", wait) as (root, state):
+        with self._threads, hold_state(self, "lock", wait) as (root, state):
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
                 # Somebody deleted, moved or replaced it: what is written there now would be in no history.
@@ -699,15 +698,3 @@ def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
     texts = (str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
     fields = FrontmatterFields(*texts, cues=tuple(str(cues).split("\n")) if cues else ())
     return _CachedHeader(Signature(*(int(str(number)) for number in row[1:5])), fields)
-
-
-def read_memories(store: Store, names: Iterable[str]) -> dict[str, StoredMemory]:
-    """The memories of these names that can be read, by name."""
-    if isinstance(store, FileStore):
-        found = guard.read_several(store.root, [f"{name}.md" for name in names])
-        return {path[:-3]: make_memory(path[:-3], *at, store.scope) for path, at in found.items()}
-    held = {}
-    for name in names:
-        with suppress(MemdirError):
-            held[name] = store.read(name)
-    return held

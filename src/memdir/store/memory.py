@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from memdir.errors import NotFoundError
 from memdir.files import check_name
-from memdir.format.frontmatter import decode, make_memory
-from memdir.format.index import INDEX_FILE
+from memdir.format.frontmatter import make_memory
 from memdir.records import Header, Origin, RecallCounts, Scope, Signature, StoredMemory, Surfacing
 from memdir.store import history
-from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
+from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
 from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
@@ -29,6 +29,7 @@ class MemoryStore(StoreBase):
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._lock = threading.RLock()
         self._history = History(Path(IN_MEMORY))
+        self._folder: TemporaryDirectory[str] | None = None
 
     def scan(self) -> tuple[Header, ...]:
         with self._lock:
@@ -43,9 +44,6 @@ class MemoryStore(StoreBase):
         if found is None:
             raise NotFoundError(f"no memory named {name}", name=name)
         return make_memory(name, *found, self.scope)
-
-    def index(self) -> str:
-        return decode(self.read_bytes(INDEX_FILE) or b"")
 
     def read_bytes(self, path: str) -> bytes | None:
         return self._files.get(path, (None,))[0]
@@ -66,8 +64,16 @@ class MemoryStore(StoreBase):
         with self._lock, self._history.transaction(durable=False) as db:
             history.add_recalls(db, recalls)
 
+    def open_workplace(self, root: Path | None = None) -> Workplace:
+        """As for any store; without a folder, a temporary one that lasts as long as the store."""
+        if root is None and self._folder is None:
+            self._folder = TemporaryDirectory(prefix="memdir-")
+        return super().open_workplace(root or Path(self._folder.name if self._folder else ""))
+
     def close(self) -> None:
         self._history.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def __del__(self) -> None:
         if getattr(self, "_history", None) is not None:

@@ -31,7 +31,7 @@ from memdir.project.settings import DEFAULT, write_setting
 from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
 from memdir.store.contract import PERSON
 from memdir.store.facts import find_ages
-from memdir.store.files import SYNC, FileStore, read_memories
+from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.open import Project, find_identity, read_identity, write_identity
 from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
@@ -198,7 +198,7 @@ def _find_dates(part: SyncPart, out: OutgoingChanges) -> dict[str, datetime]:
     paths = {part.name(path): path for path, data in out.files.items() if data is not None and path != INDEX_FILE}
     memories = [
         memory
-        for name, memory in read_memories(part.store, paths).items()
+        for name, memory in part.store.read_many(paths).items()
         if memory.digest == digest_of(out.files[paths[name]] or b"")  # else a merge made it
     ]
     ages = find_ages(part.store, memories, now=part.store.clock())
@@ -480,7 +480,7 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
     return SyncTask(
         lambda: _open_server(project, member, seconds) if member.is_server else _open_branch(project, member, seconds),
         arrange,
-        lambda: part.store.hold_beside(LOCK),
+        lambda: part.store.hold_lock(LOCK),
         find_own_author(project.settings, project.environment, project.places.root.path),
         part.store.state,
         read_only=member.read_only,
@@ -497,7 +497,7 @@ def enter(
     address = state.resolve_remote(member, project.places.root.path)
     member = replace(member, remote=address) if member.remote else member
     _check_only_team(known, member)
-    with store.hold_beside(LOCK, seconds=seconds):
+    with store.hold_lock(LOCK, seconds=seconds):
         remote = _open_branch(project, member, seconds)
         head = git.fetch_branch(remote.copy, address, member.branch)
         if head is None and not create:
@@ -526,7 +526,7 @@ def enter_server(
     _check_only_team(state.read_membership(project.private.state), member)
     if token:
         server.write_token(project.environment, api.address, token)
-    with project.private.hold_beside(LOCK, seconds=seconds):
+    with project.private.hold_lock(LOCK, seconds=seconds):
         state.write_membership(project.private.state, member)
     return _begin(project, member, now, seconds)
 
@@ -552,7 +552,7 @@ def leave(project: Project) -> bool:
     store = project.private
     if state.read_membership(store.state) is None:
         return False
-    with store.hold_beside(LOCK, seconds=TEAM_SECONDS):
+    with store.hold_lock(LOCK, seconds=TEAM_SECONDS):
         drop_copy(store.state)
         for file in state.FILES:
             (store.state / file).unlink(missing_ok=True)

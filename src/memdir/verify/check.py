@@ -17,6 +17,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
 from memdir.project.paths import run_git
 from memdir.records import Header, Origin, Rewrite, Scope, StoredMemory
+from memdir.store.contract import Folder, StoreBase
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.state import note_event, read_events
@@ -54,7 +55,7 @@ class StampResult:
 
 
 def verify(
-    store: FileStore,
+    store: Folder,
     root: Path | None,
     names: Sequence[str] | None = None,
     *,
@@ -97,7 +98,7 @@ def verify(
 
 
 def refresh(
-    store: FileStore,
+    store: Folder,
     root: Path | None,
     *,
     now: datetime,
@@ -156,7 +157,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     return StampResult(changed.change, stamped, tuple(refused))
 
 
-def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
+def _keep_verdicts(store: Folder, names: Sequence[str]) -> None:
     """Update verdicts after a stamp, which changes a memory's bytes but none of its claims."""
     known = records.read_known(store)
     updated = []
@@ -176,7 +177,7 @@ def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
         records.write_verdicts(store, updated)
 
 
-def _read(store: FileStore, name: str) -> StoredMemory | None:
+def _read(store: Folder, name: str) -> StoredMemory | None:
     try:
         return store.read(name)
     except MemdirError:
@@ -184,7 +185,7 @@ def _read(store: FileStore, name: str) -> StoredMemory | None:
 
 
 def _find_due(
-    store: FileStore,
+    store: Folder,
     headers: Sequence[Header],
     known: Mapping[str, CachedVerdict],
     holds: Callable[[CachedVerdict], bool],
@@ -216,9 +217,7 @@ def _find_due(
 class VerifyContext:
     """The state that verdicts are based on, to see whether they still hold."""
 
-    def __init__(
-        self, store: FileStore, headers: Sequence[Header], project: ProjectListing | None, now: datetime
-    ) -> None:
+    def __init__(self, store: Folder, headers: Sequence[Header], project: ProjectListing | None, now: datetime) -> None:
         self.store, self.project, self.now = store, project, now
         self.targets = make_targets(headers)
         self.today = now.astimezone().date()
@@ -302,7 +301,7 @@ class VerifyContext:
 
     def _had_memory(self, link: str) -> bool:
         try:
-            return bool(self.store.changes(link.strip().removesuffix(".md")))
+            return isinstance(self.store, StoreBase) and bool(self.store.changes(link.strip().removesuffix(".md")))
         except MemdirError:
             return False
 

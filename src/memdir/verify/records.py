@@ -15,7 +15,7 @@ from enum import StrEnum
 from memdir.frozen import asdict, dataclass
 from memdir.records import Signature
 from memdir.store import files
-from memdir.store.files import FileStore
+from memdir.store.contract import Folder
 from memdir.text import one_line, shorten
 
 _NAME_CHARS = 80
@@ -158,19 +158,20 @@ def render_claim(at: CheckedClaim) -> str:
     return f"{name} cannot be checked" + (f": {at.note}" if at.note else "")
 
 
-def find_verdicts(store: FileStore, digests: Mapping[str, str]) -> dict[str, Verdict]:
+def find_verdicts(store: Folder, digests: Mapping[str, str]) -> dict[str, Verdict]:
     """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
     known = read_known(store, list(digests))
     return {name: cached.verdict for name, cached in known.items() if cached.verdict.digest == digests[name]}
 
 
-def read_verdicts(store: FileStore) -> dict[str, Verdict]:
+def read_verdicts(store: Folder) -> dict[str, Verdict]:
     return {name: cached.verdict for name, cached in read_known(store).items()}
 
 
-def read_states(store: FileStore) -> dict[str, tuple[VerifyState, str]]:
+def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
     """Return the state of every kept verdict by name, with the signature of the file it was reached on."""
-    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
+    if (path := store.find_index_file(write=False)) is None:
+        return {}
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             rows = db.execute("SELECT name, state, signature FROM verdicts WHERE kind = ?", (_SCHEMA,)).fetchall()
@@ -179,9 +180,10 @@ def read_states(store: FileStore) -> dict[str, tuple[VerifyState, str]]:
         return {}
 
 
-def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, CachedVerdict]:
+def read_known(store: Folder, names: list[str] | None = None) -> dict[str, CachedVerdict]:
     """Return the kept verdicts by name, of all memories or of some, whatever their digests."""
-    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
+    if (path := store.find_index_file(write=False)) is None:
+        return {}
     select = f"SELECT {_COLUMNS} FROM verdicts"
     rows: list[tuple[object, ...]] = []
     try:
@@ -197,7 +199,7 @@ def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, Ca
     return {cached.verdict.name: cached for cached in parsed if cached is not None}
 
 
-def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
+def write_verdicts(store: Folder, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
     """Keep verdicts, and drop those of memories that are gone. A busy or broken index keeps none: it is a cache."""
     path = store.find_index_file()
     if path is None:

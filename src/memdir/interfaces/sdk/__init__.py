@@ -5,8 +5,9 @@ They translate and hold no rule of memory. Without its SDK, an adapter's import 
 
 import json
 from collections.abc import Mapping
+from typing import cast
 
-from memdir.errors import FormatError, MemdirError, hint_extra
+from memdir.errors import FormatError, MemdirError, SettingsError, hint_extra
 from memdir.files import disk_error
 from memdir.format.frontmatter import check_description
 from memdir.frozen import replace
@@ -14,6 +15,7 @@ from memdir.interfaces.tools import OFFERS, ToolSpec, call_tool, render_refusal
 from memdir.models.agent import ToolResult
 from memdir.models.prompts import render_prompt
 from memdir.records import Origin
+from memdir.store.contract import Folder, StoreBase
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.text import find_forbidden, one_line, shorten
@@ -32,12 +34,14 @@ class SdkTools:
 
     offers: tuple[ToolSpec, ...] = OFFERS
 
-    def __init__(self, where: FileStore | Project, *, by: str, session: str = "") -> None:
-        if isinstance(where, FileStore):
+    def __init__(self, where: StoreBase | Project, *, by: str, session: str = "") -> None:
+        if not isinstance(where, Project):
+            if not isinstance(where, Folder):
+                raise SettingsError("these tools need a store whose memories are files", key="store")
             # A project of its own, with every setting at its default.
             project = open_project(where.root, environ={"HOME": str(where.state)}, directory=where.root)
             project.private.close()
-            where = replace(project, private=where)
+            where = replace(project, private=cast(FileStore, where))
         self._project = where
         self._origin = Origin("agent", f"by {by}", session)
 

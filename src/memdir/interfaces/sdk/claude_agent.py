@@ -26,6 +26,7 @@ from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
 from memdir.records import Model
 from memdir.session import SILENT, Callbacks, RenderedReminders, Session
+from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.text import estimate_tokens
@@ -148,7 +149,7 @@ class AgentMemory:
             return self._sessions.get(id)
 
 
-def render_fitting(found: RenderedReminders, store: FileStore) -> str:
+def render_fitting(found: RenderedReminders, store: StoreBase) -> str:
     """The memories within a hook's limits: the best in full as long as they fit, the others by a line each."""
     now, shown = store.clock(), ""
     for excerpt in found.recalled:

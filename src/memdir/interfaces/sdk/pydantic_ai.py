@@ -17,7 +17,7 @@ from memdir.conversation.lines import parse_input
 from memdir.interfaces.sdk import SdkTools, make_missing, read_guidance
 from memdir.records import Message, ToolCall
 from memdir.session import Session
-from memdir.store.files import FileStore
+from memdir.store.contract import StoreBase
 from memdir.store.open import Project
 
 try:
@@ -38,7 +38,7 @@ class MemoryCapability(AbstractCapability[Any]):
         memory: Session,
         *,
         tools: bool = True,
-        where: FileStore | Project | None = None,
+        where: StoreBase | Project | None = None,
         seconds: float = RECALL_SECONDS,
         id: str | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class MemoryCapability(AbstractCapability[Any]):
         return [text for text in (context, found.text if found else "") if text]
 
 
-def memory_toolset(where: FileStore | Project, *, session: str = "") -> Any:
+def memory_toolset(where: StoreBase | Project, *, session: str = "") -> Any:
     """The seven memory tools, for `Agent(toolsets=[…])`; the capability brings them too."""
     own = SdkTools(where, by="pydantic-ai", session=session)
     tools = [

@@ -19,8 +19,7 @@ from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
 from memdir.project.settings import find_setting, remove_setting, write_setting
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
-from memdir.store.contract import StoreBase
-from memdir.store.files import FileStore
+from memdir.store.contract import Folder, StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.store.open import open_project
 from memdir.sync import sync as team_sync
@@ -207,8 +206,8 @@ def restore_memory(site: Site, home: str, name: str, form: Form) -> Done:
 
 def move_to(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
-    store = site.store(home)
-    if site.project is None or not isinstance(store, FileStore):
+    store = site.files.get(home)
+    if site.project is None or store is None:
         raise NotFoundError("memories are moved where their files are")
     to = Scope(form["to"]) if form["to"] in set(Scope) else Scope.PRIVATE
     verb = "demote" if to is Scope.PRIVATE else "promote"
@@ -218,8 +217,8 @@ def move_to(site: Site, home: str, name: str, form: Form) -> Done:
 
 
 def verify_memory(site: Site, home: str, name: str, form: Form) -> Done:
-    store = site.store(home)
-    if site.project is None or not isinstance(store, FileStore):
+    store = site.files.get(home)
+    if site.project is None or store is None:
         raise NotFoundError("memories are checked where the project's files are")
     root = None if store.scope is Scope.USER else site.project.places.root.path
     report = verify(store, root, [name], now=site.now())
@@ -235,7 +234,7 @@ def use_new_path(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
     store = site.store(home)
     memory = store.read(name)
-    verdict = find_verdicts(store, {name: memory.digest}).get(name) if isinstance(store, FileStore) else None
+    verdict = find_verdicts(store, {name: memory.digest}).get(name) if isinstance(store, Folder) else None
     number = int(form["claim"]) if form["claim"].isdecimal() else -1
     if verdict is None or not 0 <= number < len(verdict.claims):
         raise NotFoundError("what was checked has changed since", hint="check it again")

@@ -39,9 +39,8 @@ from memdir.records import (
     StoredMemory,
     Surfacing,
 )
-from memdir.store.contract import StoreBase
+from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_ages, find_authors, trace_sentences
-from memdir.store.files import FileStore
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
 from memdir.store.plan import index_path, is_index_path
@@ -437,7 +436,7 @@ def _read_last(store: StoreBase, name: str, changes: Sequence[Change]) -> str:
 
 
 def _find_verdict(store: StoreBase, memory: StoredMemory | None) -> Verdict | None:
-    if memory is None or not isinstance(store, FileStore):
+    if memory is None or not isinstance(store, Folder):
         return None
     return find_verdicts(store, {memory.header.name: memory.digest}).get(memory.header.name)
 
@@ -542,7 +541,7 @@ def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: dateti
     header = memory.header
     path, short = index_path(header.name)
     folder = path.rpartition("/")[0]
-    text = store.index(folder) if isinstance(store, FileStore) else store.index()
+    text = store.index(folder)
     lines = find_lines(text, short)
     life = (
         find_half_life(header.kind, site.project.settings.half_lives()) if site.project else find_half_life(header.kind)
@@ -556,7 +555,7 @@ def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: dateti
         "size": f"{show_size(len(memory.text.encode('utf-8', 'replace')))}, about {estimate_tokens(memory.text):,} tokens",
         "index": f"line {lines[0].number + 1} of {len(text.splitlines())}" if lines else "no line points to it",
         "verified": show_time(_read_verified(memory), now) if _read_verified(memory) else "",
-        "path": str(store.root / header.file) if isinstance(store, FileStore) else header.file,
+        "path": store.locate(header),
     }
 
 

@@ -23,9 +23,9 @@ from memdir.frozen import dataclass, field
 from memdir.models.open import find_model
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, InboxState, Origin, RecallCounts, Scope
-from memdir.store.contract import Clock, StoreBase, utc_now
+from memdir.store.contract import Clock, Folder, StoreBase, utc_now
 from memdir.store.facts import find_authors, find_listed_ages
-from memdir.store.files import FileStore, find_header_cache
+from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.history import OUTSIDE
 from memdir.store.open import Project
@@ -126,7 +126,8 @@ class Site:
 
     @property
     def files(self) -> dict[str, FileStore]:
-        return {key: store for key, store in self.stores.items() if isinstance(store, FileStore)}
+        """The stores of the project by key; none on a server."""
+        return {} if self.project is None else {store.scope.value: store for store in self.project.stores}
 
     @contextmanager
     def search(self) -> Iterator[LocalSearch]:
@@ -185,21 +186,25 @@ class Site:
 
     def _is_stale(self, key: str, *, whole: bool) -> bool:
         store = self.stores[key]
-        if whole and isinstance(store, FileStore) and key in self._files:
+        if whole and key in self._files:
             with suppress(MemdirError):
-                if store.signatures() != self._files[key]:
+                if store.list_signatures() != self._files[key]:
                     return True
         return self._stamps.get(key) != self._stamp(key)
 
     def _stamp(self, key: str) -> tuple[object, ...]:
         """What changes when a store does, read without opening a file."""
         store = self.stores[key]
-        if not isinstance(store, FileStore):
+        if not isinstance(store, Folder):
             last = store.find_last_change()
             return store.count_changes(), last and last.id, len(store.inbox(None)), store.recalls(limit=1)
-        cache = find_header_cache(store.root, store.state, store.cache, write=False)
         paths = [store.root / folder for folder in self._marks.get(key) or ("",)]
-        paths += [store.state / HISTORY, store.state / f"{HISTORY}-wal", store.root / "MEMORY.md", cache]
+        paths += [
+            store.state / HISTORY,
+            store.state / f"{HISTORY}-wal",
+            store.root / "MEMORY.md",
+            store.find_index_file(write=False) or store.root,
+        ]
         return tuple(_read_time(path) for path in paths)
 
     def _read(self, key: str) -> list[MemoryRow]:
@@ -208,9 +213,9 @@ class Site:
         recalls = RecallCounts()
         try:
             headers = store.scan()
-            if isinstance(store, FileStore):
+            if isinstance(store, Folder):
                 self._marks[key] = marks = dict[str, Stat]()
-                self._files[key] = store.signatures(marks)
+                self._files[key] = store.list_signatures(marks)
                 states = read_states(store)
             recalls = store.count_recalls(weeks=WEEKS, now=now)
             authors = find_authors(store, [header.name for header in headers])
@@ -292,7 +297,7 @@ class Site:
 
     def start_dream(self, *, is_preview: bool, with_model: bool) -> None:
         """Begin a dream in the background; LockedError if one runs."""
-        if self.project is None or not isinstance(store := self.project.private, FileStore):
+        if self.project is None:
             raise NotFoundError("dreams are made where the memory's files are")
         with self._lock:
             if self.dream is not None and not self.dream.is_over:
@@ -300,7 +305,9 @@ class Site:
             self.project.check_on()
             self.dream = DreamRun(self.now(), is_preview)
             self._cancel = threading.Event()
-        work = threading.Thread(target=self._dream, args=(self.project, store, is_preview, with_model), daemon=True)
+        work = threading.Thread(
+            target=self._dream, args=(self.project, self.project.private, is_preview, with_model), daemon=True
+        )
         work.start()
 
     def cancel_dream(self) -> None:
