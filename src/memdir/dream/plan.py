@@ -61,7 +61,8 @@ from memdir.records import (
     Save,
     StoredMemory,
 )
-from memdir.store.contract import Folder, StoreBase, StoreOverlay, utc_now
+from memdir.store.batch import StoreOverlay
+from memdir.store.contract import Folder, StoreBase, utc_now
 from memdir.store.facts import find_ages
 from memdir.store.inbox import render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team

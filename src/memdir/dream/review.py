@@ -43,7 +43,7 @@ from memdir.limits import DREAM_OPINION_CHARS
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms
 from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Origin, Put, Rewrite
-from memdir.store.contract import StoreOverlay, plan_batch
+from memdir.store.batch import StoreOverlay, plan_batch
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, fold_words, one_line, shorten

@@ -35,7 +35,7 @@ from memdir.interfaces.cli import (
 from memdir.interfaces.cli.app import json_option, model_option, verb
 from memdir.models.usage import describe_dollars
 from memdir.records import InboxItem, Model, Reply, Request, make_log_path
-from memdir.store.contract import StoreOverlay
+from memdir.store.batch import StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import mask_text
 from memdir.store.open import Project

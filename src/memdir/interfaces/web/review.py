@@ -25,7 +25,8 @@ from memdir.interfaces.web.render import (
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.models.usage import describe_dollars
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
-from memdir.store.contract import StoreBase, StoreOverlay
+from memdir.store.batch import StoreOverlay
+from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_evidence, find_payload_edits, mask_text
 from memdir.store.plan import index_path, is_index_path
