@@ -339,7 +339,7 @@ def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Br
                     expect(page.locator(".hunk")).to_have_count(5)
                     # Only what each one does itself, and only what is said nowhere else.
                     expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
-                    expect(page.get_by_text("Stands nowhere else here")).to_have_count(1)
+                    expect(page.get_by_text("Only in history afterwards")).to_have_count(1)
                     # A renewal that is under way when a person decides does not take the decision back.
                     page.route(
                         "**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_()
