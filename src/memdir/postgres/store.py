@@ -31,7 +31,7 @@ from memdir.errors import (
     hint_extra,
 )
 from memdir.files import check_name
-from memdir.format.frontmatter import decode, digest_of, make_header, make_memory, parse_fields
+from memdir.format.frontmatter import digest_of, make_header, make_memory, parse_fields
 from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
