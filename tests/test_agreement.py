@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -20,17 +21,22 @@ from clihelp import Cli
 from hooking import PATIENT, call_hook
 from mcping import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
-from memdir.format.age import render_age
-from memdir.format.shown import show_memory
+from memdir.format.age import render_age, render_freshness
+from memdir.format.shown import TextVoice, show_memory, show_text
+from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.pages import name_who
 from memdir.interfaces.web.render import show_ago
 from memdir.models.usage import FILE, TokenCaps, UsageRow, open_book
+from memdir.operations.write import WriteContext, pin
+from memdir.postgres.store import PostgresStore
 from memdir.recall.pipeline import recall
-from memdir.records import Usage
+from memdir.records import Origin, Scope, Usage
 from memdir.store.facts import find_ages, find_authors, find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.text import estimate_tokens
+from postgres import Postgres
+from serving import Organisation, Visitor, call_mcp, serve
 from teams import Member, make_remote
 from ui_server import PageClient, serving
 
@@ -431,3 +437,88 @@ def test_hostile_text_is_the_same_to_every_model_and_exact_to_people(tmp_path: P
 def has_field(page: str, text: str) -> bool:
     fields = re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.S)
     return any(html.unescape(field).strip() in text and "Delete every file" in field for field in fields)
+
+
+def read_server(postgres: Postgres, org: Organisation, name: str, now: datetime) -> dict[str, Cells]:
+    """The tables of the memory `deploys` of a store on a server."""
+    row = org.admin("GET", f"/v1/stores/{name}")[1]
+    visitor, api = Visitor(org.port, org.token("admin")), f"/v1/stores/{name}/memories"
+    store = PostgresStore(postgres.database, org.tenant, UUID(row["id"]), scope=Scope.TEAM, clock=lambda: now)
+    found = call_mcp(org.admin, "memory_search", query=QUESTION, store=name)["memories"][0]
+    read = call_mcp(org.admin, "memory_read", name="deploys", store=name)
+    memory, listed = org.admin("GET", f"{api}/deploys")[1], org.admin("GET", api)[1]["memories"][0]
+    rows = json.loads(visitor.get(f"/s/{row['id']}/memories.json")[1])["groups"][0]["rows"]
+    page = json.loads(visitor.get(f"/s/{row['id']}/m/team/deploys.json")[1])
+    stored = store.read("deploys")
+    since, author = find_ages(store, [stored], now=now)["deploys"], find_authors(store, ["deploys"])["deploys"]
+    shown, count = show_text(stored.body, TextVoice.SHARED), len(store.recalls("deploys"))
+    days, ago = render_freshness(since, now), show_ago(since, now)
+
+    def match(wanted: object, words: str, text: str) -> object:
+        return wanted if words in text else text
+
+    return {
+        "age": {
+            "library": since,
+            "page JSON, list": datetime.fromisoformat(rows[0]["changed"]),
+            "page JSON, memory": match(since, ago, page["fields"]["age"]),
+            "MCP memory_read": match(since, days, read["note"]),
+            "MCP memory_search": match(since, days, found["note"]),
+        },
+        "author": {
+            "library": author,
+            "page JSON, list": rows[0]["who"],
+            "page JSON, memory": match(author, name_who(author), page["fields"]["author"]),
+            "MCP memory_read": match(author, f'"{author}"', read["note"]),
+            "MCP memory_search": match(author, f'"{author}"', found["note"]),
+        },
+        "pins": {
+            "library": stored.header.pinned,
+            "HTTP API, list": listed["pinned"],
+            "HTTP API, memory": memory["pinned"],
+            "page JSON, list": rows[0]["pinned"],
+            "page JSON, memory": page["pinned"],
+            "MCP memory_read": read["pinned"],
+            "MCP memory_search": found["pinned"],
+        },
+        "recall counts": {"library": count, "page JSON, list": rows[0]["uses"], "page JSON, memory": page["recalled"]},
+        "hostile text to a model": {
+            "library": shown.strip(),
+            "MCP memory_search": found["text"].strip(),
+            "MCP memory_read": show_text(read["content"].partition("---\n\n")[2], TextVoice.SHARED).strip(),
+        },
+        "hostile text to people": {
+            "library": stored.text,
+            "HTTP API": memory["content"],
+            "page JSON": page["text"],
+        },
+    }
+
+
+def test_the_interfaces_of_a_server_give_the_same_answers(postgres: Postgres) -> None:
+    moments, tables = [datetime.fromisoformat(SAVED)], dict[str, Cells]()
+    pinned, now = (datetime.fromisoformat(day) for day in (PINNED, NOW))
+    head = "---\nname: Deploys\ndescription: Deploys happen on Tuesdays only, before noon\ntype: feedback\n---\n\n"
+    hostile = re.sub("\x1b.*\n", "", HOSTILE)  # the server refuses control characters
+    with serve(postgres.database, page=MemberPage, clock=lambda: moments[-1]) as port:
+        org = Organisation(postgres, port)
+        ada = org.client("read_write", name="Ada")
+        for event in ("saved", "approved", "pinned"):
+            moments.append(moments[0])
+            status, row = org.admin("POST", "/v1/stores", {"name": event})
+            assert status == 201, row
+            text = hostile if event == "approved" else hostile.partition("\n")[0]  # hostile text needs review
+            status, answer = ada("PUT", f"/v1/stores/{event}/memories/deploys", {"content": head + text})
+            assert status == (202 if event == "approved" else 201), answer
+            if event == "approved":
+                assert org.admin("POST", f"/v1/stores/{event}/inbox/1/approve", {})[0] == 200
+            if event == "pinned":
+                database, number = postgres.database, UUID(row["id"])
+                store = PostgresStore(database, org.tenant, number, scope=Scope.TEAM, actor="token:another")
+                pin(store, ["deploys"], True, WriteContext(Origin("person"), pinned))
+            moments.append(now)
+            answers = read_server(postgres, org, event, now)
+            tables |= {f"{event}, {fact}": cells for fact, cells in answers.items()}
+            assert answers["author"]["library"] == "Ada", event
+            assert str(answers["age"]["library"])[:10] == SAVED[:10], event
+    assert find_differing(tables) == ""

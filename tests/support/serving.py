@@ -17,7 +17,7 @@ from memdir.interfaces.server.app import BODY_BYTES, build_app
 from memdir.interfaces.server.page import COOKIE
 from memdir.interfaces.web.listen import HttpLimits, HttpServer, listen
 from memdir.postgres.store import PostgresDatabase
-from memdir.store.contract import utc_now
+from memdir.store.contract import Clock, utc_now
 from postgres import Postgres
 
 TEXT = "---\nname: {title}\ndescription: {description}\ntype: project\n---\n{body}\n"
@@ -28,10 +28,12 @@ def memory(title: str = "Deploys", description: str = "Deploys happen on Tuesday
 
 
 @contextmanager
-def serve(database: PostgresDatabase, oidc: OidcProvider | None = None, **options: Any) -> Iterator[int]:
+def serve(
+    database: PostgresDatabase, oidc: OidcProvider | None = None, clock: Clock = utc_now, **options: Any
+) -> Iterator[int]:
     """The port of a server that runs meanwhile."""
     listener = listen(0)
-    server = HttpServer(build_app(ServerContext(database, utc_now, oidc), **options), HttpLimits(body_bytes=BODY_BYTES))
+    server = HttpServer(build_app(ServerContext(database, clock, oidc), **options), HttpLimits(body_bytes=BODY_BYTES))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
@@ -122,3 +124,24 @@ class Visitor:
 
     def decide(self, store: str, what: str, item: int = 1, **headers: str) -> int:
         return self.act(store, "/do/decide", {"do": what, "item": f"team:{item}"}, **headers)[0]
+
+
+def ask_mcp(client: Client, method: str, **params: Any) -> Any:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    }
+    frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    more = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2026-07-28", "Mcp_Method": method}
+    if "name" in params:
+        more["Mcp_Name"] = params["name"]
+    status, answer = client("POST", "/mcp", frame, **more)
+    assert status == 200, answer
+    return answer["result"]
+
+
+def call_mcp(client: Client, tool: str, **arguments: Any) -> Any:
+    found = ask_mcp(client, "tools/call", name=tool, arguments=arguments)
+    text = found["content"][0]["text"]
+    return {"refused": text} if found.get("isError") else json.loads(text)

@@ -17,7 +17,7 @@ from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_age
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
 from memdir.operations.write import (
@@ -31,9 +31,8 @@ from memdir.operations.write import (
     update,
 )
 from memdir.recall.find import search_memories
-from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
-from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
-from memdir.store.facts import find_ages, find_authors
+from memdir.recall.pipeline import RecallSkip, find_key, make_full_excerpt, recall_in_project
+from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
@@ -329,16 +328,8 @@ def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
         if project.settings.flag("team") or hit.header.scope in _OWN_SCOPES:
             store = next((at for at in project.stores if hit.path == str(at.root / hit.header.file)), None)
             with suppress(MemdirError):
-                found += [] if store is None else [_make_excerpt(store, store.read(hit.header.name), hit.path)]
+                found += [] if store is None else [make_full_excerpt(store, store.read(hit.header.name))]
     return found
-
-
-def _make_excerpt(store: FileStore, memory: StoredMemory, path: str) -> Excerpt:
-    """Return an excerpt with the facts that recall gives it."""
-    name = memory.name
-    author = find_authors(store, [name]).get(name, "") if memory.header.scope is Scope.TEAM else ""
-    since, caveat = find_ages(store, [memory], now=store.clock())[name], find_caveats(store, [memory]).get(name, "")
-    return replace(make_excerpt(memory, path=path, store=store), since=since, author=author, caveat=caveat)
 
 
 def _read(context: _ToolContext, given: Arguments) -> Row:
@@ -348,7 +339,7 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     is_cut = len(memory.body) > READ_CHARS
     if not is_cut:
         context.note_read([str(store.root / header.file)])
-    excerpt = _make_excerpt(store, memory, header.file)
+    excerpt = make_full_excerpt(store, memory)
     return _describe(header, excerpt.dated, context.now) | {
         "title": show_line(header.title),
         "modified": make_tool_time(header.modified),

@@ -94,6 +94,16 @@ class PostgresHistory:
         (rows,) = self._ask(select, changes=list(changes))
         return dict(rows)
 
+    def find_people(self, changes: Iterable[int]) -> dict[int, str]:
+        """Return by change the name of the member or token that made it, or its credential if that has no name."""
+        select = """
+            SELECT change, coalesce(nullif(p.name, ''), nullif(t.name, ''), actor) FROM memdir.changes c
+            LEFT JOIN memdir.tokens t ON t.tenant = c.tenant AND actor = 'token:' || t.token
+            LEFT JOIN memdir.members p ON p.tenant = c.tenant AND (p.member = t.member OR actor = 'member:' || p.member)
+            WHERE c.tenant = %(tenant)s AND store = %(store)s AND change = ANY(%(changes)s) AND actor <> ''
+        """
+        return dict(self._ask(select, changes=list(changes))[0])
+
     def find_redacted(self, digests: Iterable[str]) -> set[str]:
         """Those of the digests whose content is gone."""
         wanted = set(digests)

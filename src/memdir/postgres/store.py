@@ -13,7 +13,7 @@ since. Nothing is remembered that was not committed.
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +42,7 @@ from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
 from memdir.store.history import find_leading, make_link_ends, sum_recalls
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
+from memdir.store.state import Author, make_author
 
 try:
     import psycopg
@@ -297,11 +298,12 @@ class PostgresStore(StoreBase):
         strict: bool = False,
         review: bool = True,
         actor: str = "",
+        actor_name: str = "",
         cache: "StoreCache | None" = None,
         screen: Screen | None = None,
     ) -> None:
         self.database, self.tenant, self.store = database, tenant, store
-        self.scope, self.clock, self.actor = scope, clock, actor
+        self.scope, self.clock, self.actor, self.actor_name = scope, clock, actor, actor_name
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review, strict)
         self._cache = cache or StoreCache()
         self.screen = screen or self.screen
@@ -406,6 +408,13 @@ class PostgresStore(StoreBase):
 
     def tell(self, *statements: str, **values: object) -> list[list[Row]]:
         return self.database.write(self.tenant, *statements, store=self.store, **values)
+
+    def read_signers(self, names: Collection[str] = ()) -> Mapping[str, Author]:
+        if self.scope is not Scope.TEAM:
+            return {}
+        steps = self._history.find_last_steps(names)
+        people = self._history.find_people(step.id for step in steps.values())
+        return {name: make_author(people[step.id], "", step.at) for name, step in steps.items() if step.id in people}
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
         select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"

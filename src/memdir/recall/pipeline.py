@@ -32,7 +32,7 @@ from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
-from memdir.store.contract import Folder, Store, StoreReader, utc_now, widen
+from memdir.store.contract import Folder, Store, StoreBase, StoreReader, utc_now, widen
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
@@ -319,6 +319,12 @@ def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: 
     text = "\n".join(kept).encode("utf-8", "replace")[:SURFACED_BYTES].decode("utf-8", "ignore").rstrip()
     is_cut = len(kept) < len(lines) or size > SURFACED_BYTES
     return Excerpt(memory.header, path, text, memory.digest, len(kept), len(lines), score, is_cut)
+
+
+def make_full_excerpt(store: StoreBase, memory: StoredMemory) -> Excerpt:
+    """Return the same with age, author and caveat."""
+    excerpt = make_excerpt(memory, path=store.locate(memory.header), store=store)
+    return _add_facts([(memory, excerpt, store)], store.clock())[0]
 
 
 def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) -> str | None:

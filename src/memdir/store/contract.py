@@ -224,8 +224,8 @@ class StoreReader(ABC):
         """Return what history knows of when each memory got its bytes; empty if there is no history."""
         return ()
 
-    def read_signers(self) -> "Mapping[str, Author]":
-        """Return by name who last changed each memory that a team shares in this store."""
+    def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
+        """Return by name who last changed each memory that a team shares in this store, at least of these names."""
         return {}
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
@@ -282,6 +282,7 @@ class StoreBase(StoreReader, Inbox):
 
     clock: Clock
     actor: str = ""  # the credential that acts, where stores have such
+    actor_name: str = ""  # of the person or the token
     screen: Screen = staticmethod(
         lambda changes, verb, doubt: None
     )  # returns the item if another person has to decide first
@@ -355,7 +356,7 @@ class StoreBase(StoreReader, Inbox):
         key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
         why = "an agent wants to change what the team shares"
         edits = inbox.render_edits(plan.make_review_edits(changes))
-        payload = {"edits": edits, **({"by": origin.who} if self.actor else {})}
+        payload = {"edits": edits, **({"by": self.actor_name or origin.who} if self.actor else {})}
         by = replace(origin, who=self.actor or origin.who)
         return InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from memdir.errors import MemdirError, NotFoundError, SettingsError
 from memdir.format.age import count_from
 from memdir.format.frontmatter import decode, parse_fields, read_time
+from memdir.frozen import replace
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
 from memdir.store.contract import StoreBase, StoreReader
 from memdir.store.files import SYNC
@@ -63,7 +64,7 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
         steps = store.find_last_steps(names)
     origins = _find_approved(store) if any(step.verb == "approve" for step in steps.values()) else {}
     authors = {name: _name_author(origins.get(step.id, step.origin)) for name, step in steps.items()}
-    signers = store.read_signers() if any(map(is_team, names)) else {}
+    signers = store.read_signers(names) if store.scope is Scope.TEAM or any(map(is_team, names)) else {}
     is_approved = {name for name, step in steps.items() if step.id in origins}
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
 
@@ -103,7 +104,7 @@ def _find_approved(store: StoreBase) -> dict[int, Origin]:
     with suppress(MemdirError):
         for item in store.inbox(InboxState.APPROVED):
             if (change := store.find_marked(make_mark(item))) is not None:
-                origins[change] = item.origin
+                origins[change] = replace(item.origin, who=str(item.payload.get("by") or item.origin.who))
     return origins
 
 

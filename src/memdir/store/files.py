@@ -12,7 +12,7 @@ import os
 import sqlite3
 import stat
 from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -242,7 +242,7 @@ class FileStore(StoreBase):
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
 
-    def read_signers(self) -> "Mapping[str, Author]":
+    def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
         # Imported here: only what a team shares is signed.
         from memdir.store.state import read_authors
 

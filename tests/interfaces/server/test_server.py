@@ -17,7 +17,7 @@ from memdir.interfaces.server.app import RateLimit
 from memdir.postgres.store import PostgresDatabase
 from memdir.store.contract import utc_now
 from postgres import Postgres, Proxy
-from serving import Client, Organisation, memory, serve
+from serving import Client, Organisation, ask_mcp, call_mcp, memory, serve
 
 SECRET = "AKIAQ3EGRMZ7KWYXP5VB"
 
@@ -526,27 +526,6 @@ def test_health_metrics_and_description_need_no_credential(org: Organisation, po
         (at.method, at.path.replace(":path", "").replace(":int", "").replace(":uuid", "")) for at in ENDPOINTS
     }
     assert nobody("GET", "/.well-known/oauth-protected-resource/mcp")[1]["resource"].endswith("/mcp")
-
-
-def ask_mcp(client: Client, method: str, **params: Any) -> Any:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-    }
-    frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    more = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2026-07-28", "Mcp_Method": method}
-    if "name" in params:
-        more["Mcp_Name"] = params["name"]
-    status, answer = client("POST", "/mcp", frame, **more)
-    assert status == 200, answer
-    return answer["result"]
-
-
-def call_mcp(client: Client, tool: str, **arguments: Any) -> Any:
-    found = ask_mcp(client, "tools/call", name=tool, arguments=arguments)
-    text = found["content"][0]["text"]
-    return {"refused": text} if found.get("isError") else json.loads(text)
 
 
 def test_mcp_has_the_tools_and_the_rights_of_the_token(

@@ -61,6 +61,7 @@ from memdir.recall.pipeline import recall
 from memdir.records import (
     Change,
     Edit,
+    Excerpt,
     Forget,
     Header,
     InboxItem,
@@ -170,6 +171,7 @@ class OpenStore:
             strict=True,
             review=not row[-1],
             actor=caller.actor,
+            actor_name=caller.name,
             clock=call.context.clock,
             cache=call.context.find_cache(caller.tenant, self.id),
             screen=self._make_proposal,
@@ -380,17 +382,17 @@ def read_index(call: Call) -> Answer:
     return 200, {"content": (content or b"").decode("utf-8", "replace"), "content_sha256": digest}
 
 
-def search_store(call: Call) -> Answer:
+def search_store(call: Call, show: Callable[[Json, Excerpt], Json] = lambda row, excerpt: row) -> Answer:
+    """Answer with the memories that fit a question; `show` changes the row of each."""
     store = call.find_store().store
     with PostgresSearch([store]) as search:
         limit = call.query.get("limit", SELECTED)
-        found = recall(store, call.query["q"], selector=search, limit=limit, now=call.context.clock())
-    memories = [
-        render_header(store, excerpt.header, excerpt.digest)
-        | {"text": excerpt.text, "truncated": excerpt.truncated, "score": round(excerpt.score, 4)}
-        for excerpt in found.memories
-    ]
-    return 200, {"memories": memories, "skipped": None if found.skipped is None else found.skipped.words}
+        result = recall(store, call.query["q"], selector=search, limit=limit, now=call.context.clock())
+    memories = []
+    for excerpt in result.memories:
+        facts = {"text": excerpt.text, "truncated": excerpt.truncated, "score": round(excerpt.score, 4)}
+        memories.append(show(render_header(store, excerpt.header, excerpt.digest) | facts, excerpt))
+    return 200, {"memories": memories, "skipped": None if result.skipped is None else result.skipped.words}
 
 
 # --- versions --------------------------------------------------------------------------------------------------------

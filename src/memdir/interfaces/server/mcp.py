@@ -5,7 +5,7 @@ refuses says so in its result, where the model reads it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,8 +19,7 @@ from starlette.applications import Starlette
 
 from memdir import __version__
 from memdir.errors import FormatError, MemdirError, NotFoundError
-from memdir.format.age import render_freshness
-from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_text
+from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
 from memdir.frozen import replace
 from memdir.interfaces import tools
 from memdir.interfaces.server import api
@@ -30,7 +29,8 @@ from memdir.interfaces.server.schemas import Json
 from memdir.interfaces.tools import render_refusal
 from memdir.models.prompts import render_prompt
 from memdir.operations.write import FieldChanges, forget, save, update
-from memdir.records import Draft, Kind
+from memdir.recall.pipeline import make_full_excerpt
+from memdir.records import Draft, Excerpt, Kind
 from memdir.store.plan import AGENT
 from memdir.text import one_line, shorten
 
@@ -120,8 +120,8 @@ def call_tool(context: ServerContext, caller: Caller, name: str, given: Argument
     wanted = str(asked.pop("store", "")) or _find_only(call)
     call = replace(call, params={"store": wanted})
     if name == "memory_search":
-        answer = api.search_store(replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)}))[1]
-        return answer | {"memories": _show_rows(call, answer["memories"])}
+        question = replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)})
+        return api.search_store(question, partial(_show_row, context.clock()))[1]
     if name == "memory_list":
         limit, rows = asked.get("limit", 50), call.find_store().store.scan()
         headers = [header for header in rows if asked.get("type") in (None, header.kind)][asked.get("offset", 0) :]
@@ -129,25 +129,20 @@ def call_tool(context: ServerContext, caller: Caller, name: str, given: Argument
     path = str(asked["name"]).removesuffix(".md")
     call = replace(call, params={"store": wanted, "path": path})
     if name == "memory_read":
-        return _show_rows(call, [api.read_memory(call)[1]])[0]
+        store = call.find_store().store
+        memory = store.read(path)
+        return _show_row(context.clock(), api.render_memory(store, memory), make_full_excerpt(store, memory))
     if not caller.may_write:
         raise DeniedError("this credential may read and not write", hint="ask the person for another")
     return _write(call, name, path, asked)
 
 
-def _show_rows(call: Call, rows: Sequence[Json]) -> list[Json]:
-    """Return memories as a model may read them, with a note on author and age. Only `content` can be written back."""
-    store, now = call.find_store().store, call.context.clock()
-    authors = store._history.find_actors(row["version"] for row in rows)
-    shown = []
-    for row in rows:
-        voices = {"text": find_voice(store.scope), "content": TextVoice.FILE}
-        texts = {key: show_text(row[key], voice) for key, voice in voices.items() if key in row}
-        byline = show_byline(store.scope, authors.get(row["version"], ""))
-        note = " ".join(filter(None, (byline, render_freshness(datetime.fromisoformat(row["modified"]), now))))
-        heads = {key: show_line(row[key]) for key in ("title", "description")}
-        shown.append(row | heads | texts | {"note": note})
-    return shown
+def _show_row(now: datetime, row: Json, excerpt: Excerpt) -> Json:
+    """Return a memory as a model may read it, with a note on author and age. Only `content` can be written back."""
+    voices = {"text": find_voice(excerpt.header.scope), "content": TextVoice.FILE}
+    texts = {key: show_text(row[key], voice) for key, voice in voices.items() if key in row}
+    heads = {key: show_line(row[key]) for key in ("title", "description")}
+    return row | heads | texts | {"note": " ".join(list_notes(excerpt, now=now))}
 
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
