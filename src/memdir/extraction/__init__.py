@@ -1,12 +1,12 @@
-"""Extraction: the new messages of a conversation in, one change on the store out.
+"""Extraction: learn from the new messages of a conversation and write one change to the store.
 
     messages --after the cursor--> slice --patterns and model--> staging --judged--> one change, the rest in the inbox
 
-Everything a run keeps is written in one change with a mark that names the range, so a run that is killed, repeated or
-delivered twice has happened once. The cursor moves on success only. What a person plainly asked to remember or forget
-is found by patterns, whatever the model does: it is kept when the model fails, and added when the model missed it.
+A run writes one change whose idempotency key names the range of messages, so a run that is killed, repeated or
+delivered twice takes effect once. The cursor moves on success only. Built-in patterns find explicit requests to
+remember or forget; these are saved even if the model fails or misses them.
 
-When to run, and for which conversation, is decided in `turns`.
+`turns` decides when to run, and for which conversation.
 """
 
 import os
@@ -55,44 +55,44 @@ from memdir.text import fold, fold_words
 
 WHO = "extractor"
 VERB = "extract"
-_ASKED = "asked:"  # before a mark: only what was asked for in the range is done
-# What terminals and broken encodings leave in a message; what only serves to hide is left for `split_typed` to see.
+_ASKED = "asked:"  # before an idempotency key: only the explicit requests of the range are handled
+# Characters from terminals and broken encodings. Invisible characters that hide text stay, for `split_typed`.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_COVERED = 0.6  # of the words of a request, in one memory that a model wrote
-_RETRIES = 3  # when somebody else changed the same memory between planning and writing
-_RECENT_CHANGES = 200  # looked through for what the agent wrote by other means
-_PAST_CHANGES = 3  # looked through for what a memory said before
-_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
+_COVERED = 0.6  # share of a request's words that a model's memory must contain
+_RETRIES = 3  # if another process changed the same memory between planning and writing
+_RECENT_CHANGES = 200  # searched for the agent's own writes
+_PAST_CHANGES = 3  # searched for earlier texts of a memory
+_AFTER = timedelta(minutes=1)  # a write this long after the last message still belongs to it
 
 
 class ExtractSkip(SkipReason):
-    """Every reason why a turn is not learned from, or not now."""
+    """A reason not to learn from a turn, or not yet."""
 
     OFF = "off", "learning is switched off here"
     PAUSED = "paused", "memory is paused"
     PRIVATE = "private", "this conversation is private"
     REMOTE = "remote", "the agent runs in a remote environment"
-    SUBAGENT = "subagent", "it was a helper of the agent, not the agent itself"
-    HEADLESS = "headless", "nobody sat before it, and only what a person asks for is kept then"
-    NOTHING_NEW = "nothing_new", "nothing was said since the last time"
+    SUBAGENT = "subagent", "this was a subagent"
+    HEADLESS = "headless", "the session was not interactive, so only explicit requests are saved"
+    NOTHING_NEW = "nothing_new", "there are no new messages"
     REPEATED = "repeated", "these messages were learned from already"
     OWN_WRITES = "own_writes", "the agent wrote to memory itself in these messages"
-    THROTTLED = "throttled", "it is not the turn for it: extract_every says how often"
-    BUSY = "busy", "another run is under way; this turn follows it"
-    FAILED = "failed", "it came to no good end; the next run tries again"
-    NOTHING_FOUND = "nothing_found", "nothing in it was worth keeping"
+    THROTTLED = "throttled", "not due yet; the setting extract_every says how often"
+    BUSY = "busy", "another run is in progress; this turn is next"
+    FAILED = "failed", "the run failed; the next one tries again"
+    NOTHING_FOUND = "nothing_found", "found nothing worth saving"
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationSource:
-    """Where a run's messages come from: its id, the project and home it was held in, the host's own last request."""
+    """The conversation of a run: its ID, its project and home directory, and the host's own last request."""
 
     session: str = ""
     project: Path | None = None
     home: str = ""
     parent: Mapping[str, object] | None = None
-    others: tuple[StoreBase, ...] = ()  # memories of other scopes, which the agent may write itself
-    foreign: tuple[int, ...] = ()  # runs of foreign text in messages that are not at hand any more
+    others: tuple[StoreBase, ...] = ()  # stores of other scopes, to which the agent may write itself
+    foreign: tuple[int, ...] = ()  # runs of untrusted text in messages that are no longer available
 
 
 NOWHERE = ConversationSource()
@@ -100,7 +100,7 @@ NOWHERE = ConversationSource()
 
 @dataclass(frozen=True, slots=True)
 class ExtractReason:
-    """Why a memory was written, changed, forgotten or put into the inbox."""
+    """The reason why a memory was written, changed, forgotten or put into the inbox."""
 
     name: str
     action: str
@@ -111,7 +111,7 @@ class ExtractReason:
 
 @dataclass(frozen=True, slots=True)
 class ExtractResult:
-    """What a run came to. Without a `cursor` the next run begins where this one did."""
+    """The result of a run. Without a `cursor` the next run starts at the same message."""
 
     written: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
@@ -129,9 +129,9 @@ class ExtractResult:
 
     @property
     def notice(self) -> str:
-        """One line for the person; empty if nothing was done."""
-        done = (("saved", self.written), ("forgotten", self.forgotten))
-        parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in done if names]
+        """Return one line for the user, or "" if the run changed nothing."""
+        changes = (("saved", self.written), ("forgotten", self.forgotten))
+        parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in changes if names]
         parts += [f"[left out of {name}.md what you did not say]" for name in self.trimmed]
         return " ".join([*parts, *([f"[{len(self.waiting)} waiting for you: `memdir inbox`]"] if self.waiting else [])])
 
@@ -153,13 +153,13 @@ def extract(
 ) -> ExtractResult:
     """Learn from messages: `Message` records, tables such as `{"role": "user", "content": …}`, or objects of an SDK.
 
-    `model` is a function or the name of one, as `open_model` takes it. Only the messages after the cursor are new; with
-    `start` all are, and so many came before them. `context` are the last messages before these; without them, what
-    `messages` has before the cursor.
+    `model` is a function or a model name for `open_model`. Only the messages after the cursor are new; with `start` all
+    are, and `start` messages came before them. `context` are the last messages before these; by default, the messages
+    before the cursor.
 
-    Without a model, and after too many `failures` over the same messages, only the patterns are used. `explicit_only`
-    keeps what was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run
-    returns what it would do and writes nothing.
+    Without a model, and after too many `failures` with the same messages, only the built-in patterns are used.
+    `explicit_only` saves only explicit requests; a partial run leaves the rest of these messages to a later run. A dry
+    run returns its result but writes nothing.
     """
     messages = read_host_messages(messages)
     model = open_model(model) if isinstance(model, str) else model
@@ -186,40 +186,39 @@ def extract(
 
 
 def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """What people, the agent and tools said, without what hosts and memdir itself put between."""
-    kept = []
+    """Return the messages of people, agent and tools, without text that hosts or memdir inserted."""
+    cleaned = []
     for message in messages:
         if message.is_meta:
             continue
         text = _CONTROLS.sub("", strip_reminders(message.text))
         if text.strip() or message.calls:
-            kept.append(replace(message, text=text))
-    return tuple(kept)
+            cleaned.append(replace(message, text=text))
+    return tuple(cleaned)
 
 
-def _make_mark(session: str, cursor: Cursor | None) -> str:
-    """The mark of the change that learned from a conversation up to this message.
+def _make_key(session: str, cursor: Cursor | None) -> str:
+    """Return the idempotency key of the change that covers a conversation up to this message.
 
-    Messages without ids in a conversation without one have none: two conversations may well begin alike.
+    It is empty if neither messages nor conversation have IDs, because two conversations may begin alike.
     """
-    known = cursor is not None and (session or cursor.id)
-    return f"{VERB}:{session}:{cursor.key}" if cursor is not None and known else ""
+    return f"{VERB}:{session}:{cursor.key}" if cursor is not None and (session or cursor.id) else ""
 
 
 def _find_new(
     store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
 ) -> MessageSlice:
-    """The messages after the cursor, or after the last that a change names: a killed run may not have moved it."""
+    """Return the messages after the cursor, or after the last one in history: a killed run may not have moved it."""
     new = slice_after(messages, after)
-    for at in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
-        mark = _make_mark(session, make_cursor(messages, at, before=before))
-        if mark and store.has_mark(mark):
-            return MessageSlice(tuple(messages[at + 1 :]), at + 1)
+    for index in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
+        key = _make_key(session, make_cursor(messages, index, before=before))
+        if key and store.has_mark(key):
+            return MessageSlice(tuple(messages[index + 1 :]), index + 1)
     return new
 
 
 class _Run:
-    """One pass over one slice, up to the point where something is written."""
+    """One pass over one slice; plans the change but does not write it."""
 
     def __init__(
         self,
@@ -237,37 +236,37 @@ class _Run:
         self.trimmed = trimmed
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation, self.model = conversation, model
-        self.said = max((message.at for message in talk if message.at), default=now)  # dates are seen from here
+        self.said_at = max((message.at for message in talk if message.at), default=now)  # relative dates count from it
         self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
         self.ran: ForkResult | None = None
         self.problem = ""
         self.foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """Keep only what was asked for: what the model wrote cannot be kept, and it is not asked twice in one run."""
+        """Save only explicit requests: the model's writes conflict, and one run does not ask it twice."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
     def make_plan(self) -> "_Plan":
-        """Everything that would be written, on a staging of its own, without credentials and what others share."""
+        """Return the planned writes, on a new staging; credentials and shared memories need review."""
         plan = self._plan()
         rules = self.store.rules
-        found = (doubt_credentials(at, rules.find) or doubt_shared(at, rules) for at in plan.staging.staged)
-        held = [doubt for doubt in found if doubt]
-        for doubt in held:
+        checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
+        pending = [doubt for doubt in checks if doubt]
+        for doubt in pending:
             plan.staging.drop(doubt.staged.name)
-        gone = {doubt.staged.name for doubt in held}
-        doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *held)]
-        # What was asked to be kept and holds a secret waits without the value, each as a memory of its own.
+        dropped = {doubt.staged.name for doubt in pending}
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *pending)]
+        # A request that contains a secret needs review as a memory of its own, without the value.
         hidden = find_hidden_requests(self.talk, now=self.now)
-        secret = [doubt for at in hidden for doubt in self._doubt(at, f"{SECRET}: {at.hides}")]
+        secret = [doubt for request in hidden for doubt in self._doubt(request, f"{SECRET}: {request.hides}")]
         if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(secret):
-            doubts += secret  # else the model has found them too
-        placed = tuple(at for at in plan.placed if at.name not in gone)
+            doubts += secret  # otherwise the model has reported them too
+        placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
         return replace(plan, placed=placed, doubts=tuple(doubts))
 
     def _plan(self) -> "_Plan":
-        staging = Staging(self.store, now=self.said)
+        staging = Staging(self.store, now=self.said_at)
         requests = self._leave_out_kept(find_requests(self._hide_echoes(), now=self.now))
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
@@ -290,33 +289,33 @@ class _Run:
         judged = self._judge(model, staging, {**again, **answer.evidence}, asked)
         staging.take_back({})
         quotes = [quote for quote in answer.evidence.values() if quote]
-        kept, left = [], []
-        for at in (one for one in judged.kept if one.text != one.before):
-            name, quote = staging.put(at), answer.evidence.get(at.name, again.get(at.name, ""))
-            kept.append(Placement(name, _name_action(at), None, quote))
-            if at.name in judged.whole and at.name not in again:
-                left.append(TrimmedWrite(name, judged.whole[at.name], quote, digest_of(encode(at.text or ""))))
-        texts = [at.text for at in judged.kept if at.text is not None]
+        placements, cut_writes = [], []
+        for memory in (memory for memory in judged.kept if memory.text != memory.before):
+            name, quote = staging.put(memory), answer.evidence.get(memory.name, again.get(memory.name, ""))
+            placements.append(Placement(name, _name_action(memory), None, quote))
+            if memory.name in judged.whole and memory.name not in again:
+                digest = digest_of(encode(memory.text or ""))
+                cut_writes.append(TrimmedWrite(name, judged.whole[memory.name], quote, digest))
+        texts = [memory.text for memory in judged.kept if memory.text is not None]
         missed = [request for request in asked if not _is_covered(request, texts, quotes)]
-        placed = (*kept, *self._place(missed, staging))
+        placed = (*placements, *self._place(missed, staging))
         ran = answer.ran
         if judged.opinion is not None:
             ran = replace(ran, usage=sum_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
-        doubts = tuple(at for at in judged.doubts if at.staged.name not in again)
-        trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in again}  # told already
+        doubts = tuple(doubt for doubt in judged.doubts if doubt.staged.name not in again)
+        trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in again}  # others were reported
         problems = "; ".join(answer.problems)
-        return _Plan(self, staging, placed, doubts, trimmed, tuple(left), by="model", ran=ran, error=problems)
+        return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
     def _stage_again(self, staging: Staging) -> dict[str, str]:
-        """Stage what the last run cut, where nobody has changed it since: the person may have said it by now, or agreed
-        to it. Returns the words that each rests on, by name."""
-        new, quotes = {fold(at.name) for at in staging.staged}, dict[str, str]()
-        for at in self.trimmed:
+        """Stage the last run's cut sentences again, which the user may have said since; return their quotes by name."""
+        new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
+        for write in self.trimmed:
             with suppress(NotFoundError, PathError):
-                found = self.store.read(at.name)
-                if found.digest == at.kept and fold(at.name) not in new:
-                    staging.put(StagedMemory(at.name, at.text, found.text, found.digest))
-                    quotes[at.name] = at.quote
+                memory = self.store.read(write.name)
+                if memory.digest == write.kept and fold(write.name) not in new:
+                    staging.put(StagedMemory(write.name, write.text, memory.text, memory.digest))
+                    quotes[write.name] = write.quote
         return quotes
 
     def _judge(
@@ -337,7 +336,7 @@ class _Run:
 
     def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
-        others = (at for at in self.conversation.others if at.scope is Scope.USER)
+        others = (store for store in self.conversation.others if store.scope is Scope.USER)
         stores = (self.store, *others)
         task = by_model.ExtractTask(self.talk, self._context, stores, self.now, frozenset(self.foreign))
         if parent is None or not can_use_tools(model) or not has_writing_tools(parent):
@@ -349,63 +348,62 @@ class _Run:
 
     @property
     def _context(self) -> tuple[Message, ...]:
-        """The last messages before the new ones, without results of tools."""
-        said = [at for at in clean_messages(self.earlier[-EXTRACT_WINDOW:]) if at.role != "tool"]
-        return tuple(said[-by_model.CONTEXT_MESSAGES :])
+        """Return the last messages before the new ones, without tool results."""
+        messages = [message for message in clean_messages(self.earlier[-EXTRACT_WINDOW:]) if message.role != "tool"]
+        return tuple(messages[-by_model.CONTEXT_MESSAGES :])
 
     def _hide_echoes(self) -> list[Message]:
-        """The messages without what the agent repeats of foreign text: a request may point to what the agent said."""
+        """Remove untrusted text from the agent's messages: a request may point to what the agent said."""
         foreign = frozenset(self.foreign)
         return [
-            replace(at, text=cut_echoes(at.text, foreign).replace(OMITTED, "")) if at.role == "assistant" else at
-            for at in self.talk
+            one if one.role != "assistant" else replace(one, text=cut_echoes(one.text, foreign).replace(OMITTED, ""))
+            for one in self.talk
         ]
 
     def _doubt(self, request: MemoryRequest, why: str) -> list[DoubtfulWrite]:
-        staging = Staging(self.store, now=self.said)
+        staging = Staging(self.store, now=self.said_at)
         self._place_one(request, staging)
-        return [DoubtfulWrite(at, why, request.quote) for at in staging.staged]
+        return [DoubtfulWrite(memory, why, request.quote) for memory in staging.staged]
 
     def _place(self, requests: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
-        return tuple(at for request in requests for at in self._place_one(request, staging))
+        return tuple(placement for request in requests for placement in self._place_one(request, staging))
 
     def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """Stage one; one that cannot be written does not stop the others, and what was said before is no correction."""
+        """Stage one request. An invalid one does not stop the others; one older than the memory does not correct it."""
         before = staging.copy()
         try:
             placed = place(request, staging)
         except FormatError:
             return (Placement("", "unclear", request, request.quote),)
-        if any(_takes_away(staging, at.name) and self._is_newer(at.name, request.at) for at in placed):
+        if any(_takes_away(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
             staging.take_back(before)
-            return tuple(Placement(at.name, "unchanged", request, request.quote) for at in placed)
+            return tuple(replace(result, action="unchanged") for result in placed)
         return placed
 
-    def _is_newer(self, name: str, said: datetime | None) -> bool:
-        """Whether a memory was changed after that was said, as in a transcript of long ago.
-
-        A change in the future only shows that a clock was wrong.
-        """
-        return said is not None and any(self.now >= change.at > said for change in self.store.changes(name, limit=1))
+    def _is_newer(self, name: str, said_at: datetime | None) -> bool:
+        """Return whether a memory changed after this time, as with an old transcript; ignores changes in the future."""
+        return said_at is not None and any(
+            self.now >= change.at > said_at for change in self.store.changes(name, limit=1)
+        )
 
     def _leave_out_kept(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
-        """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
+        """Drop requests that an unfinished run over these messages saved: the user may have undone them since."""
         if not any(request.is_explicit for request in requests):
             return list(requests)
         messages, session = self.new.messages, self.conversation.session
-        for at in range(len(messages) - 1, -1, -1):
-            mark = _make_mark(session, make_cursor(messages, at, before=self.new.start))
-            if mark and self.store.has_mark(_ASKED + mark):
-                found = find_requests(clean_messages(messages[: at + 1]), now=self.now)
-                kept = [request for request in found if request.is_explicit]
-                return [request for request in requests if request not in kept]
+        for last_index in range(len(messages) - 1, -1, -1):
+            key = _make_key(session, make_cursor(messages, last_index, before=self.new.start))
+            if key and self.store.has_mark(_ASKED + key):
+                earlier_requests = find_requests(clean_messages(messages[: last_index + 1]), now=self.now)
+                handled = [request for request in earlier_requests if request.is_explicit]
+                return [request for request in requests if request not in handled]
         return list(requests)
 
     def _find_own_writes(self) -> list[tuple[StoreBase, str]] | None:
-        """The memories that somebody else wrote in this conversation while it went on; None if nobody did."""
+        """Return the memories that another process wrote during this conversation; None if there are none."""
         stores = (self.store, *self.conversation.others)
         rooted = [(store, store.root) for store in stores if isinstance(store, Folder)]
-        roots = {os.path.normpath(path): at for at, root in rooted for path in (root, os.path.realpath(root))}
+        roots = {os.path.normpath(path): store for store, root in rooted for path in (root, os.path.realpath(root))}
         cwd, home = str(self.conversation.project or ""), self.conversation.home
         paths = find_written_memory(self.new.messages, roots, cwd=cwd, home=home) if roots else ()
         times = [message.at for message in self.talk if message.at]
@@ -421,7 +419,7 @@ class _Run:
             return None
         written = [(store, file.path) for store, change in changes for file in change.files]
         for path in paths:
-            # The longest: one directory may be inside another.
+            # One directory may be inside another, so the longest applies.
             around = [root for root in roots if path.startswith(os.path.join(root, ""))]
             written += [(roots[root], os.path.relpath(path, root)) for root in sorted(around, key=len)[-1:]]
         return [(store, path.removesuffix(".md")) for store, path in dict.fromkeys(written)]
@@ -429,26 +427,26 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a run would write, and what it puts into the inbox."""
+    """The writes and inbox items of a run."""
 
     run: _Run
     staging: Staging
     placed: tuple[Placement, ...]
     doubts: tuple[DoubtfulWrite, ...] = ()
     trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    left: tuple[TrimmedWrite, ...] = ()  # for the next run to ask about once more
+    cut_writes: tuple[TrimmedWrite, ...] = ()  # the next run asks about these once more
     skipped: ExtractSkip | None = None
     by: str = ""
     ran: ForkResult | None = None
     error: str = ""
 
     @property
-    def is_whole(self) -> bool:
-        """Whether these messages are done with."""
+    def is_complete(self) -> bool:
+        """Return whether no later run needs these messages."""
         return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
 
     def commit(self, end: Cursor | None) -> ExtractResult:
-        """The inbox first, then the change: a run killed between the two is repeated and finds its items there."""
+        """Write the inbox, then the change: a run killed in between is repeated and replaces its own items."""
         session = self.run.conversation.session
         ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
         source = f", from {', '.join(ids[-5:])}" if ids else ""
@@ -457,9 +455,9 @@ class _Plan:
             start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
             prefix = f"{VERB}:{session}:{start.key if start else ''}:"
             self.run.store.inbox_replace(prefix, [self._make_item(prefix, origin, doubt) for doubt in self.doubts])
-        mark = _make_mark(session, end)
-        mark = _ASKED + mark if mark and not self.is_whole else mark
-        changed = self.run.store.change(make_edits(self.staging.staged), verb=VERB, origin=origin, mark=mark)
+        key = _make_key(session, end)
+        key = _ASKED + key if key and not self.is_complete else key
+        changed = self.run.store.change(make_edits(self.staging.staged), verb=VERB, origin=origin, mark=key)
         return self.report(end, changed.change, repeated=changed.repeated)
 
     def report(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
@@ -469,24 +467,24 @@ class _Plan:
             skipped = ExtractSkip.REPEATED
         elif skipped is None and not staged and not self.doubts:
             skipped = ExtractSkip.NOTHING_FOUND
-        texts = {at.name: at.text or "" for at in staged}
-        reasons = [
-            ExtractReason(at.name, at.action, at.request.why if at.request else "by the model", at.quote, text)
-            for at in self.placed
-            for text in [texts.get(at.name, "")]
-        ]
+        texts = {memory.name: memory.text or "" for memory in staged}
+        reasons = []
+        for one in self.placed:
+            why = one.request.why if one.request else "by the model"
+            reasons.append(ExtractReason(one.name, one.action, why, one.quote, texts.get(one.name, "")))
         reasons += [
             ExtractReason(name, "trim", "the person did not say it", sentence)
             for name, sentences in self.trimmed.items()
             for sentence in sentences
         ]
-        reasons += [ExtractReason(at.staged.name, "wait", at.why, at.quote, at.staged.text or "") for at in self.doubts]
+        for doubt in self.doubts:
+            reasons.append(ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or ""))
         return ExtractResult(
-            written=() if repeated else tuple(at.name for at in staged if at.text is not None),
-            forgotten=() if repeated else tuple(at.name for at in staged if at.text is None),
+            written=() if repeated else tuple(memory.name for memory in staged if memory.text is not None),
+            forgotten=() if repeated else tuple(memory.name for memory in staged if memory.text is None),
             waiting=tuple(doubt.staged.name for doubt in self.doubts),
             skipped=skipped,
-            cursor=replace(end, trimmed=self.left) if end is not None and self.is_whole else None,
+            cursor=replace(end, trimmed=self.cut_writes) if end is not None and self.is_complete else None,
             by=self.by,
             messages=len(self.run.talk),
             change=change,
@@ -512,19 +510,23 @@ class _Plan:
 
 
 def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
-    """Requests that these memories do not answer: what was to be kept is in one, what was to go once was."""
-    now, once = list[str](), list[str]()
+    """Return the requests that the agent's own writes have not handled: neither saved in nor removed from one."""
+    current, past = list[str](), list[str]()
     for store, name in own:
         with suppress(NotFoundError, PathError):
-            now.append(store.read(name).text)
+            current.append(store.read(name).text)
         if any(request.action == FORGET for request in requests):
-            once += _read_past(store, [name])
-    gone = [text for text in once if text not in now]
-    return [at for at in requests if not any(is_said(at, text) for text in (gone if at.action == FORGET else now))]
+            past += _read_past(store, [name])
+    removed = [text for text in past if text not in current]
+    return [
+        one
+        for one in requests
+        if not any(is_said(one, text) for text in (removed if one.action == FORGET else current))
+    ]
 
 
 def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
-    """What memories said before their last changes."""
+    """Yield the texts of memories before their last changes."""
     files = (file for name in names for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
     for file in files:
         if file.before is not None and file.splice is None:
@@ -535,7 +537,7 @@ def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[str]) -> bool:
-    """Whether a model rests an operation on the words of a request, or wrote a memory that has most of its words."""
+    """Return whether the model quoted this request, or wrote a memory with most of its words."""
     mine = fold_words(request.quote)
     if any(quote and (quote in mine or mine in quote) for quote in map(fold_words, quotes)):
         return True
@@ -545,12 +547,12 @@ def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[s
 
 
 def _takes_away(staging: Staging, name: str) -> bool:
-    """Whether a memory says less than it did before."""
-    at = next((staged for staged in staging.staged if staged.name == name), None)
-    if at is None or at.before is None:
+    """Return whether a staged memory lost a sentence."""
+    memory = next((staged for staged in staging.staged if staged.name == name), None)
+    if memory is None or memory.before is None:
         return False
-    before, kept = (parse_document(text).list_sentences() for text in (at.before, at.text or ""))
-    return not set(before) <= set(kept)
+    before, after = (parse_document(text).list_sentences() for text in (memory.before, memory.text or ""))
+    return not set(before) <= set(after)
 
 
 def _name_action(staged: StagedMemory) -> str:

@@ -1,12 +1,12 @@
-"""The model's part of extraction: a conversation's newest messages in, writes on a staging out.
+"""Ask a model to learn from a conversation's newest messages; its writes go to a staging.
 
-There are two forms of the task. With the host's own request and a model that can call tools, a fork continues it: the
-prefix is unchanged, so nearly all of it is read from the provider's cache. Otherwise one request carries the messages
-and the manifest, and the reply is one JSON list of operations; those that cannot be carried out are sent back once. Both
-write to the staging only, under the same limits. Whether what was written may be kept is decided in `provenance`.
+There are two forms. With the host's own request and a model that can call tools, a fork continues that request: its
+prefix is unchanged, so nearly all of it comes from the provider's cache. Otherwise one request contains the messages and
+the manifest, and the reply is a JSON list of operations; invalid ones are sent back once. Both write to the staging only,
+under the same limits. `provenance` decides which writes are saved.
 
-The one-request form is a clean room: the person's typed words, the agent's prose, and the calls of tools on one line
-each; no results of tools, no pastes, no sentence of the agent's that repeats foreign text.
+The one-request form leaves out untrusted text: it contains the user's typed text, the agent's prose and one line per
+tool call, but no tool results, no pastes and no agent's sentence that repeats untrusted text.
 """
 
 import json
@@ -30,12 +30,12 @@ from memdir.store.contract import StoreBase
 from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
-CONTEXT_MESSAGES = 6  # before the new ones: a "no, not like that" needs what it answers
+CONTEXT_MESSAGES = 6  # before the new ones: "no, not like that" needs the message it answers
 _CLOSE = 8  # memories whose text is shown to a model that cannot read files
-_NEWEST = 20  # of the manifest
+_NEWEST = 20  # entries of a shortened manifest that are the newest
 _CALL_CHARS = 160  # of one call's arguments
-_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: none crowds out the others
-_CONTEXT_CHARS = 4_000  # of one message that was learned from already
+_MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # so that no message crowds out the others
+_CONTEXT_CHARS = 4_000  # of a message before the new ones
 _NONE = "(none)"
 _SCOPES = {
     Scope.PRIVATE: "This project",
@@ -46,7 +46,7 @@ _SCOPES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """How a run went, and by name what each write rests on; a fork gives no evidence."""
+    """The result of a run, and the quote each write is based on, by name; a fork gives no evidence."""
 
     ran: ForkResult
     evidence: Mapping[str, str]
@@ -55,10 +55,7 @@ class ModelExtraction:
 
 @dataclass(frozen=True, slots=True)
 class ExtractTask:
-    """What a model is asked to learn from.
-
-    `stores` are those whose memories it should know of, the one it writes to first; `foreign` are runs of foreign text.
-    """
+    """The input of a run: `stores` are listed in the manifest, the one written to first; `foreign` is untrusted text."""
 
     messages: Sequence[Message]
     context: Sequence[Message]
@@ -75,7 +72,7 @@ def fork_for_operations(
     memory: Path,
     tree: ProjectTree | None,
 ) -> ModelExtraction:
-    """Continue the parent's own request; raises ReplyError when the run does not come to an end."""
+    """Continue the parent's own request; raises ReplyError if the model does not finish."""
     content = render_prompt(
         "extract_task",
         count=str(len(task.messages)),
@@ -86,14 +83,14 @@ def fork_for_operations(
         today=render_today(task.now),
     )
     request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    ran = run_fork(model, request, MemoryTools(staging, memory, tree))
-    if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and not staging.staged):
-        raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
-    return ModelExtraction(ran, {})
+    result = run_fork(model, request, MemoryTools(staging, memory, tree))
+    if result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (result.end is not ForkEnd.DONE and not staging.staged):
+        raise ReplyError(f"the model did not finish ({result.end})", hint="no changes were made; the next run retries")
+    return ModelExtraction(result, {})
 
 
 def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> ModelExtraction:
-    """One request with everything in it, and a second for the operations that cannot be carried out."""
+    """Ask with one request that contains everything, and with a second one to repair invalid operations."""
     content = render_prompt(
         "extract_slice",
         today=render_today(task.now),
@@ -111,7 +108,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
         usages.append(reply.usage)
         try:
             result = stage(_parse(reply), staging)
-            evidence |= {name: at.evidence for name, at in result.done.items()}
+            evidence |= {name: operation.evidence for name, operation in result.done.items()}
             problems = result.problems
         except ReplyError as error:
             if turn == 2 and not evidence:
@@ -119,23 +116,23 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
             problems = (str(error),)
         if not problems:
             break
-        repair = render_prompt("extract_repair", problems="\n".join(f"- {at}" for at in problems))
+        repair = render_prompt("extract_repair", problems="\n".join(f"- {problem}" for problem in problems))
         messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
-    ran = ForkResult(ForkEnd.DONE, reply.text, turn, usage=sum_usage(*usages), first=usages[0])
-    return ModelExtraction(ran, evidence, problems)
+    fork_result = ForkResult(ForkEnd.DONE, reply.text, turn, usage=sum_usage(*usages), first=usages[0])
+    return ModelExtraction(fork_result, evidence, problems)
 
 
-def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _SAID_CHARS) -> str:
-    """Who said what, without foreign text; where not all fits, the person's words come first, then the newest."""
+def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _MESSAGE_CHARS) -> str:
+    """Return the conversation without untrusted text; the user's messages have priority, then the newest."""
     parts = [_render_message(message, foreign, chars) for message in messages]
-    left = EXTRACT_SLICE_CHARS
-    kept: list[int] = []
-    for at in sorted(range(len(parts)), key=lambda at: (messages[at].role != "user", -at)):
-        left -= len(parts[at])
-        if left < 0:
+    room = EXTRACT_SLICE_CHARS
+    chosen: list[int] = []
+    for index in sorted(range(len(parts)), key=lambda index: (messages[index].role != "user", -index)):
+        room -= len(parts[index])
+        if room < 0:
             break
-        kept.append(at)
-    return "\n\n".join(parts[at] for at in sorted(kept) if parts[at])
+        chosen.append(index)
+    return "\n\n".join(parts[index] for index in sorted(chosen) if parts[index])
 
 
 def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
@@ -151,7 +148,7 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
 
 
 def _mark_foreign(message: Message) -> str:
-    """A message with a mark for each paste, which says how long it was."""
+    """Return a message with each paste replaced by a line that gives its length."""
     parts = []
     for span in split_typed(message):
         count = len(span.text.strip().splitlines())
@@ -159,8 +156,8 @@ def _mark_foreign(message: Message) -> str:
     return "".join(parts).strip()
 
 
-def _render_call(name: str, given: Mapping[str, object]) -> str:
-    values = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in given.values())
+def _render_call(name: str, arguments: Mapping[str, object]) -> str:
+    values = (arg if isinstance(arg, str) else json.dumps(arg, ensure_ascii=False) for arg in arguments.values())
     return f"calls {name}: {shorten(one_line(' '.join(values)), _CALL_CHARS)}"
 
 
@@ -173,35 +170,35 @@ def _parse(reply: Reply) -> Sequence[Operation]:
 
 
 def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
-    """The memories nearest to what the person said, near or not."""
-    said = "\n".join(message.text for message in task.messages if message.role == "user")
-    if not said.strip():
+    """Return the memories most similar to the user's messages, below the recall threshold too."""
+    text = "\n".join(message.text for message in task.messages if message.role == "user")
+    if not text.strip():
         return []
     with LocalSearch(task.stores) as search:
         search.refresh()
-        found = search.search(Query(said[-4000:], now=task.now), limit)
-    return [pick.header for pick in (*found.picks, *found.passed_over)][:limit]
+        selection = search.search(Query(text[-4000:], now=task.now), limit)
+    return [pick.header for pick in (*selection.picks, *selection.passed_over)][:limit]
 
 
 def _render_manifest(task: ExtractTask) -> str:
-    """Every memory a model should know of, by scope; beyond the limit the nearest and the newest."""
+    """List all memories by scope; above the limit, the most similar and the newest."""
     headers = [header for store in task.stores for header in store.scan()]
     if len(headers) > MANIFEST_ENTRIES:
-        newest = sorted(headers, key=lambda at: at.modified, reverse=True)
+        newest = sorted(headers, key=lambda header: header.modified, reverse=True)
         near = _find_closest(task, MANIFEST_ENTRIES - _NEWEST)
-        chosen = {(at.scope, at.name): at for at in (*newest[:_NEWEST], *near, *newest)}
+        chosen = {(header.scope, header.name): header for header in (*newest[:_NEWEST], *near, *newest)}
         headers = list(chosen.values())[:MANIFEST_ENTRIES]
     parts = []
     for scope, label in _SCOPES.items():
-        found = sorted((at for at in headers if at.scope is scope), key=lambda at: at.file)
-        lines = "\n".join(map(show_header, found))
-        parts += [f"{label}:\n{lines}"] if found else []
-    others = [at for at in headers if at.scope not in _SCOPES]
-    return "\n\n".join([*parts, *(show_header(at) for at in others)]) or _NONE
+        group = sorted((header for header in headers if header.scope is scope), key=lambda header: header.file)
+        lines = "\n".join(map(show_header, group))
+        parts += [f"{label}:\n{lines}"] if group else []
+    others = [show_header(header) for header in headers if header.scope not in _SCOPES]
+    return "\n\n".join([*parts, *others]) or _NONE
 
 
 def _render_closest(task: ExtractTask) -> str:
-    """Return the text of the nearest memories: an update needs the old text, and this model cannot read files."""
+    """Return the text of the most similar memories: an update needs it, and this model cannot read files."""
     texts = []
     for header in _find_closest(task, _CLOSE):
         homes = (home for home in task.stores if home.scope is header.scope)

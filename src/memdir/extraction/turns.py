@@ -1,10 +1,10 @@
-"""Turns that have ended: whether and from where they are learned from, and past transcripts.
+"""Decide whether to learn from a turn that has ended, and from which message; learn from past transcripts.
 
-One run at a time in a directory. The conversation's record holds the cursor and how often the model has failed on the
-same messages. Every run leaves a line in the record of runs, skipped ones included.
+There is one run at a time per directory. The session record contains the cursor and how often the model failed with the
+same messages. Every run, skipped ones included, adds a line to the run log.
 
-A transcript is read in pieces that one request can carry; the cursor moves with each, so that an interrupted run goes on
-where it stopped. What is delivered twice is learned once, since a range of messages is known by its mark in the history.
+A transcript is read in pieces that fit into one request; the cursor moves with each, so an interrupted run resumes where
+it stopped. History stores an idempotency key per range of messages, so a range delivered twice is learned once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,16 +37,16 @@ from memdir.text import estimate_tokens
 
 LOCK = "extract.lock"
 HEADLESS_ON, HEADLESS_OFF = "on", "off"
-_CHAT_SECONDS = 60.0  # how long an imported conversation waits for a run in the background
-_TASK_TOKENS = 1_500  # what each request holds besides the conversation, and its answer
+_CHAT_SECONDS = 60.0  # how long an imported conversation waits for a background run
+_TASK_TOKENS = 1_500  # per request, in addition to the conversation; includes the answer
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """How a project wants to be learned from; the defaults are those of the settings.
+    """The extraction settings of a project, with the same defaults.
 
-    `on`: memory is on. `explicit_only`: only what a person asks for is kept, because `extract` is off. `remote`: the
-    host runs on a machine of its provider. `every`: so many messages of the person are gathered before a run.
+    `on`: memory is on. `explicit_only`: `extract` is off, so only explicit requests are saved. `remote`: the host runs on
+    its provider's machine. `every`: the number of user messages per run.
     """
 
     on: bool = True
@@ -62,9 +62,9 @@ _DEFAULTS = ExtractOptions()
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended: all messages so far, or those after the cursor with how many came before them.
+    """A turn that has ended: all messages so far, or those after the cursor with the number of those before (`start`).
 
-    `context` are the last of those, for a reader to understand what follows.
+    `context` are the last messages before them.
     """
 
     messages: Sequence[Message]
@@ -77,7 +77,7 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ExtractEstimate:
-    """How much a harvest would read; tokens only matter where a model is asked."""
+    """The size of a harvest; tokens only matter with a model."""
 
     transcripts: int = 0
     messages: int = 0
@@ -98,7 +98,7 @@ def read_extract_options(project: Project) -> ExtractOptions:
 
 
 def make_conversation(project: Project) -> ConversationSource:
-    """A conversation held in this project."""
+    """Return the source of a conversation in this project."""
     others = tuple(store for store in project.stores if store is not project.private)
     return ConversationSource(project=project.places.root.path, home=str(project.environment.home), others=others)
 
@@ -114,7 +114,7 @@ def extract_turn(
     now: datetime,
     seconds: float = 0,
 ) -> ExtractResult:
-    """Run extraction over what is new in a conversation, if it may be; another run is waited for so many seconds.
+    """Learn from the new messages of a conversation if the options allow it; wait `seconds` for another run.
 
     `place` has the lock of runs, by default the store's own workplace.
     """
@@ -123,7 +123,7 @@ def extract_turn(
     record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
-        # What was said while learning was off is never learned later.
+        # Messages from a time when learning was off are never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep_cursor(session, end)
         return _note(session, ExtractResult(skipped=skip, cursor=end), now)
@@ -134,9 +134,9 @@ def extract_turn(
         return _note(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
         with (place or store.open_workplace()).hold_lock(LOCK, seconds=seconds):
-            if seconds:  # the run that was waited for may have been over the same conversation
+            if seconds:  # the other run may have changed this record
                 record = session.read()
-            done = extract(
+            result = extract(
                 store,
                 turn.messages,
                 model=None if model is None else new_run(model),
@@ -149,21 +149,21 @@ def extract_turn(
                 context=turn.context,
                 is_partial=is_throttled,
             )
-            session.write_foreign(done.foreign)
-            if done.skipped is ExtractSkip.FAILED:
+            session.write_foreign(result.foreign)
+            if result.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
         return _note(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
-    if options.explicit_only and done.skipped is ExtractSkip.NOTHING_FOUND:
-        done = replace(done, skipped=ExtractSkip.OFF)
-    if done.cursor is not None:
-        _keep_cursor(session, done.cursor)
-    return _note(session, done, now)
+    if options.explicit_only and result.skipped is ExtractSkip.NOTHING_FOUND:
+        result = replace(result, skipped=ExtractSkip.OFF)
+    if result.cursor is not None:
+        _keep_cursor(session, result.cursor)
+    return _note(session, result, now)
 
 
 def count_failure(session: SessionFile) -> int:
-    """One more run over the same messages that failed; returns how many there were."""
-    record = session.change(lambda at: replace(at, extra={**at.extra, "failures": _read_failures(at) + 1}))
+    """Count one more failed run over the same messages and return the count."""
+    record = session.change(lambda old: replace(old, extra={**old.extra, "failures": _read_failures(old) + 1}))
     return _read_failures(record)
 
 
@@ -173,25 +173,25 @@ def _read_failures(record: SessionRecord) -> int:
 
 
 def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) -> ExtractSkip | None:
-    gates = (
+    skips = (
         (ExtractSkip.OFF, not options.on),
         (ExtractSkip.PAUSED, options.paused),
         (ExtractSkip.PRIVATE, record.private),
         (ExtractSkip.REMOTE, options.remote),
         (ExtractSkip.HEADLESS, turn.is_headless and options.headless == HEADLESS_OFF),
     )
-    return next((skip for skip, shut in gates if shut), None)
+    return next((skip for skip, applies in skips if applies), None)
 
 
 def _asks(talk: Sequence[Message], now: datetime) -> bool:
-    """Whether a person asks for something in these messages: that does not wait for its turn."""
-    asked = any(request.is_explicit for request in find_requests(talk, now=now))
-    return asked or bool(find_hidden_requests(talk, now=now))
+    """Return whether these messages contain an explicit request, which is handled at once."""
+    is_asked = any(request.is_explicit for request in find_requests(talk, now=now))
+    return is_asked or bool(find_hidden_requests(talk, now=now))
 
 
 def _keep_cursor(session: SessionFile, cursor: Cursor | None) -> None:
-    kept = {"cursor": None if cursor is None else render_cursor(cursor), "failures": 0}
-    session.change(lambda at: replace(at, extra={**at.extra, **kept}))
+    changes = {"cursor": None if cursor is None else render_cursor(cursor), "failures": 0}
+    session.change(lambda record: replace(record, extra={**record.extra, **changes}))
     session.write_trimmed(() if cursor is None else cursor.trimmed)
 
 
@@ -200,29 +200,29 @@ def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
     return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
-def _note(session: SessionFile, done: ExtractResult, now: datetime) -> ExtractResult:
+def _note(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
     note_run(
         session.state,
         {
             "at": now.isoformat(timespec="seconds"),
             "task": "extract",
             "session": session.id,
-            "by": done.by,
-            "skipped": done.skipped,
-            "messages": done.messages,
-            "written": len(done.written),
-            "forgotten": len(done.forgotten),
-            "waiting": len(done.waiting),
-            "change": done.change,
-            **render_ran(done.ran),
-            "error": done.error,
+            "by": result.by,
+            "skipped": result.skipped,
+            "messages": result.messages,
+            "written": len(result.written),
+            "forgotten": len(result.forgotten),
+            "waiting": len(result.waiting),
+            "change": result.change,
+            **render_ran(result.ran),
+            "error": result.error,
         },
     )
-    return done
+    return result
 
 
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
-    """How much is new in these transcripts."""
+    """Return how much is new in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
         before = pieces
@@ -244,7 +244,7 @@ def harvest(
     now: datetime,
     dry_run: bool = False,
 ) -> Iterator[ExtractResult]:
-    """Learn from one transcript, piece by piece; ends early when a piece fails, and goes on there the next time."""
+    """Learn from one transcript, piece by piece; stops at a piece that fails and resumes there the next time."""
     conversation = replace(conversation, session=session.id)
     if dry_run and session.read().private:
         yield ExtractResult(skipped=ExtractSkip.PRIVATE)
@@ -256,14 +256,14 @@ def harvest(
             )
             continue
         turn = EndedTurn(piece.messages, piece.start, piece.context, conversation=conversation)
-        done = extract_turn(store, session, turn, model=model, now=now)
-        yield done
-        if done.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):
+        result = extract_turn(store, session, turn, model=model, now=now)
+        yield result
+        if result.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):
             return
 
 
 def estimate_chats(chats: Iterable[ExportedChat]) -> ExtractEstimate:
-    """How much these exported conversations hold."""
+    """Return the size of these exported conversations."""
     counts = [(len(chat.messages), sum(1 for _ in cut(chat.messages, None)), chat) for chat in chats]
     chars = sum(len(message.text) for _, _, chat in counts for message in chat.messages)
     pieces = sum(count for _, count, _ in counts)
@@ -281,13 +281,13 @@ def harvest_chat(
     conversation: ConversationSource,
     now: datetime,
 ) -> ExtractResult:
-    """Learn from an exported conversation under this id; without a model only what was asked for."""
-    learned = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
+    """Learn from an exported conversation under this ID; without a model, only explicit requests."""
+    total = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
     if model is None and not _asks(clean_messages(chat.messages), now):
-        return learned
+        return total
     for piece in cut(chat.messages, None):
         with store.hold_lock(LOCK, seconds=_CHAT_SECONDS):
-            done = extract(
+            result = extract(
                 store,
                 piece.messages,
                 model=None if model is None else new_run(model),
@@ -297,18 +297,17 @@ def harvest_chat(
                 start=piece.start,
                 context=piece.context,
             )
-        if done.skipped is ExtractSkip.FAILED:
-            return done
-        learned = replace(
-            done,
-            written=(*learned.written, *done.written),
-            waiting=(*learned.waiting, *done.waiting),
-            skipped=learned.skipped and done.skipped,
+        if result.skipped is ExtractSkip.FAILED:
+            return result
+        total = replace(
+            result,
+            written=(*total.written, *result.written),
+            waiting=(*total.waiting, *result.waiting),
+            skipped=total.skipped and result.skipped,
         )
-    return learned
+    return total
 
 
 def _cut_new(path: Path, session: SessionFile) -> Iterator[MessageRun]:
-    """What a transcript says after its conversation's cursor; all of it if the cursor's own message is gone."""
-    cursor = parse_cursor(session.read().extra.get("cursor"))
-    return read_pieces(path, cursor)
+    """Read a transcript after the session's cursor, or all of it if the cursor's message is missing."""
+    return read_pieces(path, parse_cursor(session.read().extra.get("cursor")))
