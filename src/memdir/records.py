@@ -162,17 +162,20 @@ class Clip:
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
     """One file before and after, by content digest; None means "no file". For an index, which changes at every
-    save, only the spliced bytes are kept: else history would grow quadratically."""
+    save, only the spliced bytes are kept: else history would grow quadratically. `redacted`: a server's history no
+    longer has what the change left."""
 
     path: str
     before: str | None
     after: str | None
     splice: tuple[int, bytes, bytes] | None = None
+    redacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of a directory's history: its file changes happened together or not at all."""
+    """One step of a directory's history: its file changes happened together or not at all. `actor` is the credential
+    that made it, on a server."""
 
     id: int
     at: datetime
@@ -181,6 +184,7 @@ class Change:
     files: tuple[ChangedFile, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
+    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from memdir.conversation.typed import split_message
 from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult
-from memdir.extraction.merge import find_rival
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
 from memdir.format.document import PartKind
@@ -36,8 +35,8 @@ from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
 from memdir.language.requests import compile_pattern, find_request_languages, is_question, starts
 from memdir.language.sentences import split_sentences as split_said
 from memdir.limits import SHOWN
-from memdir.models.staged import Staging
 from memdir.models.usage import describe_cost
+from memdir.operations.write import find_rival
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
 from memdir.records import Excerpt, Header, Kind, Message, StoredMemory
@@ -380,8 +379,8 @@ def _describe(talk: ChatTalk, done: ExtractResult) -> str:
     lines, store = [describe_learned(done)], talk.session.stores[0]
     for reason in (at for at in done.reasons if at.action == "create"):
         body = frontmatter.split_frontmatter(reason.text).body
-        rival = find_rival(body, reason.name, Staging(store, now=store.clock()))
-        lines += [f"But “{rival[1]}” ({rival[0]}) says otherwise; /forget {rival[0]} removes it."] if rival else []
+        for rival in find_rival(store, body, reason.name, store.clock()):
+            lines.append(f"But “{rival.text}” ({rival.source}) says otherwise; /forget {rival.source} removes it.")
     return "\n".join(filter(None, lines))
 
 

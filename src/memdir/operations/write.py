@@ -287,7 +287,7 @@ def remember(
     _, dates = plan.resolve_dates(replace(draft, description="", body=text), now)
     warnings = _find_warnings(done.memory, context, draft)
     if done.action is WriteAction.CREATED:
-        warnings += _find_rival(stores[0], draft.body, done.name, now)
+        warnings += find_rival(stores[0], draft.body, done.name, now)
     return replace(done, dates=dates, warnings=warnings)
 
 
@@ -440,11 +440,12 @@ def _find_warnings(
     )
 
 
-def _find_rival(store: StoreBase, text: str, name: str, now: datetime) -> tuple[WriteWarning, ...]:
-    from memdir.extraction.merge import find_rival
+def find_rival(store: StoreBase, text: str, name: str, now: datetime) -> tuple[WriteWarning, ...]:
+    """Return a warning if another memory than `name` says otherwise than the first sentence of a text."""
+    from memdir.extraction import merge
     from memdir.models.staged import Staging
 
-    rival = find_rival(text, name, Staging(store, now=now))
+    rival = merge.find_rival(text, name, Staging(store, now=now))
     return () if rival is None else (WriteWarning("rival", rival[1], rival[0]),)
 
 

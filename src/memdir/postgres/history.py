@@ -70,7 +70,7 @@ class PostgresHistory:
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
         """Return by name the last change of the text of each memory, without its files; with `names` only these."""
         select = f"""
-            SELECT DISTINCT ON (path) path, change, at, verb, who, why, session
+            SELECT DISTINCT ON (path) path, change, at, verb, actor, who, why, session
             FROM memdir.changed_files JOIN memdir.changes USING (tenant, store, change)
             WHERE {OF_STORE} AND (before IS NULL OR verb <> ALL(%(verbs)s))
         """
@@ -78,8 +78,8 @@ class PostgresHistory:
         paths = [f"{clean_text(name)}.md" for name in names or ()]
         (rows,) = self._ask(f"{select}{where} ORDER BY path, change DESC", verbs=sorted(SAME_WORDS), paths=paths)
         return {
-            path.removesuffix(".md"): Change(change, at, verb, Origin(*origin))
-            for path, change, at, verb, *origin in rows
+            path.removesuffix(".md"): Change(change, at, verb, Origin(*origin), actor=actor)
+            for path, change, at, verb, actor, *origin in rows
             if not is_index_path(path)
         }
 
@@ -87,12 +87,6 @@ class PostgresHistory:
         """Return when the text of each memory last changed; every change of a file is a change of the store here."""
         steps = self.find_last_steps([memory.name for memory in memories])
         return tuple(ChangeDate(steps[memory.name].at) if memory.name in steps else ChangeDate() for memory in memories)
-
-    def find_actors(self, changes: Iterable[int]) -> dict[int, str]:
-        """Change to who made it, as the server knew him."""
-        select = f"SELECT change, actor FROM memdir.changes WHERE {OF_STORE} AND change = ANY(%(changes)s)"
-        (rows,) = self._ask(select, changes=list(changes))
-        return dict(rows)
 
     def find_people(self, changes: Iterable[int]) -> dict[int, str]:
         """Return by change the name of the member or token that made it, or its credential if that has no name."""
@@ -104,39 +98,40 @@ class PostgresHistory:
         """
         return dict(self._ask(select, changes=list(changes))[0])
 
-    def find_redacted(self, digests: Iterable[str]) -> set[str]:
-        """Those of the digests whose content is gone."""
-        wanted = set(digests)
-        select = f"SELECT digest FROM memdir.contents WHERE {OF_STORE} AND digest = ANY(%(digests)s)"
-        (rows,) = self._ask(f"{select} AND data IS NOT NULL", digests=list(wanted))
-        return wanted - {digest for (digest,) in rows}
-
     def _find_undone(self) -> dict[int, int]:
         select = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
         (rows,) = self._ask(select)
         return find_undone((row[0], row[1]) for row in rows)
 
     def _read(self, where: str, **values: object) -> Iterator[Change]:
-        columns = "change, at, verb, who, why, session, undoes"
+        columns = "change, at, verb, who, why, session, undoes, actor"
         select = f"SELECT {columns} FROM memdir.changes WHERE {OF_STORE}{where}"
         files = f"""
-            SELECT change, path, before, after, splice_at, removed, inserted FROM memdir.changed_files
-            WHERE {OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
+            SELECT change, path, before, after, splice_at, removed, inserted, EXISTS (
+                SELECT FROM memdir.contents WHERE {OF_STORE} AND digest = after AND data IS NOT NULL
+            ) FROM memdir.changed_files WHERE {OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
         """
         undos = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
         changes, rows, pairs = self._ask(select, files, undos, **values)
         undone = find_undone((row[0], row[1]) for row in pairs)
         by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
-        for change, at, verb, who, why, session, undoes in changes:
-            found = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
-            yield Change(change, at, verb, Origin(who, why, session), found, undoes, undone.get(change))
+        for change, at, verb, who, why, session, undoes, actor in changes:
+            touched = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
+            yield Change(change, at, verb, Origin(who, why, session), touched, undoes, undone.get(change), actor)
 
 
 def _make_changed(
-    path: str, before: str | None, after: str | None, at: int, removed: bytes | None, inserted: bytes | None
+    path: str,
+    before: str | None,
+    after: str | None,
+    offset: int,
+    removed: bytes | None,
+    inserted: bytes | None,
+    has_content: bool,
 ) -> ChangedFile:
-    is_whole = removed is not None and inserted is not None
-    return ChangedFile(path, before, after, (at, bytes(removed or b""), bytes(inserted or b"")) if is_whole else None)
+    splice = None if removed is None or inserted is None else (offset, bytes(removed), bytes(inserted))
+    redacted = splice is None if is_index_path(path) else after is not None and not has_content
+    return ChangedFile(path, before, after, splice, redacted)
 
 
 class PostgresInbox:

@@ -75,7 +75,9 @@ class Store(Protocol):
 class ChangeLog(Protocol):
     """What a store reads of its history."""
 
-    def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]: ...
+    def read_changes(
+        self, *, path: str | None = None, limit: int = -1, below: int | None = None
+    ) -> tuple[Change, ...]: ...
     def read_change(self, change: int) -> Change: ...
     def find_last(self) -> Change | None: ...
     def count_changes(self) -> int: ...
@@ -373,10 +375,11 @@ class StoreBase(StoreReader, Inbox):
         hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
         return ReviewError(message, item=number, hint=hint)
 
-    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
-        """The changes of a memory, or all; newest first."""
+    def changes(self, name: str | None = None, *, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
+        """Return the changes of a memory, or all; newest first, with `below` those before that number."""
+        path = None if name is None else f"{name}.md"
         with self._reading_history() as past:
-            return past.read_changes(path=None if name is None else f"{name}.md", limit=limit) if past else ()
+            return past.read_changes(path=path, limit=limit, below=below) if past else ()
 
     def count_changes(self) -> int:
         with self._reading_history() as past:

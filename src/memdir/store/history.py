@@ -414,11 +414,13 @@ class History(Database):
         where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
         return next((at for at in self._read_changes(where, (OUTSIDE, _COMPACT)) if at.undone_by is None), None)
 
-    def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
-        if path is None:
-            return tuple(self._read_changes("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
-        where = "WHERE NOT pending AND id IN (SELECT act FROM changes WHERE path = ?) ORDER BY id DESC LIMIT ?"
-        return tuple(self._read_changes(where, (path, limit)))
+    def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
+        where, values = "WHERE NOT pending", list[object]()
+        if path is not None:
+            where, values = f"{where} AND id IN (SELECT act FROM changes WHERE path = ?)", [path]
+        if below is not None:
+            where, values = f"{where} AND id < ?", [*values, below]
+        return tuple(self._read_changes(f"{where} ORDER BY id DESC LIMIT ?", (*values, limit)))
 
     def find_marked(self, mark: str) -> int | None:
         """The change that was recorded with this mark and has happened."""

@@ -32,7 +32,7 @@ from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
 from memdir.project.paths import CONFIG_BYTES, find_git_dir, parse_config, slug
 from memdir.project.settings import Environment, Settings
 from memdir.store.plan import is_team
-from memdir.text import fold, one_line, replace_surrogates, shorten
+from memdir.text import fold, fold_words, one_line, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
 QUEUE_FOLDER = "queue"
@@ -319,9 +319,10 @@ def _drop_chats(state: Path, memory: PurgedMemory) -> None:
 
     # A conversation has the words without a label before them.
     pieces = [piece for text in memory.texts for piece in re.split(r"\*\*[\w ]+:\*\*", text)]
-    said = {sentence.casefold() for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
+    said = {sentence for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
     named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
-    quotes = [sentence for sentence in said if len(sentence) >= _QUOTED]
+    folded = [fold_words(sentence) for sentence in said if len(sentence) >= _QUOTED]
+    quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # else it was mostly signs
     try:
         for path in list_chats(state):
             if path.name in leaves or _mentions(path, named, quotes):
@@ -335,11 +336,11 @@ def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bo
     with path.open("rb") as file:
         for line in file:
             try:
-                said = json.dumps(json.loads(line), ensure_ascii=False)
+                said = json.dumps(json.loads(line), ensure_ascii=False).replace("\\n", "\n")
             except (ValueError, RecursionError):
                 return True  # nobody can tell what a broken one holds
-            plain = said.replace("\\n", "\n").replace('\\"', '"').casefold()
-            if named.search(plain) or any(quote in plain for quote in quotes):
+            plain = fold_words(said)
+            if named.search(said) or any(quote in plain for quote in quotes):
                 return True
     return False
 

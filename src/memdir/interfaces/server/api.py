@@ -237,25 +237,17 @@ def render_memory(store: PostgresStore, memory: StoredMemory) -> Json:
     return render_header(store, memory.header, memory.digest) | {"content": memory.text}
 
 
-def render_versions(store: PostgresStore, changes: Sequence[Change]) -> list[Json]:
-    actors = store._history.find_actors(at.id for at in changes)
-    kept = {digest for at in changes for file in at.files for digest in (file.before, file.after) if digest}
-    gone = store._history.find_redacted(kept)
-    return [
-        {
-            "version": at.id, "at": at.at.astimezone(UTC).isoformat(), "verb": at.verb, "actor": actors.get(at.id, ""),
-            "who": at.origin.who, "why": at.origin.why, "session": at.origin.session, "undoes": at.undoes,
-            "undone_by": at.undone_by,
-            "files": [
-                {
-                    "path": file.path, "before": file.before, "after": file.after,
-                    "redacted": file.splice is None if is_index_path(file.path) else file.after in gone,
-                }
-                for file in at.files
-            ],
-        }
-        for at in changes
-    ]  # fmt: skip
+def render_version(change: Change) -> Json:
+    origin = change.origin
+    return {
+        "version": change.id, "at": change.at.astimezone(UTC).isoformat(), "verb": change.verb, "actor": change.actor,
+        "who": origin.who, "why": origin.why, "session": origin.session, "undoes": change.undoes,
+        "undone_by": change.undone_by,
+        "files": [
+            {"path": file.path, "before": file.before, "after": file.after, "redacted": file.redacted}
+            for file in change.files
+        ],
+    }  # fmt: skip
 
 
 def render_item(item: InboxItem) -> Json:
@@ -400,15 +392,14 @@ def search_store(call: Call, show: Callable[[Json, Excerpt], Json] = lambda row,
 
 def list_versions(call: Call) -> Answer:
     store, path, limit = call.find_store().store, call.query.get("path"), call.query.get("limit", _PAGE)
-    below = call.query.get("before")
-    changes = store._history.read_changes(path=path and f"{path}.md", limit=limit + 1, below=below)
+    changes = store.changes(path, limit=limit + 1, below=call.query.get("before"))
     following = changes[limit - 1].id if len(changes) > limit else None
-    return 200, {"versions": render_versions(store, changes[:limit]), "next": following}
+    return 200, {"versions": [render_version(change) for change in changes[:limit]], "next": following}
 
 
 def show_version(call: Call) -> Answer:
     store = call.find_store().store
-    return 200, render_versions(store, [store.read_change(int(call.params["version"]))])[0]
+    return 200, render_version(store.read_change(int(call.params["version"])))
 
 
 def read_content(call: Call) -> Answer:
@@ -421,7 +412,7 @@ def redact_version(call: Call) -> Answer:
     _check_keeper(call, found)
     number = int(call.params["version"])
     found.store.redact(number, f"{call.body['path']}.md")
-    return 200, render_versions(found.store, [found.store.read_change(number)])[0]
+    return 200, render_version(found.store.read_change(number))
 
 
 def undo_version(call: Call) -> Answer:
