@@ -391,7 +391,7 @@ def test_at_a_terminal_it_asks_once_whether_the_agents_program_may_learn(
 def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     cli.variables["PATH"] = str(tmp_path)
-    assert "there is no program 'claude'" in install_at_terminal(cli, "", "claude-code")
+    assert "program not found: 'claude'" in install_at_terminal(cli, "", "claude-code")
     put_programs(cli)
     for arguments in (
         ("claude-code", "--yes"),
@@ -402,7 +402,7 @@ def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_
     ):
         assert "do the learning" not in install_at_terminal(cli, "", *arguments), arguments
     assert cli("config", "get", "model", "--json").json["source"] == "default"
-    assert "there is no model 'gpt'" in cli("install", "codex", "--model", "gpt").refusal
+    assert "unknown model 'gpt'" in cli("install", "codex", "--model", "gpt").refusal
     assert not (cli.home / ".codex").exists()
     assert "model = codex-cli:gpt-5.5" in install_at_terminal(cli, "", "codex", "--model", "codex-cli:gpt-5.5")
     assert cli("install", "codex", "--model", "none", "--json").json

@@ -31,7 +31,7 @@ def test_the_model_of_the_settings_is_found_and_none_is_none(tmp_path: Path) -> 
 
 
 def test_none_is_a_model_that_says_so_when_asked(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no model is chosen"):
+    with pytest.raises(ModelError, match="no model is configured"):
         opened(tmp_path, "none")(ask())
 
 
@@ -79,7 +79,7 @@ def test_a_committed_file_cannot_choose_model_address_or_program(tmp_path: Path)
 
 @pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:80", "http://"])
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(SettingsError, match="not the address"):
+    with pytest.raises(SettingsError, match="invalid endpoint URL"):
         opened(tmp_path, "openai:x", MEMDIR_MODEL_URL=url)
 
 

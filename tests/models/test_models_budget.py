@@ -86,7 +86,7 @@ def test_a_request_over_the_run_cap_is_not_sent_and_the_words_say_what_to_do(tmp
             model(ask("word " * 300, max_tokens=300))
         assert len(server.requests) == 1
         assert new_run(model)(ask(max_tokens=300)).text == "Two."
-    assert "cap of 400 tokens for one run" in str(caught.value) and "\n" not in str(caught.value)
+    assert "token limit for one run reached" in str(caught.value) and "\n" not in str(caught.value)
     assert "memdir config set budget.run_tokens" in caught.value.hint
 
 
@@ -95,7 +95,7 @@ def test_the_day_cap_holds_for_every_run_and_says_when_it_begins_anew(tmp_path: 
     ask_metered(lambda request: answer(700), ask(), meter)
     with pytest.raises(BudgetError) as caught:
         ask_metered(lambda request: answer(), ask(max_tokens=400), replace(meter, run="run-2"))
-    assert "700 are spent" in str(caught.value) and "is renewed at 2026-03-0" in caught.value.hint
+    assert "700 of 1,000 spent" in str(caught.value) and "is reset at 2026-03-0" in caught.value.hint
     tomorrow = replace(meter, clock=lambda: NOW + timedelta(days=1))
     assert ask_metered(lambda request: answer(1), ask(max_tokens=400), tomorrow).text == "ok"
 

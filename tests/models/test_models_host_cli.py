@@ -325,7 +325,7 @@ def test_memdir_inside_a_claude_that_it_started_opens_no_model(tmp_path: Path) -
 def test_a_missing_program_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         open_program({"HOME": str(tmp_path), "PATH": str(tmp_path)}, tmp_path)
-    assert "there is no program 'claude'" in str(caught.value) and "config set claude" in caught.value.hint
+    assert "program not found: 'claude'" in str(caught.value) and "config set claude" in caught.value.hint
 
 
 @pytest.mark.parametrize(

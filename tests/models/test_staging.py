@@ -120,7 +120,7 @@ def test_a_run_can_go_back_to_an_earlier_point() -> None:
     _, staging = make()
     point = staging.copy()
     staging.write("deploys", NEW)
-    staging.take_back(point)
+    staging.restore(point)
     assert staging.staged == ()
     staging.write("deploys", NEW)
     staging.drop("Deploys")

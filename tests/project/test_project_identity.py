@@ -131,9 +131,9 @@ def test_the_memory_of_a_moved_project_is_found_best_first_with_the_reason(tmp_p
     make_memory(environment, "a-commit", Identity("/gone/y", None, COMMIT))
     found = find_moved_directories(environment, Identity(str(tmp_path / "new" / "app"), REMOTE, COMMIT))
     assert [name[0] for name in names(found)] == list("abcdefg")
-    assert found[0].reason == "same first commit; /gone/y is gone"
+    assert found[0].reason == "same first commit; /gone/y is missing"
     assert found[0].root == "/gone/y"
-    assert "still there" in found[4].reason and "transcripts" in found[3].reason
+    assert "still exists" in found[4].reason and "transcripts" in found[3].reason
 
 
 def test_a_living_project_without_anything_in_common_is_not_offered(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_its_own_directory_an_empty_one_and_links_are_not_offered(tmp_path: Path
 def test_two_projects_without_a_remote_have_nothing_in_common_by_it(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
     make_memory(environment, "x", Identity("/gone/other"))
-    assert find_moved_directories(environment, Identity("/new/app"))[0].reason == "/gone/other is gone"
+    assert find_moved_directories(environment, Identity("/new/app"))[0].reason == "/gone/other is missing"
 
 
 def test_the_newest_transcript_tells_where_an_unrecorded_directory_was(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_target_with_any_memory_is_refused_and_nothing_moves(tmp_path: Path) -
     target = environment.claude_home / "projects" / "new" / "memory"
     for name in ("fact.md", "MEMORY.md", "sub/x.md", "logs/2026/01/2026-01-01.md", "notes.txt"):
         path = write(target / name, "x")
-        with pytest.raises(PathError, match="already holds memories"):
+        with pytest.raises(PathError, match="already contains memories"):
             relink(source, target, environment=environment)
         assert (source / "fact.md").exists() and path.exists()
         path.unlink()

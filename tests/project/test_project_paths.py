@@ -242,8 +242,8 @@ def test_files_of_an_unpacked_archive_never_choose_the_directory(tmp_path: Path,
     claude(tmp_path, source, autoMemoryDirectory=directory.format(root=project(tmp_path)))
     places = places_of(tmp_path)
     assert places.private.rule == "default"
-    assert "may not choose" in verdicts(places.private)[f"autoMemoryDirectory in {source} settings"]
-    assert any("may not choose" in note for note in places.notes)
+    assert "cannot choose" in verdicts(places.private)[f"autoMemoryDirectory in {source} settings"]
+    assert any("cannot choose" in note for note in places.notes)
 
 
 def test_files_of_a_repository_never_choose_the_directory_tracked_or_excluded(tmp_path: Path) -> None:

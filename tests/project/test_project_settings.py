@@ -390,9 +390,9 @@ def test_writing_keeps_comments_order_and_unknown_keys(tmp_path: Path) -> None:
 
 def test_a_wrong_value_or_key_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
-    with pytest.raises(SettingsError, match="the value given"):
+    with pytest.raises(SettingsError, match="new value"):
         write_setting(environment, "worktree", "both")
-    with pytest.raises(SettingsError, match="no setting") as caught:
+    with pytest.raises(SettingsError, match="unknown setting") as caught:
         write_setting(environment, "wortree", "own")
     assert "worktree" in caught.value.hint
     assert not environment.config_file.exists()

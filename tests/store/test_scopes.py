@@ -162,13 +162,13 @@ def test_approving_is_no_way_for_a_user_memory_into_the_team(store: FileStore, f
     about = Draft(Kind.USER, "Person", "Knows Go well and is new to React", "Go.", f"{folder}/me")
     item = InboxItem(InboxKind.MEMORY, "T", "W", NOW, payload={"edits": render_edits([Save(about)])})
     (waiting,) = store.inbox_add([item])
-    with pytest.raises(FormatError, match="about a person"):
+    with pytest.raises(FormatError, match="is a user memory"):
         approve(store, waiting)
     whole = make_file("user", "Person", "Knows Go well and is new to React", "Go.")
     store.write(TEAM)
     digest = store.read("team/deploys").digest
     for edit in (Put(f"{folder}/me", whole), Rewrite("team/deploys", whole, digest)):
-        with pytest.raises(FormatError, match="about a person"):
+        with pytest.raises(FormatError, match="is a user memory"):
             store.change([edit], verb="dream")
     assert names(store) == ["team/deploys"]
 

@@ -134,7 +134,7 @@ def test_an_edit_replaces_the_whole_text_and_refuses_a_broken_one(make: Make) ->
 def test_user_memory_takes_only_what_is_about_the_person() -> None:
     store = MemoryStore(scope=Scope.USER)
     store.write(sample_memory(Kind.USER))
-    with pytest.raises(FormatError, match="user memory holds user and feedback"):
+    with pytest.raises(FormatError, match="user memory accepts user and feedback"):
         store.write(sample_memory(Kind.PROJECT, title="Else"))
 
 

@@ -61,7 +61,7 @@ def test_broken_definitions_are_forgiven_and_told(cli: Cli) -> None:
     (cli.project / ".claude" / "agents" / "f.md").mkdir()
     define(cli.project, "g", "name: ../../etc\nmemory: user")
     rows = {row["agent"]: row for row in cli("agent", "list", "--json").json}
-    assert "none of user" in rows["a"]["problem"] and rows["a"]["scope"] is None
+    assert "not one of user" in rows["a"]["problem"] and rows["a"]["scope"] is None
     assert rows["b"]["scope"] == "user" and "not YAML" in rows["b"]["problem"]
     assert rows["c"]["scope"] == "user" and rows["d"]["scope"] is None and "e" in rows
     assert rows["e"]["definition"].startswith(str(cli.home / ".claude")), "a link of a project is not followed"
@@ -69,7 +69,7 @@ def test_broken_definitions_are_forgiven_and_told(cli: Cli) -> None:
 
 
 def test_where_says_by_which_rule(cli: Cli) -> None:
-    assert "nothing says where" in cli("agent", "where", "reviewer").refusal
+    assert "has no memory scope" in cli("agent", "where", "reviewer").refusal
     define(cli.project, "r", "name: my-plugin:reviewer\nmemory: project")
     told = cli("agent", "where", "my-plugin:reviewer", "--json").json
     folder = cli.project / ".claude" / "agent-memory" / "my-plugin-reviewer"
@@ -97,14 +97,14 @@ def test_an_agents_memory_is_written_and_shown_and_recalled_by_nobody(cli: Cli) 
 def test_a_scope_of_one_kind_means_nothing_for_the_other(cli: Cli) -> None:
     for more in (("--scope", "local"), ("--scope", "team", "--agent", "reviewer")):
         assert cli("save", *SAVE, "--body", "x", *more).code == 2
-    assert "nothing says where" in cli("save", *SAVE, "--body", "x", "--agent", "reviewer").refusal
+    assert "has no memory scope" in cli("save", *SAVE, "--body", "x", "--agent", "reviewer").refusal
 
 
 def test_a_memory_without_a_definition_is_found_if_it_is_the_only_one(cli: Cli) -> None:
     cli("save", "--agent", "lone", "--scope", "user", *SAVE, "--body", "x")
     assert "the only one" in cli("agent", "where", "lone").out
     cli("save", "--agent", "lone", "--scope", "local", *SAVE, "--body", "x")
-    assert "say --scope user or local" in cli("agent", "where", "lone").refusal
+    assert "pass --scope user or local" in cli("agent", "where", "lone").refusal
     assert {row["scope"] for row in cli("agent", "list", "--json").json} == {"user", "local"}
 
 

@@ -315,7 +315,7 @@ def test_a_secret_never_comes_into_what_a_team_shares(tmp_path: Path, make: Call
         with pytest.raises(SecretError) as caught:
             change()
         said = f"{caught.value!r} {caught.value} {caught.value.findings} {caught.value.hint}"
-        assert caught.value.findings and "team memory may not hold secrets" in said
+        assert caught.value.findings and "team memories cannot contain secrets" in said
         assert not any(value in said for value in (GITHUB, AWS, PASSWORD))
     assert store.read("team/deploy").digest == good.digest and len(store.changes()) == 1
 
@@ -398,7 +398,7 @@ def test_a_broken_file_of_own_rules_warns_in_private_and_stops_a_team_save(tmp_p
     )
     private = cli(*arguments, "--name", "demo")
     assert private.code == 0 and "secrets were not looked for" in private.err
-    assert "no regular expression" in cli(*arguments, "--name", "team/demo").refusal
+    assert "invalid regular expression" in cli(*arguments, "--name", "team/demo").refusal
 
 
 def test_origins_are_not_searched_but_never_made_of_findings(tmp_path: Path) -> None:

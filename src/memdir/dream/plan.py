@@ -205,7 +205,7 @@ def _place_entry(entry: Message, staging: Staging) -> bool:
             return True
     except MemdirError:
         pass
-    staging.take_back(before)
+    staging.restore(before)
     return False
 
 

@@ -282,12 +282,12 @@ class _Run:
         try:
             answer = self._ask(model, staging)
         except (ModelError, BudgetError) as error:
-            staging.take_back({})
+            staging.restore({})
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
         again = self._stage_again(staging)
         judged = self._judge(model, staging, {**again, **answer.evidence}, asked)
-        staging.take_back({})
+        staging.restore({})
         quotes = [quote for quote in answer.evidence.values() if quote]
         placements, cut_writes = [], []
         for memory in (memory for memory in judged.kept if memory.text != memory.before):
@@ -376,7 +376,7 @@ class _Run:
         except FormatError:
             return (Placement("", "unclear", request, request.quote),)
         if any(_takes_away(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
-            staging.take_back(before)
+            staging.restore(before)
             return tuple(replace(result, action="unchanged") for result in placed)
         return placed
 

@@ -1,1 +1,1 @@
-"""A memory file and MEMORY.md as text."""
+"""Memory files and MEMORY.md as text."""

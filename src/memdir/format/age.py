@@ -1,6 +1,6 @@
-"""How old a memory is, in words, with the caveat for an old one; and `[[links]]` between memories.
+"""The age of a memory as text, with a caveat for an old one, and `[[links]]` between memories.
 
-Days are calendar days in the zone of `now`: what was saved late last evening is "yesterday" in the morning.
+Days are calendar days in the zone of `now`: a memory saved late last evening is from "yesterday" in the morning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from memdir.records import Header, Kind
 from memdir.text import blank_fences, fold_link
 
 HalfLives = Mapping[Kind, float]
-# Days after which a memory of each type counts half as fresh; 0: never.
+# Days until the weight of a memory of each type halves; 0: never.
 HALF_LIVES: HalfLives = {
     Kind.PROJECT: HALF_LIFE_PROJECT,
     Kind.REFERENCE: HALF_LIFE_REFERENCE,
@@ -22,38 +22,38 @@ HALF_LIVES: HalfLives = {
 
 
 def count_from(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
-    """Returns the latest of the known moments; a future one counts as now."""
+    """Return the latest of the known moments; a future one counts as now."""
     known = [min(moment, now) for moment in moments if moment is not None]
     return max(known, default=None)
 
 
 def find_half_life(kind: Kind | None, lives: HalfLives = HALF_LIVES) -> float:
-    """Returns the half-life of a type; without a type that of a reference."""
+    """Return the half-life of a type, without a type that of a reference."""
     return lives[kind or Kind.REFERENCE]
 
 
 def weigh_age(modified: datetime, now: datetime, half_life: float) -> float:
-    """Returns 1 for what is new, half of it after each half-life in days; with a half-life of 0 always 1."""
+    """Return 1 for a new memory, halved after each half-life in days; always 1 if the half-life is 0."""
     return 0.5 ** (days_old(modified, now) / half_life) if half_life > 0 else 1.0
 
 
 def days_old(modified: datetime, now: datetime) -> int:
-    """Whole calendar days between the two, in the zone of `now`; a future moment counts as now."""
+    """Return the calendar days between the two, in the zone of `now`; a future moment counts as now."""
     try:
-        seen = modified.astimezone(now.tzinfo)
+        local = modified.astimezone(now.tzinfo)
     except OverflowError:  # within hours of the first or last day of the calendar
-        seen = modified
-    return max(0, (now.date() - seen.date()).days)
+        local = modified
+    return max(0, (now.date() - local.date()).days)
 
 
 def render_age(modified: datetime, now: datetime) -> str:
-    """today, yesterday, or N days ago."""
+    """Return "today", "yesterday" or "N days ago"."""
     days = days_old(modified, now)
     return ("today", "yesterday")[days] if days < 2 else f"{days} days ago"
 
 
 def render_freshness(modified: datetime, now: datetime) -> str:
-    """The caveat for a memory older than yesterday; nothing for a younger one."""
+    """Return the caveat for a memory older than yesterday, or ""."""
     days = days_old(modified, now)
     if days < 2:
         return ""
@@ -81,13 +81,15 @@ def find_links(text: str) -> Iterator[tuple[str, int]]:
 
 
 def make_targets(headers: Sequence[Header]) -> dict[str, str]:
-    """Returns the name that each folded spelling of a link means: by name, else by its last part, else by title.
-    Of several memories with the same spelling the first of `headers` is meant."""
+    """Return the memory name for each folded spelling of a link: by name, else by its last part, else by title.
+
+    If several memories share a spelling, the first in `headers` wins.
+    """
     targets: dict[str, str] = {}
-    spellings = [(at.name, at.name.rpartition("/")[2], at.title) for at in headers]
+    spellings = [(header.name, header.name.rpartition("/")[2], header.title) for header in headers]
     for column in zip(*spellings, strict=True):
-        for header, spelled in zip(headers, column, strict=True):
-            targets.setdefault(fold_link(spelled), header.name)
+        for header, spelling in zip(headers, column, strict=True):
+            targets.setdefault(fold_link(spelling), header.name)
     return targets
 
 
@@ -96,13 +98,15 @@ def find_link_target(link: str, targets: Mapping[str, str]) -> str | None:
 
 
 def resolve_links(headers: Sequence[Header], texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns for each name the names it links to, in order, each once. Memories without such links are left out.
-    `texts` has the text of each memory by name; one that is missing has no links."""
+    """Return for each name the names it links to, in order and without duplicates; memories without links are omitted.
+
+    `texts` has the text of each memory by name; a missing one has no links.
+    """
     targets = make_targets(headers)
-    linked: dict[str, tuple[str, ...]] = {}
+    links_by_name: dict[str, tuple[str, ...]] = {}
     for header in headers:
-        found = (find_link_target(link, targets) for link, _ in find_links(texts.get(header.name, "")))
-        names = tuple(dict.fromkeys(name for name in found if name is not None and name != header.name))
+        linked_names = (find_link_target(link, targets) for link, _ in find_links(texts.get(header.name, "")))
+        names = tuple(dict.fromkeys(name for name in linked_names if name is not None and name != header.name))
         if names:
-            linked[header.name] = names
-    return linked
+            links_by_name[header.name] = names
+    return links_by_name

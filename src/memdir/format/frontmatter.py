@@ -1,12 +1,12 @@
-"""A memory file: its frontmatter to fields, and fields back without losing a byte of the rest; the checks of a draft.
+"""Read the frontmatter of a memory file as fields, write fields without changing any other byte, and check drafts.
 
-Two dialects are read and written: `type:` at the top, and `type:` inside `metadata:`. Reading tolerates everything: what
-cannot be parsed becomes an empty field and a `problem` in words. Writing edits single lines, so unknown keys, their
-order, comments, line ends and the body stay as they were; a result that does not read back as intended raises.
+Two dialects are read and written: `type:` at the top, and `type:` inside `metadata:`. Reading never fails: an invalid part
+becomes an empty field and a `problem`. Writing edits single lines, so unknown keys, their order, comments, line ends and the
+body do not change; if the result does not read back as intended, an error is raised.
 
-Most frontmatter is `key: value` lines, and those are read here directly, because importing PyYAML costs every prompt
-20 ms. The rest goes to PyYAML's event parser, from which only strings, lists and mappings of bounded depth are built:
-`no` stays "no", a date stays text, and tags, anchors and aliases are errors.
+Most frontmatter consists of `key: value` lines, which are read here directly, because importing PyYAML would take 20 ms of
+every prompt. The rest is parsed with PyYAML's event parser into strings, lists and mappings of limited depth: `no` stays
+"no", a date stays text, and tags, anchors and aliases are errors.
 """
 
 import re
@@ -25,19 +25,19 @@ from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
 from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory
 from memdir.text import find_forbidden, fold, one_line, replace_surrogates
 
-FieldValue: TypeAlias = str | tuple[str, ...] | None  # of one field to be written; None removes it
+FieldValue: TypeAlias = str | tuple[str, ...] | None  # the value of a field to write; None removes the field
 Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a recursive alias cannot be written with `|`)
 
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _HEADING = compile_late(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _ORDER = ("name", "description", "type")
-# Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that move with them.
+# Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that are moved with them.
 _NESTED_KEYS = frozenset({"type", "pinned", "modified", "verified"})
 _MOVED_KEYS = _NESTED_KEYS | {"node_type", "originSessionId"}
 _METADATA = compile_late(r"metadata[ \t]*:[ \t]*(?:#.*)?\r?\n?\Z")
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(.*?))?[ ]*\r?\n?\Z")
-# A value that a person or a model left unquoted, though it holds what begins a mapping or a comment.
+# An unquoted value that contains the beginning of a mapping or a comment.
 _UNQUOTED = compile_late(
     r"^((?:name|description):[ ]+)(?=[^\n]*(?:: | #))([^\s\"'|>\[{&*!#][^\n]*?)([ \t]*\r?)$", re.MULTILINE
 )
@@ -45,18 +45,18 @@ _ITEM = compile_late(r" *- +(\S.*?)[ ]*\r?\Z")
 _PLAIN = compile_late(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`][^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*\Z")
 _QUOTED = compile_late(r"\"([^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029]*)\"\Z|'([^'\x00-\x1f\x7f-\x9f\u2028\u2029]*)'\Z")
 _BARE_SCALAR = compile_late(r"[^\W\d_][\w .,;/()+=~$^<>–—…\u2010-\u201f-]*\Z")
-# Words that other YAML readers turn into something that is not text.
+# Words that other YAML readers do not read as text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"})
 _MUST_ESCAPE = compile_late('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]')
 
 
 class YamlError(Exception):
-    """This is not the YAML that memdir reads; the message says where."""
+    """Unsupported or invalid YAML; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontmatterParts:
-    """A file cut at its fences. `head` is the lines between them; without frontmatter `opening` is empty."""
+    """A file split at its `---` lines. `head` is the text between them; `opening` is empty without frontmatter."""
 
     opening: str
     head: str
@@ -84,7 +84,7 @@ class FrontmatterFields:
 
 
 def split_frontmatter(text: str) -> FrontmatterParts:
-    """Cut a file at its fences; a fence that does not close within the first 30 lines is no frontmatter."""
+    """Split a file at its `---` lines; frontmatter that is not closed within the first 30 lines is ignored."""
     lines = split_lines(text, HEADER_LINES)
     if lines and _FENCE.match(lines[0].removeprefix("\ufeff")):
         for number, line in enumerate(lines[1:], 1):
@@ -95,7 +95,7 @@ def split_frontmatter(text: str) -> FrontmatterParts:
 
 
 def parse_fields(text: str) -> FrontmatterFields:
-    """Returns the fields of a file's text, or of its first lines. Never raises."""
+    """Return the fields of a file's text, or of its first lines. Never raises."""
     parts = split_frontmatter(text)
     if not parts.opening:
         is_open = text.lstrip("\ufeff").startswith("---")
@@ -126,19 +126,19 @@ def parse_fields(text: str) -> FrontmatterFields:
 
 
 def split_lines(text: str, limit: int = sys.maxsize) -> list[str]:
-    """Lines with their ends, cut at `\\n` alone: `str.splitlines` would also cut at characters YAML keeps."""
+    """Return lines with their ends, split only at `\\n`; `str.splitlines` also splits at characters YAML keeps."""
     *ended, last = text.split("\n", limit)
     return [*(f"{line}\n" for line in ended), *([last] if last and len(ended) < limit else [])]
 
 
 def take_head(data: bytes) -> bytes:
-    """Returns the first 30 lines of a file's bytes, or fewer: all that a header needs."""
+    """Return the first 30 lines of a file's bytes, which contain the header."""
     end = 0
     for _ in range(HEADER_LINES):
-        found = data.find(b"\n", end, HEADER_BYTES)
-        if found < 0:
+        newline = data.find(b"\n", end, HEADER_BYTES)
+        if newline < 0:
             return data[:HEADER_BYTES]
-        end = found + 1
+        end = newline + 1
     return data[:end]
 
 
@@ -168,9 +168,9 @@ def _read_scalar(raw: Mapping[str, Node], nested: Mapping[str, Node], key: str) 
     return value.strip() if isinstance(value, str) else ""
 
 
-def compose_file(wanted: Mapping[str, FieldValue], body: str, dialect: Dialect) -> str:
-    """Returns a new file with `name`, `description`, `type` and, where given, `pinned` and `cues`."""
-    fields = {key: value for key, value in wanted.items() if value is not None}
+def compose_file(values: Mapping[str, FieldValue], body: str, dialect: Dialect) -> str:
+    """Return a new file with these fields and body; fields that are None are omitted."""
+    fields = {key: value for key, value in values.items() if value is not None}
     is_nested = dialect is Dialect.NESTED
     lines = [_render_field(*pair) for pair in fields.items() if not (is_nested and pair[0] in _NESTED_KEYS)]
     if is_nested:
@@ -182,7 +182,7 @@ def compose_file(wanted: Mapping[str, FieldValue], body: str, dialect: Dialect) 
 
 
 def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
-    """Returns the text with some fields changed (None removes a field); fields with that value already stay as is."""
+    """Return the text with some fields changed (None removes one); lines whose value is the same do not change."""
     parts = split_frontmatter(text)
     if not parts.opening:
         hint = "add name, description and type to it"
@@ -192,8 +192,8 @@ def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
     lines = split_lines(parts.head)
     for key, value in changes.items():
         nested = current.dialect is Dialect.NESTED and key in _NESTED_KEYS
-        found = (_read_metadata(current.raw) if nested else current.raw).get(key)
-        if _as_value(found) != value:
+        node = (_read_metadata(current.raw) if nested else current.raw).get(key)
+        if _as_value(node) != value:
             lines = _set_line(lines, key, value, nested=nested, newline=newline)
     edited = parts.render("".join(lines))
     _check_reads_back(edited, changes)
@@ -201,13 +201,13 @@ def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
 
 
 def quote_values(text: str) -> str:
-    """Returns the text with name and description quoted where YAML would misread them: at an unquoted `: ` or ` #`."""
+    """Return the text with name and description quoted if they contain `: ` or ` #`, which YAML would misread."""
     parts = split_frontmatter(text)
-    return parts.render(_UNQUOTED.sub(lambda at: at[1] + _render_value(at[2]) + at[3], parts.head))
+    return parts.render(_UNQUOTED.sub(lambda match: match[1] + _render_value(match[2]) + match[3], parts.head))
 
 
 def replace_body(text: str, body: str) -> str:
-    """Returns the text with another body; one that differs only in surrounding blank lines changes nothing."""
+    """Return the text with another body, unchanged if only surrounding blank lines differ."""
     parts = split_frontmatter(text)
     if body.strip() == parts.body.replace("\r\n", "\n").strip():
         return text
@@ -220,7 +220,7 @@ def replace_body(text: str, body: str) -> str:
 
 
 def translate_dialect(text: str, dialect: Dialect) -> str:
-    """Returns the file in that dialect; unchanged if it is so already, or its head cannot be moved line by line."""
+    """Return the file in that dialect, unchanged if it already is or cannot be translated line by line."""
     fields, parts = parse_fields(text), split_frontmatter(text)
     if fields.dialect is None or fields.dialect is dialect or fields.problem:
         return text
@@ -233,7 +233,7 @@ def translate_dialect(text: str, dialect: Dialect) -> str:
 
 
 def _unnest(lines: list[str]) -> list[str]:
-    start = next((at for at, line in enumerate(lines) if _METADATA.match(line)), None)
+    start = next((number for number, line in enumerate(lines) if _METADATA.match(line)), None)
     if start is None:
         return lines
     end = start + 1
@@ -247,9 +247,9 @@ def _unnest(lines: list[str]) -> list[str]:
 def _nest(lines: list[str], newline: str) -> list[str]:
     inner: list[str] = []
     rest: list[str] = []
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines):
         key = re.match(r"(\w+)[ \t]*:", line)
-        continued = at + 1 < len(lines) and lines[at + 1].startswith((" ", "\t"))
+        continued = number + 1 < len(lines) and lines[number + 1].startswith((" ", "\t"))
         (inner if key and key[1] in _MOVED_KEYS and not continued else rest).append(line)
     if rest and not rest[-1].endswith("\n"):
         rest[-1] += newline
@@ -262,22 +262,22 @@ def _as_value(node: Node | None) -> FieldValue:
     return node if isinstance(node, str) else None
 
 
-def _check_reads_back(text: str, wanted: Mapping[str, FieldValue]) -> None:
+def _check_reads_back(text: str, values: Mapping[str, FieldValue]) -> None:
     raw = parse_fields(text).raw
     nested = _read_metadata(raw)
-    for key, value in wanted.items():
+    for key, value in values.items():
         if _as_value(raw.get(key, nested.get(key))) != value:
             hint = f"use plain words on one line for {key}"
-            raise FormatError(f"the frontmatter cannot hold this {key}", field=key, hint=hint)
+            raise FormatError(f"cannot write this {key} as frontmatter", field=key, hint=hint)
 
 
 def _set_line(lines: list[str], key: str, value: FieldValue, *, nested: bool, newline: str) -> list[str]:
-    """Replace, insert or remove the line of one key, and nothing else."""
+    """Replace, insert or remove only the line of one key."""
     start, end, indent = 0, len(lines), ""
     if nested:
-        if (found := _find_key(lines, "metadata")) is None:
+        if (metadata := _find_key(lines, "metadata")) is None:
             raise FormatError("no metadata block in the frontmatter", field="metadata")
-        start, end = found, _find_end(lines, found, 0)
+        start, end = metadata, _find_end(lines, metadata, 0)
         if (flow := _edit_flow(lines[start], key, value)) is not None:
             return [*lines[:start], flow, *lines[start + 1 :]]
         inner = (line for line in lines[start + 1 : end] if line.strip() and not line.lstrip().startswith("#"))
@@ -290,7 +290,7 @@ def _set_line(lines: list[str], key: str, value: FieldValue, *, nested: bool, ne
             if value is None:
                 return [*lines[:number], *lines[until:]]
             line = lines[number]
-            # A comment behind a value on one line stays.
+            # Keep a comment after a one-line value.
             comment = re.search(r"[ \t]#[^\"']*$", line.rstrip("\r\n")) if until == number + 1 else None
             name, ending = line[: line.index(":")], newline if line.endswith("\n") else ""
             rendered = _render_field(name, value, newline)
@@ -310,7 +310,7 @@ def _find_key(lines: list[str], key: str) -> int | None:
 
 
 def _find_end(lines: list[str], number: int, indent: int) -> int:
-    """Where the value of the key on this line ends: at the next line that is not indented deeper."""
+    """Return the line after the value of the key on this line, which ends before a line not indented deeper."""
     end = number + 1
     for later in range(number + 1, len(lines)):
         text = lines[later].strip()
@@ -323,7 +323,7 @@ def _find_end(lines: list[str], number: int, indent: int) -> int:
 
 
 def _find_position(lines: list[str], key: str) -> int:
-    """Where a new key goes: below the fields that usually come before it."""
+    """Return the line for a new key: below the fields that usually precede it."""
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else _ORDER
     for earlier in reversed(before):
         if (number := _find_key(lines, earlier)) is not None:
@@ -332,7 +332,7 @@ def _find_position(lines: list[str], key: str) -> int:
 
 
 def _edit_flow(line: str, key: str, value: FieldValue) -> str | None:
-    """`metadata: {type: x}` on one line; None when it is written as a block."""
+    """Return the edited line of a one-line `metadata: {type: x}`, None if it is a block."""
     match = re.match(r"(metadata[ \t]*:[ \t]*\{)(.*)(\}[^}]*)\Z", line, re.DOTALL)
     if not match:
         return None
@@ -353,11 +353,11 @@ def _render_field(key: str, value: str | tuple[str, ...], newline: str = "\n") -
 
 
 def _render_value(value: str) -> str:
-    """A string as YAML that every reader reads as that string: plain where that is safe, else in double quotes."""
+    """Return a string as YAML that every reader reads as that string: plain if that is safe, else in double quotes."""
     is_plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
     if is_plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
-    escaped = _MUST_ESCAPE.sub(lambda at: f"\\{at[0]}" if at[0] in '"\\' else f"\\u{ord(at[0]):04x}", value)
+    escaped = _MUST_ESCAPE.sub(lambda char: f"\\{char[0]}" if char[0] in '"\\' else f"\\u{ord(char[0]):04x}", value)
     return f'"{escaped}"'
 
 
@@ -369,7 +369,7 @@ def parse_yaml(head: str) -> dict[str, Node]:
 
 
 def parse_leniently(head: str) -> dict[str, Node]:
-    """Returns whatever `key: value` lines there are, for what is not YAML, such as an unquoted `a: b: c`."""
+    """Return the `key: value` lines of text that is not valid YAML, such as an unquoted `a: b: c`."""
     fields: dict[str, Node] = {}
     nested: dict[str, Node] = {}
     for line in head[:HEADER_BYTES].split("\n"):
@@ -385,7 +385,7 @@ def parse_leniently(head: str) -> dict[str, Node]:
 
 
 def _parse_simple(head: str) -> dict[str, Node] | None:
-    """Plain `key: value` lines with one level of `metadata:` below; None when it needs a real parser."""
+    """Parse plain `key: value` lines with one level below; return None if that needs a real parser."""
     fields: dict[str, Node] = {}
     block: dict[str, Node] | None = None
     opener, indent = "", ""
@@ -435,7 +435,7 @@ def _unquote(value: str | None) -> str | None:
 
 
 def _parse_events(head: str) -> dict[str, Node]:
-    # Imported here: 20 ms that most directories never need.
+    # Imported here: loading it takes 20 ms, and most directories never need it.
     import yaml
 
     try:
@@ -458,19 +458,19 @@ def _build_document(events: Iterator[Any], yaml: Any) -> Node:
     node = _build(next(events), events, yaml, 1)
     next(events)  # document end
     if not isinstance(next(events), yaml.StreamEndEvent):
-        raise YamlError("several documents in one head")
+        raise YamlError("several documents in the frontmatter")
     return node
 
 
 def _build(event: Any, events: Iterator[Any], yaml: Any, depth: int) -> Node:
     if isinstance(event, yaml.AliasEvent) or event.anchor:
-        raise YamlError("anchors and aliases are not read")
+        raise YamlError("anchors and aliases are not supported")
     if event.tag is not None and event.tag != "!":
-        raise YamlError("tags are not read")
+        raise YamlError("tags are not supported")
     if isinstance(event, yaml.ScalarEvent):
         return str(event.value)
     if depth > FRONTMATTER_DEPTH:
-        raise YamlError("nested too deep")
+        raise YamlError("nested too deeply")
     if isinstance(event, yaml.SequenceStartEvent):
         items: list[Node] = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
@@ -484,8 +484,8 @@ def _build(event: Any, events: Iterator[Any], yaml: Any, depth: int) -> Node:
     return mapping
 
 
-# --- drafts: description, title and cues, the name of the file ------------------------------------------------------
-# Pure functions. Whether a name may be used at all is checked by the guard. Files already on disk are not checked here.
+# --- checks of drafts: description, title and cues, and the name of the file ------------------------------------------
+# Pure functions. `files` checks whether a name is allowed. Files already on disk are not checked here.
 
 _HINTS = {
     Kind.USER: 'say who the user is or what they know, as in "writes Go daily, new to React"',
@@ -496,67 +496,69 @@ _HINTS = {
 _HINT = "say in one line what recall should find it by: the subject and what is special about it"
 
 _DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
-_ENGLISH_ENDS = compile_late(r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)")  # don't, it's: one word; l'air is two
-# Letters and marks that show nothing (default-ignorable) may not be in a name.
+_ENGLISH_ENDS = compile_late(
+    r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)"
+)  # "don't" and "it's" are one word, "l'air" is two
+# Invisible (default-ignorable) letters and marks are not allowed in names.
 _IGNORABLE = compile_late("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
 
 def check_description(description: str, kind: Kind | None = None) -> None:
-    """Raise FormatError for a description that is too vague for recall."""
+    """Raise FormatError if a description is too vague for recall."""
     hint = _HINTS[kind] if kind is not None else _HINT
     _check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
-    # Imported here: reading memories needs no word lists, and every prompt hook would load them.
+    # Imported here: only writing needs the word lists, and every prompt hook would load them.
     from memdir.language import count_content
 
     count = count_content(description)
     if count.words < limits.DESCRIPTION_WORDS:
-        few = f"fewer than {limits.DESCRIPTION_WORDS} words in it say what it is about"
+        few = f"fewer than {limits.DESCRIPTION_WORDS} of its words are specific"
         raise FormatError(f"the description is too vague: {few}", field="description", hint=hint)
     if not count.telling:
         raise FormatError("the description is too vague: it would fit any memory", field="description", hint=hint)
 
 
 def check_title(title: str) -> None:
-    _check_line(title, "title", limits.TITLE_CHARS, "a title is a few words on one line")
+    _check_line(title, "title", limits.TITLE_CHARS, "use a few words on one line")
 
 
 def check_cues(cues: Sequence[str]) -> None:
-    """Raise FormatError for more cues than a memory may have, or one that is not a short line."""
+    """Raise FormatError if there are too many cues, or one is not a short line."""
     if len(cues) > limits.CUES:
-        hint = "keep those that differ most"
-        raise FormatError(f"a memory has at most {limits.CUES} cues, these are {len(cues)}", field="cues", hint=hint)
+        hint = "keep the most different ones"
+        raise FormatError(f"too many cues: {len(cues)}, the limit is {limits.CUES}", field="cues", hint=hint)
     for cue in cues:
-        _check_line(cue, "cue", limits.CUE_CHARS, 'a cue is a short task or question, as in "may I deploy today?"')
-        if found := find_forbidden(cue, lines=False):
-            raise FormatError(f"a cue holds {found}", field="cues", hint="take the character out and save again")
+        _check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
+        if problem := find_forbidden(cue, lines=False):
+            raise FormatError(f"a cue contains {problem}", field="cues", hint="remove the character and save again")
 
 
 def make_slug(title: str) -> str:
-    """Returns a file name for a title: lower-case letters of any script, digits, `-`, `_`; never empty or reserved."""
+    """Return a file name for a title: lower-case letters of any script, digits, `-`, `_`; never empty or reserved."""
     lowered = _ENGLISH_ENDS.sub("", unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower()))
     visible = "".join(char for char in lowered if not _IGNORABLE.match(char) and unicodedata.category(char) != "Cf")
-    kept: list[str] = []
+    chars: list[str] = []
     for char in visible:
-        kept.append(char if _is_kept(char, kept[-1] if kept else " ") else "-")
-    slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(kept)).strip("-")))
+        chars.append(char if _is_allowed(char, chars[-1] if chars else " ") else "-")
+    slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(chars)).strip("-")))
     if not any(char.isalnum() for char in slug):
-        import hashlib  # here, because OpenSSL takes milliseconds to load and few titles need it
+        import hashlib  # OpenSSL takes milliseconds to load, and few titles need it
 
         return "memory-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{slug}-memory" if fold(slug) == "memory" or _DEVICES.fullmatch(fold(slug)) else slug
 
 
-def _check_line(text: str, field: str, most: int, hint: str) -> None:
+def _check_line(text: str, field: str, limit: int, hint: str) -> None:
     if not text.strip():
         raise FormatError(f"the {field} is empty", field=field, hint=hint)
     if len(text.strip().splitlines()) > 1:
         raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
-    if len(text) > most:
-        raise FormatError(f"the {field} has {len(text):,} characters, {most:,} are allowed", field=field, hint=hint)
+    if len(text) > limit:
+        raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
 
 
-def _is_kept(char: str, before: str) -> bool:
-    """Letters, decimal digits, `-`, `_`, and marks that sit on a letter."""
+def _is_allowed(char: str, before: str) -> bool:
+    """Return whether a name may contain this: letters, decimal digits, `-`, `_`, and marks on a letter."""
     category = unicodedata.category(char)
     if char in "-_" or category[0] == "L" or category == "Nd":
         return True
@@ -564,7 +566,7 @@ def _is_kept(char: str, before: str) -> bool:
 
 
 def _cut(slug: str) -> str:
-    """At most what a name may hold, at a word where that keeps more than half, never between a letter and its marks."""
+    """Cut to the length of a name, at a word if that keeps more than half, never between a letter and its marks."""
     end = min(len(slug), limits.NAME_CHARS)
     while len(slug[:end].encode("utf-8")) > limits.NAME_BYTES:
         end -= 1
@@ -576,7 +578,7 @@ def _cut(slug: str) -> str:
     return slug[: word if word > end // 2 else end].strip("-_")
 
 
-# --- a whole file: its bytes, its text, and the records made of it ----------------------------------------------------
+# --- complete files: bytes, text and records --------------------------------------------------------------------------
 
 
 def make_header(name: str, fields: FrontmatterFields, signature: Signature, scope: Scope) -> Header:
@@ -584,10 +586,10 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if is_shared and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
-    # A pin is a person's own: one that a teammate set would put a line before those of everybody else.
+    # Pins are personal: a teammate's pin must not move a line to the top for everybody.
     pinned = fields.pinned and not is_shared
-    shown = (name, fields.title or name, fields.description, fields.kind, scope, modified)
-    return Header(*shown, pinned, signature, fields.dialect, fields.problem, fields.cues)
+    visible = (name, fields.title or name, fields.description, fields.kind, scope, modified)
+    return Header(*visible, pinned, signature, fields.dialect, fields.problem, fields.cues)
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:
@@ -597,7 +599,7 @@ def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> S
 
 
 def read_time(text: str) -> datetime | None:
-    """A time written into a file, UTC if it names no zone; None if it is none."""
+    """Return a time written in a file, in UTC if it has no zone; None if it is not a time."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
@@ -612,7 +614,7 @@ def digest_of(data: bytes) -> str:
 
 @cache
 def _find_sha256() -> Callable[[bytes], Any]:
-    """The interpreter's own where it has one: `hashlib` loads OpenSSL, which takes milliseconds of every recall."""
+    """Return the interpreter's own function if there is one; `hashlib` loads OpenSSL, which takes milliseconds."""
     for name in ("_sha2", "_sha256"):
         try:
             own: Callable[[bytes], Any] = import_module(name).sha256
@@ -625,7 +627,7 @@ def _find_sha256() -> Callable[[bytes], Any]:
 
 
 def decode(data: bytes) -> str:
-    """Text that encodes back to the same bytes, valid UTF-8 or not."""
+    """Return text that encodes back to the same bytes, valid UTF-8 or not."""
     return data.decode("utf-8", "surrogateescape")
 
 

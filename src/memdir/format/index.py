@@ -1,8 +1,8 @@
-"""MEMORY.md as lines: find, add, replace and drop single pointers, without regenerating the file.
+"""Find, add, replace and drop single pointers in MEMORY.md without regenerating the file, and clip it for a session.
 
-Order, headings and prose belong to whoever edits the index. A pointer is a list item that begins with a link to a `.md`
+Users keep control of order, headings and prose. A pointer (index line) is a list item that begins with a link to a `.md`
 file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose. Names here are
-relative to the folder of the index. What a session loads of it is at the end.
+relative to the folder of the index.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,13 +29,13 @@ _OLD = compile_late(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>
 _HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
 _WORD = compile_late(r"\w+")
 _COMMON_WORDS = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
-_LINES_KEPT = 16_384  # a cache smaller than the index is of no use
+_LINES_KEPT = 16_384  # a cache smaller than the index would be useless
 _TITLE_FILLER = ("memory", "memories", "notes", "the")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLine:
-    """One line of an index, with what it is. `name` is the memory it points to, relative to the index; `key` folded."""
+    """One parsed line of an index. `name` is the memory it points to, relative to the index; `key` is that folded."""
 
     number: int
     text: str
@@ -66,7 +66,7 @@ def parse_index(text: str) -> tuple[IndexLine, ...]:
 
 
 def render_line(title: str, name: str, hook: str) -> str:
-    """Returns the pointer line of a memory, cut to the length that an index line should have."""
+    """Return the index line of a memory, cut to the maximum length."""
     label = one_line(title).replace("[", "(").replace("]", ")") or name
     start = f"- [{shorten(label, 80)}]({name}.md)"
     left = INDEX_LINE_CHARS - len(start) - 3
@@ -75,16 +75,16 @@ def render_line(title: str, name: str, hook: str) -> str:
 
 
 def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
-    """The pointers to a memory. Only lines that could be such are parsed: an index may have a hundred thousand."""
+    """Return the pointers to a memory. Only likely lines are parsed: an index may have a hundred thousand."""
     key = fold(name)
     leaf = key.rpartition("/")[2]
     if not key:
         return ()
     lines = _cut(text)
-    likely = [at for at, line in enumerate(_fold_lines(text)) if leaf in line or "%" in line]
+    likely = [number for number, line in enumerate(_fold_lines(text)) if leaf in line or "%" in line]
     fenced = _find_fenced(text) if likely else frozenset()
-    found = (IndexLine(at, lines[at], *_read_line(lines[at])) for at in likely if at not in fenced)
-    return tuple(line for line in found if line.key == key)
+    parsed = (IndexLine(number, lines[number], *_read_line(lines[number])) for number in likely if number not in fenced)
+    return tuple(line for line in parsed if line.key == key)
 
 
 @lru_cache(maxsize=2)  # a batch of edits asks for the same text many times
@@ -94,7 +94,7 @@ def _cut(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _fold_lines(text: str) -> list[str]:
-    """The lines as `fold` leaves them, but for the dash that nearly every pointer has; made all at once."""
+    """Return all lines as `fold` returns them, except for the dash that nearly every pointer contains."""
     return [line if line.isascii() else fold(line) for line in text.replace("—", "-").lower().split("\n")]
 
 
@@ -106,8 +106,10 @@ def _find_fenced(text: str) -> frozenset[int]:
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
-    """Returns the index with one more pointer: below its type's heading, else after similar ones, else at the end.
-    `words` is what the memory is about: title, description, name."""
+    """Return the index with one more pointer: below its type's heading, else after similar ones, else at the end.
+
+    `words` are the title, description and name of the memory.
+    """
     lines = _LazyLines(text)
     after = _find_typed_list(lines, kind)
     if after is None:
@@ -116,13 +118,13 @@ def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
 
 
 def append_pointer(text: str, line: str) -> str:
-    """Returns the index with one more pointer at the end of its list."""
+    """Return the index with one more pointer at the end of its list."""
     lines = _LazyLines(text)
     return _insert(lines, lines.find_last_pointer(), line)
 
 
 class _LazyLines:
-    """The lines of an index, each parsed when it is asked for."""
+    """The lines of an index, each parsed on access."""
 
     def __init__(self, text: str) -> None:
         self.texts, self.folded = _cut(text), _fold_lines(text)
@@ -131,16 +133,20 @@ class _LazyLines:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def __getitem__(self, at: int) -> IndexLine:
-        line = self.texts[at]
-        return IndexLine(at, line, fenced=True) if at in self._fenced else IndexLine(at, line, *_read_line(line))
+    def __getitem__(self, number: int) -> IndexLine:
+        line = self.texts[number]
+        return (
+            IndexLine(number, line, fenced=True)
+            if number in self._fenced
+            else IndexLine(number, line, *_read_line(line))
+        )
 
     def find_last_pointer(self) -> int | None:
-        return next((at for at in range(len(self) - 1, -1, -1) if self[at].is_pointer), None)
+        return next((number for number in range(len(self) - 1, -1, -1) if self[number].is_pointer), None)
 
 
 def replace_line(text: str, name: str, old: str, new: str) -> str:
-    """Returns the index with a pointer changed that is still as memdir wrote it; one that a person rewrote stays."""
+    """Return the index with a pointer replaced if it is still as memdir wrote it; one that the user edited stays."""
     own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
     if not own:
         return text
@@ -153,12 +159,12 @@ def replace_line(text: str, name: str, old: str, new: str) -> str:
 
 
 def drop_lines(text: str, name: str) -> str:
-    gone = {line.number for line in find_lines(text, name)}
-    return "".join(line for number, line in enumerate(_cut(text)) if number not in gone) if gone else text
+    dropped = {line.number for line in find_lines(text, name)}
+    return "".join(line for number, line in enumerate(_cut(text)) if number not in dropped) if dropped else text
 
 
 def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
-    """Returns the one run of whole lines in which two versions differ: its offset, the old bytes, the new ones."""
+    """Return the run of complete lines in which two versions differ: its offset, the old bytes and the new ones."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
@@ -178,9 +184,9 @@ def _find_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) > 2 and word not in _COMMON_WORDS)
 
 
-@lru_cache(maxsize=_LINES_KEPT)  # of an index with one line changed all others are the same
+@lru_cache(maxsize=_LINES_KEPT)  # most lines of an index do not change
 def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
-    """Name, title, hook, level, heading, and the name folded."""
+    """Return name, title, hook, level, heading, and the folded name."""
     bare = text.rstrip("\r\n")
     heading = _HEADING.match(bare)
     if heading:
@@ -194,7 +200,7 @@ def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
 
 
 def _read_target(target: str) -> str:
-    """The memory's name of a link target; empty for anything that is not a file below the index."""
+    """Return the memory name of a link target, or "" if it is not a file below the index."""
     plain = unquote(target.split("#", 1)[0]).removeprefix("./")
     if not plain.lower().endswith(".md") or ":" in plain or "\\" in plain or plain.startswith(("/", "~")):
         return ""
@@ -205,26 +211,26 @@ def _read_target(target: str) -> str:
 
 
 def _find_typed_list(lines: _LazyLines, kind: Kind) -> int | None:
-    """The last pointer of the first list below the type's heading; the heading itself when prose or nothing follows."""
-    for at in (number for number, text in enumerate(lines.texts) if text[:2] == "##"):
-        line = lines[at]
+    """Return the last pointer of the first list below the type's heading, or the heading if there is no list."""
+    for heading in (number for number, text in enumerate(lines.texts) if text[:2] == "##"):
+        line = lines[heading]
         words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
         if line.level >= 2 and words and words[0] == kind.value and len(words) <= 2:
-            below = (lines[number] for number in range(at + 1, len(lines)))
-            listed = takewhile(lambda after: after.is_pointer or after.is_blank, below)
-            return max((after.number for after in listed if after.is_pointer), default=at)
+            below = (lines[number] for number in range(heading + 1, len(lines)))
+            pointers = takewhile(lambda after: after.is_pointer or after.is_blank, below)
+            return max((after.number for after in pointers if after.is_pointer), default=heading)
     return None
 
 
 def _find_similar(lines: _LazyLines, words: str, kind: Kind) -> int | None:
-    """The end of the list with the most similar memory; similar means two words in common."""
-    wanted = _find_words(words) - {kind.value}
+    """Return the end of the list with the most similar memory; similar means two words in common."""
+    query = _find_words(words) - {kind.value}
     best, last = 1, None
     for number, text in enumerate(lines.folded):
-        # Counted in the text first, which is quicker: it has every word that the parsed line has.
-        if sum([word in text for word in wanted]) > best:
+        # Count in the text first, which is quicker: it contains all words of the parsed line.
+        if sum([word in text for word in query]) > best:
             line = lines[number]
-            shared = len(wanted & _find_words(f"{line.title} {line.hook} {line.name}")) if line.is_pointer else 0
+            shared = len(query & _find_words(f"{line.title} {line.hook} {line.name}")) if line.is_pointer else 0
             if shared > best:
                 best, last = shared, number
     while last is not None and last + 1 < len(lines) and lines[last + 1].is_pointer:
@@ -248,8 +254,8 @@ def _insert(lines: _LazyLines, after: int | None, line: str) -> str:
 
 
 def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) -> str:
-    """The first pointer of an index: below its title if it has one, above any prose."""
-    title = next((at for at in range(len(lines)) if not lines[at].is_blank), None)
+    """Insert the first pointer of an index: below its title if it has one, above any prose."""
+    title = next((number for number in range(len(lines)) if not lines[number].is_blank), None)
     if title is None:
         return line + newline
     if not lines[title].level:
@@ -260,12 +266,12 @@ def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) 
     return "".join([*parts[: title + 1], newline, line + newline, *([newline] if rest else []), *rest])
 
 
-# --- what a session loads: at most 200 lines and 25,000 bytes, cut between lines, with a warning ---------------------
-# Pointers to files that do not exist are left out and counted. Over the limit the lines are selected by rank: pinned,
-# the newest, then by type and use; headings stay if a line below them stays; prose is dropped first. File order is kept.
-# What is cut off is still found by recall.
+# --- the part a session loads: at most 200 lines and 25,000 bytes, cut between lines, with a warning ------------------
+# Pointers to missing files are omitted and counted. Above the limit, lines are selected by rank: pinned, the newest, then by
+# type and use; headings stay if a line below them stays; prose is dropped first. File order is kept. Recall still finds the
+# memories of omitted lines.
 
-# What is missed most comes first.
+# The most important type comes first.
 _KIND_RANK = {Kind.FEEDBACK: 0, Kind.USER: 1, Kind.PROJECT: 2, Kind.REFERENCE: 3, None: 4}
 
 
@@ -289,23 +295,25 @@ def clip_index(
     uses: Mapping[str, int] | None = None,
     file: str = "MEMORY.md",
 ) -> Clip:
-    """Returns the part of an index that is loaded. Header names are relative to the index, as its pointers are."""
+    """Return the part of an index that is loaded. Header names are relative to the index, like its pointers."""
     lines = parse_index(text)
     known = {fold(header.name): header for header in headers} if headers is not None else None
     living = [line for line in lines if not line.is_pointer or known is None or line.key in known]
     size = sum(_size(line) for line in living)
     over_lines, over_bytes = len(living) > INDEX_LINES, size > INDEX_BYTES
-    kept = living
+    selected = living
     if over_lines or over_bytes:
-        kept = _cut_by_rank(living, known, uses or {}) if known is not None and order == "rank" else _cut_at_end(living)
-    loaded = "".join(line.text for line in kept)
+        selected = (
+            _cut_by_rank(living, known, uses or {}) if known is not None and order == "rank" else _cut_at_end(living)
+        )
+    loaded = "".join(line.text for line in selected)
     sizes = len(loaded.encode("utf-8", "surrogateescape")), sum(_size(line) for line in lines)
-    clip = Clip(loaded, len(kept), len(lines), *sizes, len(lines) - len(living), over_lines, over_bytes)
+    clip = Clip(loaded, len(selected), len(lines), *sizes, len(lines) - len(living), over_lines, over_bytes)
     return clip if not clip.is_cut else _with_warning(clip, len(living), size, file)
 
 
 def measure_index(text: str, headers: Sequence[Header] = ()) -> IndexFill:
-    """Returns how full an index is; above 80 % with proposals of what to compact."""
+    """Return how full an index is, above 80 % with proposals for shortening it."""
     count, size = len(_cut(text)), len(text.encode("utf-8", "surrogateescape"))
     share = max(count / INDEX_LINES, size / INDEX_BYTES)
     return IndexFill(count, size, share, _propose(text, headers) if share >= INDEX_WARN_SHARE else ())
@@ -329,11 +337,11 @@ def _cut_by_rank(lines: Sequence[IndexLine], known: Mapping[str, Header], uses: 
     chosen: set[int] = set()
     lines_left, bytes_left = INDEX_LINES, INDEX_BYTES
     for unit in [*_rank_pointers(lines, known, uses), *_group_prose(lines)]:
-        wanted = [line for line in [*above[unit[0].number], *unit] if line.number not in chosen]
-        cost = sum(_size(line) for line in wanted)
-        if len(wanted) <= lines_left and cost <= bytes_left:
-            chosen.update(line.number for line in wanted)
-            lines_left, bytes_left = lines_left - len(wanted), bytes_left - cost
+        added = [line for line in [*above[unit[0].number], *unit] if line.number not in chosen]
+        cost = sum(_size(line) for line in added)
+        if len(added) <= lines_left and cost <= bytes_left:
+            chosen.update(line.number for line in added)
+            lines_left, bytes_left = lines_left - len(added), bytes_left - cost
     for before, line in pairwise(lines):
         if before.is_blank and line.level and line.number in chosen and lines_left > 0 and bytes_left >= _size(before):
             chosen.add(before.number)
@@ -360,7 +368,7 @@ def _rank_pointers(
 
 
 def _group_prose(lines: Sequence[IndexLine]) -> list[list[IndexLine]]:
-    """Prose as units that may be cut apart: single lines, and code fences as a whole."""
+    """Return prose in units that are kept or dropped together: single lines, and complete code fences."""
     units: list[list[IndexLine]] = []
     for line in lines:
         if line.is_pointer or line.level or (line.is_blank and not line.fenced):
@@ -399,14 +407,15 @@ def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
     proposals = []
     lines = _cut(text)
     long = sorted(
-        (number for number, at in enumerate(lines) if len(at) > INDEX_LINE_CHARS), key=lambda at: -len(lines[at])
+        (number for number, line in enumerate(lines) if len(line) > INDEX_LINE_CHARS),
+        key=lambda number: -len(lines[number]),
     )
     if long:
         numbers = ", ".join(str(number + 1) for number in long[:5])
         proposals.append(f"shorten the longest lines ({numbers}): move their detail into topic files")
-    # Most lines with a link are pointers, and those are not counted: an index may have a hundred thousand.
-    rest = (at for at in lines if at.strip() and ".md)" not in at and ".md]" not in at)
-    prose = sum(1 for at in rest if not _HEADING.match(at))
+    # Lines with a link are taken for pointers without parsing: an index may have a hundred thousand.
+    rest = (line for line in lines if line.strip() and ".md)" not in line and ".md]" not in line)
+    prose = sum(1 for line in rest if not _HEADING.match(line))
     if prose > len(lines) // 4:
         proposals.append(f"{prose} lines are prose: move them into topic files and point to those")
     projects = (header for header in headers if header.kind is Kind.PROJECT and not header.pinned)
@@ -417,19 +426,19 @@ def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
 
 
 def merge_index(base: str, one: str, other: str) -> str:
-    """Two versions of an index as one; a line that both sides have is there once."""
+    """Merge two versions of an index; a line that both sides have occurs once."""
     return "".join(merge_units(*map(_split_index, (base, one, other))).pieces)
 
 
 def tidy_index(
     text: str, names: Collection[str], preferred: str, *, revived: Collection[str] = (), known: Iterable[str] = ()
 ) -> str:
-    """An index after a merge: no line for what is gone, one line a memory, and a line again for what came back.
+    """Return an index after a merge: no lines for deleted memories, one line per memory, and lines for restored ones.
 
-    `preferred` says which of two lines for one memory stays; `revived` are memories that one side took away and the
-    other kept, and `known` the indexes that may still have their lines.
+    `preferred` decides which of two lines for one memory stays; `revived` are memories that one side deleted and the other
+    kept, and `known` the indexes that may still have their lines.
     """
-    alive, back = ({fold(name) for name in at} for at in (names, revived))
+    alive, back = ({fold(name) for name in group} for group in (names, revived))
     liked = set(_split_index(preferred))
     lines = parse_index(text)
     best: dict[str, int] = {}
@@ -437,8 +446,8 @@ def tidy_index(
         is_better = line.key not in best or (line.text in liked and lines[best[line.key]].text not in liked)
         if line.is_pointer and is_better:
             best[line.key] = line.number
-    kept = (at for at in lines if not at.is_pointer or (at.key in alive and best[at.key] == at.number))
-    tidied = "".join(at.text for at in kept)
+    remaining = (line for line in lines if not line.is_pointer or (line.key in alive and best[line.key] == line.number))
+    tidied = "".join(line.text for line in remaining)
     missing: dict[str, str] = {}
     for line in (line for other in known for line in parse_index(other)):
         if line.is_pointer and line.key in alive & back and line.key not in best:
@@ -449,5 +458,5 @@ def tidy_index(
 
 
 def _split_index(text: str) -> list[str]:
-    """Lines with one kind of end: the last line of a file without one is the same line."""
+    """Return lines that all end with `\\n`, even the last line of a file without one."""
     return [line.rstrip("\r") + "\n" for line in text.removesuffix("\n").split("\n")] if text else []

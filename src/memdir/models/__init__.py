@@ -1,4 +1,4 @@
-"""Models as functions from Request to Reply: `open` opens one by its name, `agent` runs one that uses tools.
+"""Models as functions from Request to Reply: `open` opens one by name, `agent` runs one with tools.
 
-This file imports nothing: a hook renders a prompt without loading a provider.
+This file imports nothing, so that a hook can render a prompt without loading a provider.
 """

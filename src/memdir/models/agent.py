@@ -1,13 +1,13 @@
 """A bounded run of a model with tools (a fork), the tools for memory and project files, and the record of runs.
 
-A parent's tools, system prompt and messages are the key of the provider's cache and are sent unchanged, so what a run
-may do is decided call by call by the function that runs its tools. A fork calls tools by its parent's names and in its
-parent's formats; tables map them to ours. Everything else (a shell, the network, other files) is refused with a message
-that the model can use. The identical call twice ends the run, because a model that repeats itself makes no progress.
+A parent's tools, system prompt and messages are the provider's cache key and are sent unchanged, so the function that runs
+the tools decides call by call what a run may do. A fork calls tools by its parent's names and formats; tables map them to
+ours. Everything else (a shell, the network, other files) is refused with a message that the model can use. An identical
+second call ends the run, because a model that repeats itself makes no progress.
 
-Project files can be listed, read and searched; hidden files and files that look like secrets are not shown, no link is
-followed, and every step is bounded. A search takes words and not patterns, which could take forever. Memories are
-written to a staging only.
+Project files can be listed, read and searched, with limits; hidden files and files that look like secrets are not shown,
+and links are not followed. A search takes words, not patterns, which could take forever. Memories are written only to a
+staging.
 """
 
 import fnmatch
@@ -33,10 +33,10 @@ from memdir.records import Message, Model, Request, StopReason, Tool, ToolCall, 
 from memdir.text import one_line, replace_surrogates, shorten
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
-_ENTRIES = 20_000  # looked at by one listing
+_ENTRIES = 20_000  # files visited by one listing
 _SEARCHED_BYTES = 20_000_000  # read by one search
 _LINE_CHARS = 300
-# What hosts call the tools, in small letters without `_` and `-`.
+# The hosts' names for the tools, in lower case without `_` and `-`.
 _NAMES = {
     "list": "list ls listfiles listdirectory listdir glob view_directory",
     "read": "read readfile view viewfile openfile cat",
@@ -78,7 +78,7 @@ class ForkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    """The result of a run; `usage` is of all its requests, `first` of the first, which shows the cache."""
+    """The result of a run; `usage` is that of all requests, `first` that of the first, which shows cache use."""
 
     end: ForkEnd
     text: str = ""
@@ -105,7 +105,7 @@ def run_fork(
         if not reply.calls:
             return replace(result, end=ForkEnd.DONE)
         if reply.stop is StopReason.LENGTH:
-            raise ReplyError("the token limit cut a tool call short", hint="the next run tries again")
+            raise ReplyError("the token limit cut a tool call short", hint="the next run will retry")
         answers = []
         for call in reply.calls:
             key = f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
@@ -151,11 +151,11 @@ class ProjectTree:
         return text if rest <= 0 else f"{text}\n… {rest:,} bytes more are not shown"
 
     def list_files(self, pattern: str = "*") -> list[str]:
-        """Files whose path or name matches, up to a limit."""
+        """Return files whose path or name matches, up to a limit."""
         return list(islice(self._match(pattern), FORK_HITS))
 
     def search(self, words: str, pattern: str = "*") -> list[str]:
-        """Lines with one of the words (`|` between them), as `path:line: text`."""
+        """Return lines with one of the words (`|` between them), as `path:line: text`."""
         return _search(self._read_all(pattern), words)
 
     def _read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
@@ -218,7 +218,7 @@ TOOLS = (
 
 
 class ToolTarget(NamedTuple):
-    """The target of a path: `where` is `memory` or `project`."""
+    """The target of a path; `where` is `memory` or `project`."""
 
     where: str
     path: str
@@ -231,7 +231,7 @@ class MemoryTools:
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
     ) -> None:
         self.staging, self.written = staging, 0
-        self.seen: list[str] = []  # texts of project files, which nobody said in the conversation
+        self.seen: list[str] = []  # texts of project files, which are not part of the conversation
         self._limit, self._memory, self._tree = limit, memory, tree
 
     def __call__(self, call: ToolCall) -> ToolResult:
@@ -299,7 +299,7 @@ class MemoryTools:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
-        # `pinned` stays as it was: only a person decides what is in every prompt.
+        # `pinned` stays as it was: only the user decides what is in every prompt.
         was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
         if frontmatter.split_frontmatter(text).opening and frontmatter.parse_fields(text).pinned != was:
             text = frontmatter.set_fields(text, {"pinned": "true" if was else None})
@@ -322,14 +322,14 @@ class MemoryTools:
         return self._tree
 
     def _find_memory(self, values: Mapping[str, object]) -> str | None:
-        """The memory that a call names; None for the index, which is updated automatically."""
+        """Return the memory that a call names, None for the index, which is updated automatically."""
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
-        """Return the target of a path; raises for a path that a fork may not use."""
+        """Return the target of a path; raises an error if a fork may not use it."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -351,7 +351,7 @@ class _Refused(MemdirError):
 
 
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
-    """Whether a parent's tools can write a memory; a fork of any other parent could only read."""
+    """Return whether a parent's tools can write a memory; otherwise a fork could only read."""
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
     names = [_plain(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
     return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
@@ -372,7 +372,7 @@ def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
 
 
 def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:
-    """The first of these values that is text."""
+    """Return the first of these values that is text, or ""."""
     return next((value for key in keys if isinstance(value := values.get(key), str)), "")
 
 

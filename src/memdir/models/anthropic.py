@@ -1,8 +1,8 @@
-"""The Messages API: a request rendered for it, its response read as a reply.
+"""Render requests for the Messages API, and read its responses as replies.
 
-A parent's body is sent unchanged, block for block, because it is the key of the cache; a schema would change the key, so
-it is not sent with a parent, and the task must ask for JSON in words. The API allows four breakpoints: at
-most three are set here: at the end of system prompt and tools, and at the ends of the stable messages.
+A parent's body is sent unchanged, block for block, because it is the cache key; a schema would change the key, so it is not
+sent with a parent, and the task must ask for JSON in words. The API allows four breakpoints; at most three are set here: at
+the end of system prompt and tools, and at the ends of the stable messages.
 """
 
 import copy
@@ -45,7 +45,7 @@ class AnthropicModel:
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
-        """The body that is sent for a request, for a fork to continue."""
+        """Return the body that is sent for a request, for a fork to continue."""
         return render_anthropic_body(self._name, request, frozenset(self._quirks))
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
@@ -87,7 +87,7 @@ def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = 
 
 
 def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
-    """The headers that a parent's body needs: its betas, and the version that accepts all of its fields."""
+    """Return the headers a parent's body needs: its betas, and the version that accepts all its fields."""
     betas = as_list(parent.get("betas"))
     headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
     return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
@@ -102,7 +102,7 @@ def _extend(name: str, parent: Mapping[str, object], request: Request, room: int
     body = {key: value for key, value in parent.items() if key not in ("stream", "betas")}
     body.setdefault("model", name)
     body["messages"] = [*as_list(parent["messages"]), *_merge(request.messages, rendered)]
-    # The API requires more tokens than thinking may use; changing what it may use would change the cache key.
+    # The limit must exceed the thinking budget, and changing that budget would change the cache key.
     body["max_tokens"] = room + as_count(as_table(parent.get("thinking")).get("budget_tokens"))
     return body
 
@@ -113,9 +113,9 @@ def check_anthropic_parent(parent: Mapping[str, object]) -> None:
         raise wrong_parent("the Messages API", "it has no messages")
     for message in map(as_table, messages):
         if message.get("role") not in ("user", "assistant", "system"):
-            raise wrong_parent("the Messages API", f"it has a message of the role {message.get('role')!r}")
+            raise wrong_parent("the Messages API", f"it has a message with the role {message.get('role')!r}")
         if "tool_calls" in message or not isinstance(message.get("content"), str | list | tuple):
-            raise wrong_parent("the Messages API", "a message has no content of its shape")
+            raise wrong_parent("the Messages API", "the content of a message has another format")
     if as_table(messages[0]).get("role") == "system":
         raise wrong_parent("the Messages API", "its system prompt is a message")
     if any("function" in as_table(tool) for tool in as_list(parent.get("tools"))):
@@ -153,8 +153,11 @@ def _render(message: Message) -> list[Block]:
 
 
 def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
-    """Set breakpoints where the next request will begin like this one: in a run with tools at the ends of the last two
-    user turns (a turn of many calls is longer than the API looks back), else after the first of several messages."""
+    """Set breakpoints up to which the next request will equal this one.
+
+    In a run with tools these are the ends of the last two user turns (a turn with many calls is longer than the API looks
+    back), otherwise the end of the first of several messages.
+    """
     turns = list(zip(request.messages, rendered, strict=True))
     if not request.tools:
         user_blocks = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
@@ -170,7 +173,7 @@ def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
 
 
 def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[object]:
-    """Messages with alternating roles: neighbours of one role are merged, except those sent back unchanged."""
+    """Merge neighbouring messages with the same role, except those sent back unchanged."""
     merged, content, open_role = list[object](), list[Block](), ""
     for message, blocks in zip(messages, rendered, strict=True):
         if is_anthropic_state(message.raw):
@@ -185,10 +188,10 @@ def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list
 
 
 def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
-    """A message as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
+    """Parse a message as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
     content = message.get("content")
     if not isinstance(content, list):
-        raise ReplyError(f"{who} did not answer with a message", hint="is the address one of the Messages API?")
+        raise ReplyError(f"{who} did not answer with a message", hint="check that the URL is a Messages API endpoint")
     blocks = [as_table(block) for block in content]
     usage = read_anthropic_usage(as_table(message.get("usage")))
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
@@ -218,7 +221,7 @@ class AnthropicStream:
         self._inputs: dict[object, str] = {}
 
     def add(self, event: Mapping[str, object]) -> str:
-        """Add one event; returns the text it adds."""
+        """Add one event and return its text."""
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start":
             self.usage.update(as_table(as_table(event.get("message")).get("usage")))

@@ -1,12 +1,12 @@
-"""A connection to one endpoint through its vendor's SDK: sends a body, returns JSON, as a whole or by events.
+"""A connection to one endpoint through its vendor's SDK: it sends a body and returns JSON, complete or as events.
 
-The SDKs of Anthropic and OpenAI come from one generator and are used in the same way: they know the addresses, the
-headers, the stream format and the errors. They are imported at the first request, since an import takes a second; their
-own retries are off. Each request has an HTTP connection of its own, so that it can be closed without affecting another.
+The SDKs of Anthropic and OpenAI come from one generator and are used in the same way: they handle URLs, headers, the stream
+format and errors. They are imported at the first request, since an import takes a second; their own retries are off. Each
+request has its own HTTP connection, so that it can be closed without affecting others.
 
-Errors of providers become `UnreachableError` with one of a closed list of reasons. A provider's own message is shown
-where it helps, shortened, with anything that looks like a key masked. Whether to retry is decided elsewhere; an error
-only says whether a retry may help. The small functions that read values of unknown type serve both providers.
+Provider errors become `UnreachableError` with one of a fixed list of reasons, and the provider's message, shortened and with
+anything that looks like a key masked. An error only says whether a retry may help; callers decide. The small functions that
+read values of unknown type serve both providers.
 """
 
 import importlib.util
@@ -31,32 +31,32 @@ _LEFT_OUT = frozenset(
     " minProperties maxProperties $schema default examples".split()
 )
 _COUNT_MOST = 1 << 40
-# Every reason, in words; `{who}` is the model.
+# The message for each reason; `{who}` is the model.
 REASONS: Mapping[str, str] = {
     "key": "{who} does not accept the key",
     "forbidden": "{who} does not allow this",
-    "missing": "{who} is not there: no such model or address",
-    "too_long": "{who} cannot read that much at once",
+    "missing": "{who} was not found: no such model or URL",
+    "too_long": "the request is too long for {who}",
     "spent": "the spending limit at the provider of {who} is reached",
     "refused": "{who} refused the request",
-    "busy": "{who} has too many requests just now",
-    "down": "{who} is out of order just now",
+    "busy": "{who} has too many requests at the moment",
+    "down": "{who} is not working at the moment",
     "offline": "{who} cannot be reached",
     "timeout": "{who} did not answer in time",
-    "broken": "the answer of {who} broke off",
+    "broken": "the answer of {who} was interrupted",
 }
 PASSING = frozenset({"busy", "down", "offline", "timeout", "broken"})
 _HINTS = {
-    "key": "check the key and the address; `docs/models.md` says where they come from",
-    "forbidden": "check what the key may do at the provider",
+    "key": "check the key and the URL; see `docs/models.md`",
+    "forbidden": "check the permissions of the key at the provider",
     "missing": "check the name with the provider: `memdir config get model`, and model_url",
-    "too_long": "shorten what is asked, or choose a model with a larger window",
-    "spent": "raise it or wait until it is renewed; until then memdir uses its built-in patterns",
-    "refused": "the provider's own words say why",
-    **dict.fromkeys(("busy", "down"), "wait a little; memdir tries again by itself the next time"),
-    "offline": "check the network and the address: `memdir config get model_url`",
+    "too_long": "shorten the request, or choose a model with a larger context window",
+    "spent": "raise the limit or wait until it is reset; until then memdir uses built-in patterns",
+    "refused": "see the provider's message",
+    **dict.fromkeys(("busy", "down"), "memdir will retry automatically"),
+    "offline": "check the network and the URL: `memdir config get model_url`",
     "timeout": "`memdir config set model_seconds 120` waits longer",
-    "broken": "memdir tries again by itself the next time",
+    "broken": "memdir will retry automatically",
 }
 _SPENT_KINDS = re.compile(r"insufficient_|billing|spend_limit|credit_balance|budget_exceeded")
 _SPENT = re.compile(
@@ -74,20 +74,20 @@ _DOWN_KINDS = frozenset({"overloaded_error", "api_error", "server_error", "inter
 _KEYS = re.compile(r"\b(?:sk|pk|key)[-_][\w.*-]{6,}|\bBearer \S+")
 _BY_STATUS = {401: "key", 403: "forbidden", 404: "missing", 408: "timeout", 409: "busy", 413: "too_long", 429: "busy"}
 _WORDS_CHARS = 300
-_LOOK_SECONDS = 0.03
+_CHECK_SECONDS = 0.03
 _CONNECTED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
 
-# (SDK, its HTTP client, how long silence may last) -> the SDK's client
+# (SDK, its HTTP client, timeout) -> the SDK's client
 MakeClient = Callable[[Any, Any, Any], Any]
 
 
 def can_use_tools(model: Model) -> bool:
-    """Whether a model accepts tools and a parent's prefix; true if it does not say, as a scripted model."""
+    """Return whether a model accepts tools and a parent's prefix; true if it does not say, as a scripted model."""
     return bool(getattr(model, "has_tools", True))
 
 
 def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    """Return the part of a schema that every endpoint accepts: shapes without sizes; objects are closed."""
+    """Return the part of a schema that every endpoint accepts: types without sizes; objects are closed."""
     narrow: dict[str, object] = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
@@ -107,16 +107,16 @@ def _narrow(value: object) -> object:
 
 def check_request(request: Request) -> None:
     if request.max_tokens < 1:
-        raise ModelError("a request needs room for an answer: max_tokens is below 1")
+        raise ModelError("invalid request: max_tokens is below 1")
     if not any(message.text.strip() or message.calls or message.raw for message in request.messages):
-        raise ModelError("a request needs a message")
+        raise ModelError("invalid request: no message")
     if request.parent is not None and (request.system or request.tools):
-        raise ModelError("a request with a parent has no system prompt or tools of its own: they are the parent's")
+        raise ModelError("a request with a parent cannot have its own system prompt or tools")
 
 
 def wrong_parent(provider: str, why: str) -> ModelError:
-    hint = "give the body exactly as the host sent it, to a model of the same provider"
-    return ModelError(f"the parent is not a request of {provider}: {why}", hint=hint)
+    hint = "pass the body exactly as the host sent it, to a model of the same provider"
+    return ModelError(f"the parent is not a request for {provider}: {why}", hint=hint)
 
 
 def sum_usage(*usages: Usage) -> Usage:
@@ -127,7 +127,7 @@ def sum_usage(*usages: Usage) -> Usage:
 
 
 def role_of(message: Message) -> str:
-    """The role for providers: everything that is not the model's, tool results included, is the user's."""
+    """Return the provider's role: "assistant" for the model, "user" for everything else, including tool results."""
     return "assistant" if message.role == "assistant" else "user"
 
 
@@ -144,7 +144,7 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int:
-    """A number of tokens: 0 if it is not a number, and limited to what a database can store."""
+    """Return a number of tokens, 0 if it is not a number, limited to what a database can store."""
     return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
@@ -179,7 +179,7 @@ def read_error(body: object) -> tuple[frozenset[str], str]:
 
 
 def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
-    """The seconds that a provider asks to wait; a date is compared with `now`, in seconds since the epoch."""
+    """Return the seconds that a provider asks to wait; a date is compared with `now`, in seconds since the epoch."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) * unit)
@@ -187,7 +187,7 @@ def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
             continue
     if now is None or "retry-after" not in headers:
         return None
-    # Imported here: a date is rare, and its parser would take a third of the time of every `status`.
+    # Imported here: dates are rare, and the parser would take a third of the time of `status`.
     from email.utils import parsedate_to_datetime
 
     try:
@@ -210,17 +210,17 @@ def _find_reason(status: int, kinds: frozenset[str], words: str) -> str:
 
 
 class CancelWatch:
-    """Checks during a request whether it was cancelled or takes too long; `check` raises then.
+    """Watches a request for cancellation and a deadline; `check` raises an error after either.
 
-    A thread that waits for bytes notices neither. A second thread looks every few milliseconds and shuts the connection
-    down, so that the provider stops working too; `cancelled` is therefore called from another thread.
+    A thread that waits for bytes notices neither, so a second thread checks every few milliseconds and shuts the connection
+    down, which stops the provider too. `cancelled` is therefore called from another thread.
     """
 
     def __init__(self, who: str, cancelled: Callable[[], bool] | None, seconds: float) -> None:
-        self._who, self._cancelled, self._deadline, self._found = who, cancelled, time.monotonic() + seconds, ""
+        self._who, self._cancelled, self._deadline, self._outcome = who, cancelled, time.monotonic() + seconds, ""
         self._socket: socket.socket | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="memdir-watch", daemon=True)
 
     def __enter__(self) -> "CancelWatch":
         self._thread.start()
@@ -231,18 +231,18 @@ class CancelWatch:
         self._thread.join()
 
     def trace(self, name: str, info: Mapping[str, object]) -> None:
-        """Called by the HTTP library with its connections; the newest one is the one to shut down."""
+        """Remember the newest connection, to shut it down; called by the HTTP library."""
         if name.endswith(_CONNECTED):
             find = getattr(info.get("return_value"), "get_extra_info", None)
             connection_socket = find("socket") if find is not None else None
             self._socket = connection_socket if isinstance(connection_socket, socket.socket) else None
 
     def check(self) -> None:
-        """Raises if the request was cancelled or the time is up."""
-        self._found = self._found or self._find()
-        if self._found == "cancelled":
+        """Raise StoppedError if the request was cancelled, UnreachableError if its time is up."""
+        self._outcome = self._outcome or self._find()
+        if self._outcome == "cancelled":
             raise StoppedError(f"the request to {self._who} was cancelled")
-        if self._found == "late":
+        if self._outcome == "late":
             raise make_fault(self._who, "timeout")
 
     def _find(self) -> str:
@@ -250,24 +250,24 @@ class CancelWatch:
             return "cancelled"
         return "late" if time.monotonic() >= self._deadline else ""
 
-    def _look(self) -> None:
-        while not self._over.wait(_LOOK_SECONDS):
-            self._found = self._found or self._find()
-            # Repeated each time: there may be no connection yet, or it is being wrapped for TLS at this moment.
-            if self._found and self._socket is not None:
+    def _watch(self) -> None:
+        while not self._over.wait(_CHECK_SECONDS):
+            self._outcome = self._outcome or self._find()
+            # Repeat it each time: there may be no connection yet, or it is being wrapped for TLS at this moment.
+            if self._outcome and self._socket is not None:
                 with suppress(OSError):
-                    # Not the method of a TLS socket, which would unwrap it while the other thread waits.
+                    # The method of a TLS socket would unwrap it while the other thread waits.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 def check_installed(package: str) -> None:
-    """Raises, with what to install, if there is no such SDK; does not import it."""
+    """Raise ModelError with an install hint if this SDK is missing, without importing it."""
     if importlib.util.find_spec(package) is None:
         raise ModelError(f"the package {package} is not installed", hint=hint_extra(package))
 
 
 class Connection:
-    """One endpoint. `who` is the model's name in errors; `path` is where bodies are sent, below the address."""
+    """One endpoint. `who` is the model's name in errors; bodies are sent to `path` below the URL."""
 
     def __init__(self, package: str, make_client: MakeClient, path: str, *, who: str, silence: float) -> None:
         check_installed(package)
@@ -280,13 +280,13 @@ class Connection:
             response = client.post(self._path, cast_to=http.Response, body=dict(body), options={"headers": headers})
             data = response.json()
         if not isinstance(data, Mapping):
-            raise ReplyError(f"{self.who} did not answer in its own shape: {shorten(one_line(str(data)), 80)!r}")
+            raise ReplyError(f"{self.who} did not return a JSON object: {shorten(one_line(str(data)), 80)!r}")
         return data
 
     def stream(
         self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]
     ) -> Generator[Mapping[str, object]]:
-        """Sends a body and yields the answer's events; a request can be cancelled between any two."""
+        """Send a body and yield the answer's events; the request can be cancelled between any two."""
         with self._open(request) as (client, watch, _):
             kind = import_module(self._package).Stream[object]
             form = {"cast_to": object, "stream": True, "stream_cls": kind}
@@ -295,7 +295,7 @@ class Connection:
                     watch.check()
                     yield as_table(event)
                     watch.check()
-                watch.check()  # an answer without a length seems complete when its connection is shut down
+                watch.check()  # an answer without a length looks complete after its connection is shut down
 
     @contextmanager
     def _open(self, request: Request) -> Iterator[tuple[Any, CancelWatch, Any]]:
@@ -308,7 +308,7 @@ class Connection:
             def show(outgoing: Any) -> None:
                 outgoing.extensions["trace"] = watch.trace
 
-            # A redirect would carry the key to another address.
+            # A redirect would send the key to another URL.
             options = {"timeout": timeout, "follow_redirects": False, "event_hooks": {"request": [show]}}
             with self._faults(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
                 watch.check()
@@ -316,7 +316,7 @@ class Connection:
 
     @contextmanager
     def _faults(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
-        """Converts errors of the SDK and the network; what the watch found comes first, because it was the cause."""
+        """Convert SDK and network errors; a cancellation or timeout takes precedence, because it is the cause."""
         try:
             yield
         except sdk.APIStatusError as error:
@@ -327,15 +327,15 @@ class Connection:
             raise make_fault(self.who, "timeout") from error
         except (sdk.APIConnectionError, http.TransportError, http.StreamError) as error:
             watch.check()
-            cause = error.__cause__ or error  # the SDK itself says only "Connection error."
+            cause = error.__cause__ or error  # the SDK reports only "Connection error."
             is_offline = isinstance(cause, http.ConnectError | http.UnsupportedProtocol | http.ProxyError)
             raise make_fault(self.who, "offline" if is_offline else "broken", words=str(cause)) from error
         except sdk.APIError as error:
             watch.check()
             raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
         except UnicodeEncodeError as error:
-            hint = "half a character (a lone surrogate) cannot be sent; take it out"
+            hint = "remove the lone surrogate, which cannot be sent"
             raise ModelError(f"the request to {self.who} contains invalid Unicode", hint=hint) from error
-        except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested without end
+        except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested too deeply
             watch.check()
-            raise ReplyError(f"{self.who} answered with what is not JSON", hint="is the address right?") from error
+            raise ReplyError(f"{self.who} did not return JSON", hint="check the URL") from error

@@ -1,9 +1,9 @@
-"""The program of a coding agent as a model, with the person's own login: `claude-cli`, `codex-cli`, `gemini-cli`.
+"""The program of a coding agent as a model, with the user's own login: `claude-cli`, `codex-cli`, `gemini-cli`.
 
-Each request is one process without tools, hooks, MCP servers, skills and sessions. It is marked as started by memdir, so
-that memdir does nothing inside it: otherwise the end of its turn would start the next one. The text is passed by
+Each request is one process without tools, hooks, MCP servers, skills and sessions. A variable marks it as started by memdir,
+so that memdir does nothing inside it; otherwise the end of its turn would start another process. The text is passed in
 standard input and a private file, because other users of the machine can read the command line. These models cannot use
-tools, continue a parent's conversation, or stream. What differs between the programs is in `PROGRAMS`.
+tools, continue a parent's conversation, or stream. `PROGRAMS` contains the differences between the programs.
 """
 
 import json
@@ -32,8 +32,8 @@ from memdir.project.settings import Environment
 from memdir.records import SELECT, Message, Reply, Request, StopReason, Usage
 from memdir.text import find_json, one_line, shorten
 
-LEAST_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
-_LOOK_SECONDS = 0.1
+MIN_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
+_CHECK_SECONDS = 0.1
 _PATIENCE = 3  # times the silence allowed to other models, because there is no output until the end
 _NO_SYSTEM = "Answer what is asked, and nothing else."
 _IN_WORDS = "\n\nReply with one JSON value of this schema and nothing else: "
@@ -59,7 +59,7 @@ class _Launch:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The report of a process: a text, or an `error` with the status of the API, 0 if there is none."""
+    """The report of a process: a text, or an `error` with the API status, 0 if there is none."""
 
     text: str = ""
     usage: Usage = Usage()
@@ -70,7 +70,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class HostProgram:
-    """A row of the table. `setting` is the key of the setting that says where the program is, and its usual name."""
+    """A row of the table. `setting` is the key of the setting for the program's path, and the program's usual name."""
 
     title: str
     setting: str
@@ -83,7 +83,7 @@ class HostModel:
 
     def __init__(self, provider: str, name: str, *, command: str, environment: Environment, silence: float) -> None:
         if environment.inside:
-            hint = "a model that memdir started may not start another; unset MEMDIR_INSIDE if that is a mistake"
+            hint = "a model that memdir started cannot start another; unset MEMDIR_INSIDE if that is a mistake"
             raise ModelError("memdir is running inside a program that it started itself", hint=hint)
         self._name, self._environment, self._seconds = name, environment, silence * _PATIENCE
         self._program = PROGRAMS[provider]
@@ -93,16 +93,16 @@ class HostModel:
     def __call__(self, request: Request) -> Reply:
         connection.check_request(request)
         if request.tools or request.parent is not None:
-            hint = "use the one-request form: can_use_tools(model) says which"
-            raise ModelError(f"{self._who} takes neither tools nor a parent", hint=hint)
+            hint = "check can_use_tools(model) first"
+            raise ModelError(f"{self._who} supports neither tools nor a parent", hint=hint)
         with tempfile.TemporaryDirectory(prefix="memdir-", ignore_cleanup_errors=True) as folder:
             launch = self._program.start(request, self._name, Path(folder), self._environment)
             try:
-                ended = self._run(request, launch, folder)
+                process = self._run(request, launch, folder)
             finally:
                 for path in self._environment.gemini_home.glob(launch.leftover) if launch.leftover else ():
                     path.unlink(missing_ok=True)
-        reply = self._read(ended)
+        reply = self._read(process)
         if request.on_text is not None and reply.text:
             request.on_text(reply.text)
         return reply
@@ -119,7 +119,7 @@ class HostModel:
         try:
             return self._wait(process, command, request)
         finally:
-            if process.poll() is None:  # with all that it started
+            if process.poll() is None:  # kill its children too
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -138,22 +138,22 @@ class HostModel:
             if time.monotonic() >= deadline:
                 raise make_fault(self._who, "timeout")
             try:
-                out, err = process.communicate(stdin, timeout=_LOOK_SECONDS)
+                out, err = process.communicate(stdin, timeout=_CHECK_SECONDS)
             except subprocess.TimeoutExpired:
-                stdin = None  # communicate keeps what it has not written yet
+                stdin = None  # communicate() keeps the unwritten rest
                 continue
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
-    def _read(self, ended: subprocess.CompletedProcess[bytes]) -> Reply:
-        out, err = (data.decode("utf-8", "replace") for data in (ended.stdout, ended.stderr))
+    def _read(self, process: subprocess.CompletedProcess[bytes]) -> Reply:
+        out, err = (data.decode("utf-8", "replace") for data in (process.stdout, process.stderr))
         try:
             outcome = self._program.read(out, err)
         except (ValueError, RecursionError):
             outcome = None
         if outcome is None:
             words = shorten(one_line(err), 200)
-            if ended.returncode:
-                raise make_fault(self._who, "refused", words=words or f"it ended with {ended.returncode}")
+            if process.returncode:
+                raise make_fault(self._who, "refused", words=words or f"exit code {process.returncode}")
             hint = words or f"run `{self._program.setting}` by hand to see why"
             raise ReplyError(f"{self._who} did not print a result", hint=hint)
         if not outcome.error:
@@ -188,8 +188,8 @@ def render_host_prompt(messages: Sequence[Message]) -> str:
 def _find_command(command: str, program: HostProgram, environment: Environment) -> str:
     if (program_path := shutil.which(command, path=environment.inherited.get("PATH"))) is None:
         key = program.setting
-        hint = f"install {program.title} and log in, or `memdir config set {key} /whole/path/to/{key}`"
-        raise ModelError(f"there is no program {shorten(one_line(command), 80)!r}", hint=hint)
+        hint = f"install {program.title} and log in, or `memdir config set {key} /full/path/to/{key}`"
+        raise ModelError(f"program not found: {shorten(one_line(command), 80)!r}", hint=hint)
     return str(Path(program_path).absolute())
 
 
@@ -212,7 +212,7 @@ _CLAUDE_FLAGS = (
     "--print --output-format=json --tools= --strict-mcp-config --setting-sources=user"
     ' --settings={"disableAllHooks":true} --disable-slash-commands --no-session-persistence --effort=low'
 ).split()
-_CLAUDE_FAST = "haiku"  # selects memories by default: it is asked at every prompt, while the user waits
+_CLAUDE_FAST = "haiku"  # for selection by default, which runs at every prompt while the user waits
 _CUT = "output token maximum"
 
 
@@ -222,11 +222,11 @@ def _start_claude(request: Request, name: str, folder: Path, environment: Enviro
     arguments += [f"--model={name}"] if name else []
     arguments += [f"--json-schema={json.dumps(narrow_schema(request.schema))}"] if request.schema else []
     variables = {
-        "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # a path after an @ in a conversation would be read, and sent
+        "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # otherwise a path after an @ in a conversation would be read and sent
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max(LEAST_TOKENS, request.max_tokens)),
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max(MIN_TOKENS, request.max_tokens)),
         "CLAUDE_CODE_MAX_RETRIES": "0",  # memdir retries itself
     }
     return _Launch(arguments, _make_empty(folder), variables)
@@ -244,7 +244,7 @@ def _read_claude(out: str, err: str) -> _Outcome | None:
         if _CUT in text:
             return _Outcome("", usage, StopReason.LENGTH)
         status = as_count(result.get("api_error_status"))
-        return _Outcome(usage=usage, error=text.removeprefix("API Error: ") or "it gave no reason", status=status)
+        return _Outcome(usage=usage, error=text.removeprefix("API Error: ") or "no reason given", status=status)
     if structured is not None:
         text = json.dumps(structured, ensure_ascii=False)
     return _Outcome(text, usage, StopReason.REFUSED if result.get("stop_reason") == "refusal" else StopReason.DONE)
@@ -253,7 +253,7 @@ def _read_claude(out: str, err: str) -> _Outcome | None:
 # --- Codex ----------------------------------------------------------------------------------------------------------
 
 _CODEX_FLAGS = "exec --json --ephemeral --skip-git-repo-check --sandbox=read-only --ignore-rules --color=never".split()
-# As settings, not by --disable: another version of Codex ignores a feature it does not know, and refuses an option.
+# As settings, not with --disable: other versions of Codex ignore unknown settings but refuse unknown features.
 _CODEX_OFF = (
     "hooks shell_tool unified_exec shell_snapshot view_image apps plugins multi_agent image_generation goals sleep_tool"
     " memories tool_suggest skill_search"
@@ -269,10 +269,10 @@ _CODEX_SETTINGS = (
 
 def _start_codex(request: Request, name: str, folder: Path, environment: Environment) -> _Launch:
     schema = narrow_schema(request.schema) if request.schema else None
-    is_bound = schema is not None and is_strict(schema)  # Codex asks for strict output
+    is_bound = schema is not None and is_strict(schema)  # Codex always requests strict output
     system = _write_system(request, folder, _IN_WORDS + json.dumps(schema) if schema and not is_bound else "")
     settings = [*_CODEX_SETTINGS, f"model_instructions_file={json.dumps(str(system))}"]
-    # Tables are merged with those of the person's file, so each server is named.
+    # Codex merges tables with those of the user's file, so name each server.
     servers = ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in _list_codex_servers(environment))
     settings += [f"mcp_servers={{{servers}}}"] if servers else []
     arguments = [*_CODEX_FLAGS, *(word for setting in settings for word in ("-c", setting))]
@@ -303,7 +303,7 @@ def _read_codex(out: str, err: str) -> _Outcome | None:
             whole, cached, stored, output = (as_count(as_table(event.get("usage")).get(name)) for name in names)
             outcome = replace(outcome, usage=Usage(max(0, whole - cached - stored), cached, output, stored))
         elif event.get("type") == "turn.failed":
-            words = as_text(error.get("message")) or "it gave no reason"
+            words = as_text(error.get("message")) or "no reason given"
             status = _STATUS.search(words)
             return _Outcome(error=words.partition(", url:")[0], status=int(status[1]) if status else 0)
     return outcome
@@ -318,8 +318,8 @@ def _parse_lines(out: str) -> Iterator[Mapping[str, object]]:
 # --- Gemini CLI -----------------------------------------------------------------------------------------------------
 
 _GEMINI_FLAGS = ("--output-format=json", "--skip-trust", "--extensions=none", "--allowed-mcp-server-names=none")
-_GEMINI_MODEL = "flash"  # by default Gemini asks another model first which one to ask
-_GEMINI_FOLDER = "gemini-model"  # one for all requests: Gemini keeps a list of the folders it was started in
+_GEMINI_MODEL = "flash"  # by default Gemini first asks another model which one to use
+_GEMINI_FOLDER = "gemini-model"  # one for all requests, because Gemini keeps a list of the folders it was started in
 _GEMINI_SETTINGS = {
     "context": {"includeDirectoryTree": False},
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 1},
@@ -329,7 +329,7 @@ _GEMINI_SETTINGS = {
     "telemetry": {"enabled": False},
     "tools": {"core": ["none"], "sandbox": False},
 }
-_GEMINI_LOGIN = 41  # its exit code where nobody is logged in
+_GEMINI_LOGIN = 41  # its exit code without a login
 
 
 def _start_gemini(request: Request, name: str, folder: Path, environment: Environment) -> _Launch:
@@ -360,7 +360,7 @@ def _read_gemini(out: str, err: str) -> _Outcome | None:
         prompt, cached, visible, thoughts = (as_count(tokens.get(name)) for name in names)
         usage = sum_usage(usage, Usage(fresh=max(0, prompt - cached), cached=cached, output=visible + thoughts))
     if error := as_table(report.get("error")):
-        words, code = as_text(error.get("message")) or "it gave no reason", as_count(error.get("code"))
+        words, code = as_text(error.get("message")) or "no reason given", as_count(error.get("code"))
         inner = next((as_table(as_table(value).get("error")) for value in find_json(words)), {})
         status = 401 if code == _GEMINI_LOGIN else code if code >= 400 else 0
         return _Outcome(usage=usage, error=as_text(inner.get("message")) or words, status=status)

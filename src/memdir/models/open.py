@@ -1,11 +1,11 @@
-"""Models, opened by a string: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding
-agent: `claude-cli`, `codex-cli`, `gemini-cli`, each with or without `:NAME`.
+"""Open a model by a string: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding agent:
+`claude-cli`, `codex-cli`, `gemini-cli`, each with or without `:NAME`.
 
     open_model(spec)  ->  retry ( meter ( provider ) )
 
-A model is a function from Request to Reply: retry and meter are wrappers, a fake is a lambda. An opened model also says
-what it can do (`has_tools`), counts against the budget, and records the usage of each request. Opening a model imports
-no SDK and sends nothing.
+A model is a function from Request to Reply: retry and meter are wrappers, a fake is a lambda. An opened model also states
+whether it uses tools (`has_tools`), counts against the budget, and records the usage of each request. Opening a model
+imports no SDK and sends nothing.
 """
 
 import os
@@ -32,12 +32,12 @@ NONE = "none"
 OLLAMA = "http://127.0.0.1:11434"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, codex-cli, gemini-cli, none"
 _SDKS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
-_NO_KEY = "none"  # for an endpoint that needs no key: the SDKs require one
+_NO_KEY = "none"  # the SDKs require a key, even for an endpoint that needs none
 
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """An opened model: called with a request, it retries, records the usage, and returns the reply."""
+    """An opened model; calling it with a request retries, records the usage, and returns the reply."""
 
     spec: str
     model: Model
@@ -64,7 +64,7 @@ def open_model(
     clock: Callable[[], datetime] | None = None,
     tries: int = MODEL_TRIES,
 ) -> Model:
-    """The model that `spec` names; `none` is a model that raises when it is called.
+    """Return the model that `spec` names; `none` is a model that raises ModelError when called.
 
     `url` and `key` override settings and environment. `run` is the run that `budget.run_tokens` limits, by default a
     new one; `project` is recorded with the usage.
@@ -89,9 +89,9 @@ def open_model(
 
 
 def find_model(settings: Settings, environment: Environment, *, project: str = "", key: str = "model") -> Model | None:
-    """The model of the settings; None if there is none, or inside a program that memdir started.
+    """Return the model in the settings, None if there is none or memdir started this program.
 
-    `key` is the setting; `select_model` is by default the same.
+    `key` is the setting; the default of `select_model` is `model`.
     """
     spec = settings.text("model").strip()
     if spec == NONE or environment.inside:
@@ -107,13 +107,15 @@ def load_sdk(spec: str) -> None:
 
 
 def new_run(model: Model) -> Model:
-    """The same model with a new run in the budget; any other function unchanged."""
+    """Return the same model with a new run in the budget; any other function is returned unchanged."""
     return replace(model, meter=replace(model.meter, run=_make_run())) if isinstance(model, OpenModel) else model
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """Render a host's request and its reply as the body that a fork continues; None for a model without such bodies. It begins
-    with the same bytes as the host's request, so it is in the provider's cache."""
+    """Render a host's request and reply as the body that a fork continues, None for a model without such bodies.
+
+    It begins with the same bytes as the host's request, so it is in the provider's cache.
+    """
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
     if render is None:
@@ -124,8 +126,8 @@ def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, 
 
 
 def absent(request: Request) -> Reply:
-    """The model `none`."""
-    raise ModelError("no model is chosen", hint=f"`memdir config set model NAME`; for example {_EXAMPLES}")
+    """Raise ModelError; this is the model `none`."""
+    raise ModelError("no model is configured", hint=f"`memdir config set model NAME`; for example {_EXAMPLES}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,10 @@ class _Access:
 def _open_provider(spec: str, provider: str, name: str, access: _Access) -> Model:
     vendors = {"anthropic": _open_anthropic, "openai": _open_openai, "ollama": _open_ollama}
     if provider not in (*vendors, *PROGRAMS):
-        raise SettingsError(f"there is no model {_show(spec)}", key="model", hint=f"for example {_EXAMPLES}")
+        raise SettingsError(f"unknown model {_show(spec)}", key="model", hint=f"for example {_EXAMPLES}")
     if (not name and provider not in PROGRAMS) or name.startswith("-") or name != "".join(name.split()):
-        hint = f"provider, colon, the provider's name for it; for example {_EXAMPLES}"
-        raise SettingsError(f"{_show(spec)} does not name a model", key="model", hint=hint)
+        hint = f"use PROVIDER:NAME, for example {_EXAMPLES}"
+        raise SettingsError(f"invalid model name {_show(spec)}", key="model", hint=hint)
     if provider not in PROGRAMS:
         return vendors[provider](name, access)
     command = access.settings.text(PROGRAMS[provider].setting)
@@ -194,22 +196,22 @@ def _connect_openai(who: str, url: str, key: str, access: _Access) -> Connection
 
 
 def _need_key(url: str, variable: str) -> str:
-    """Only the vendor's own endpoint is known to need a key."""
+    """Raise ModelError for the vendor's own endpoint, which needs a key; others may work without one."""
     if url:
         return _NO_KEY
-    hint = f"set {variable}; or use a model without one: ollama:NAME, or claude-cli, codex-cli, gemini-cli with their own login"
+    hint = f"set {variable}, or use a model without a key: ollama:NAME, claude-cli, codex-cli or gemini-cli"
     raise ModelError(f"{variable} is not set", hint=hint)
 
 
 def _read_ollama_host(host: str) -> str:
-    """An address from what ollama accepts: a host, a port, both, or a whole address; 0.0.0.0 means this machine."""
+    """Return a URL for a value that ollama accepts: a host, a port, both, or a URL; 0.0.0.0 means this machine."""
     if not host:
         return OLLAMA
     try:
         parts = urlsplit(host if "://" in host else f"http://{host}")
         port = parts.port or (443 if parts.scheme == "https" else 11434)
     except ValueError as error:
-        raise SettingsError(f"OLLAMA_HOST = {_show(host)} is not an address", key="OLLAMA_HOST") from error
+        raise SettingsError(f"invalid OLLAMA_HOST {_show(host)}", key="OLLAMA_HOST") from error
     name = "127.0.0.1" if parts.hostname in ("0.0.0.0", "::", None) else parts.hostname
     return f"{parts.scheme}://{f'[{name}]' if ':' in str(name) else name}:{port}{parts.path}"
 
@@ -218,7 +220,7 @@ def _check_url(url: str) -> str:
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname):
         hint = "for example http://127.0.0.1:8080/v1"
-        raise SettingsError(f"{_show(url)} is not the address of an endpoint", key="model_url", hint=hint)
+        raise SettingsError(f"invalid endpoint URL {_show(url)}", key="model_url", hint=hint)
     return url
 
 

@@ -1,11 +1,10 @@
 """The chat completions API: OpenAI's own endpoint, any other that implements it, and a local ollama.
 
-It has no breakpoints: such endpoints cache by prefix, so what is stable comes first. A parent's body is sent unchanged,
-with the request's messages after it. Bodies of the Responses API are not accepted.
+It has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
+request's messages after it. Bodies of the Responses API are not accepted.
 
-Many servers implement only a part of a vendor's API. Instead of a table of servers, the error itself is read: if it
-names something optional, the request is sent again without it, and that quirk is remembered (`ask_adapting`, which the
-Messages API uses too).
+Many servers implement only part of a vendor's API. If an error names an optional part, the request is sent again without
+it, and that quirk is remembered (`ask_adapting`, which the Messages API uses too).
 """
 
 import json
@@ -22,7 +21,7 @@ from memdir.models.connection import Connection, as_count, as_list, as_table, as
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 
 THINKS = "thinks"  # the quirk of a model whose thinking needs more tokens
-# What an endpoint may not know, and the words of a refusal that says so.
+# Parts that an endpoint may not support, and the words of an error that says so.
 PLAIN, OTHER_LIMIT, NO_USAGE = "plain", "other_limit", "no_usage"
 _CURES = {
     OTHER_LIMIT: re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
@@ -115,7 +114,7 @@ class OpenAIModel:
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
-        """The body that is sent for a request, for a fork to continue."""
+        """Return the body that is sent for a request, for a fork to continue."""
         return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
@@ -140,7 +139,7 @@ def render_openai_body(
         body = {key: value for key, value in request.parent.items() if key not in _OURS}
         body.setdefault("model", name)
         body["messages"] = [*as_list(request.parent["messages"]), *render_openai_messages(request.messages)]
-        # The host knows which name of the limit its endpoint accepts.
+        # The host uses the name of the limit that its endpoint accepts.
         own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
         return {**body, own: room}
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -161,17 +160,19 @@ def render_openai_body(
 
 
 def is_strict(schema: object) -> bool:
-    """Whether every property is required, everywhere: only such a schema can be strict."""
+    """Return whether all properties are required at every level, as a strict schema needs."""
     if isinstance(schema, list | tuple):
         return all(is_strict(part) for part in schema)
     table = as_table(schema)
     properties = as_table(table.get("properties"))
-    whole = set(properties) <= set(as_list(table.get("required")))
-    return whole and all(is_strict(part) for key, part in table.items() if key not in ("enum", "const", "required"))
+    is_complete = set(properties) <= set(as_list(table.get("required")))
+    return is_complete and all(
+        is_strict(part) for key, part in table.items() if key not in ("enum", "const", "required")
+    )
 
 
 def check_openai_parent(parent: Mapping[str, object]) -> None:
-    what = "the chat completions shape"
+    what = "the chat completions API"
     messages = parent.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
         raise wrong_parent(what, "it has no messages")
@@ -182,11 +183,11 @@ def check_openai_parent(parent: Mapping[str, object]) -> None:
         raise wrong_parent(what, "its tools are not functions")
     for message in map(as_table, messages):
         if not is_openai_state(message):
-            raise wrong_parent(what, f"a message of the role {message.get('role')!r} is of another shape")
+            raise wrong_parent(what, f"a message with the role {message.get('role')!r} has another format")
 
 
 def is_openai_state(raw: object) -> bool:
-    """Whether a message has the format of this API, so that it can be sent back unchanged."""
+    """Return whether a message has the format of this API, so that it can be sent back unchanged."""
     message = as_table(raw)
     if not as_text(message.get("role")):
         return False
@@ -239,7 +240,9 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     _check_error(answer, choice, who)
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise ReplyError(f"{who} did not answer with a message", hint="is the address one of chat completions?")
+        raise ReplyError(
+            f"{who} did not answer with a message", hint="check that the URL is a chat completions endpoint"
+        )
     usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     call_rows = [as_table(row) for row in as_list(message.get("tool_calls"))]
@@ -253,7 +256,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     if refusal and not text:
         text, stop = refusal, StopReason.REFUSED
     state = {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if message.get(key)}
-    # Results refer to ids, so calls without any go back with the ids made here.
+    # Results refer to ids, so calls without ids are sent back with those made here.
     has_ids = all(as_text(row.get("id")) for row in call_rows)
     raw = {"role": "assistant", "content": None, **state} if has_ids and (text or calls) else {}
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
@@ -262,7 +265,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
 
 
 def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
-    """Raise an error that comes with a success status, as gateways report errors of the provider."""
+    """Raise an error that has a success status, as gateways report provider errors."""
     faulty = next((table for table in (answer, choice) if as_table(table.get("error"))), None)
     if faulty is not None:
         code = as_count(as_table(faulty["error"]).get("code"))
@@ -302,7 +305,7 @@ class OpenAIStream:
         return bool(self.finish)
 
     def add(self, event: Mapping[str, object]) -> str:
-        """Add one chunk; returns what it adds to the text."""
+        """Add one chunk and return its text."""
         self.usage = as_table(event.get("usage")) or self.usage
         choices = as_list(event.get("choices"))
         choice = as_table(choices[0]) if choices else {}
@@ -316,7 +319,7 @@ class OpenAIStream:
         return text
 
     def _add_call(self, index: object, part: Mapping[str, object]) -> None:
-        """Add a piece of a call. Some endpoints give all calls one index: another id is another call."""
+        """Add a piece of a call. Some endpoints give all calls the same index, so a new id begins a new call."""
         id, function = as_text(part.get("id")), as_table(part.get("function"))
         name = as_text(function.get("name"))
         call = next((pieces for call_index, pieces in reversed(self._calls) if call_index == index), None)

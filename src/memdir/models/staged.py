@@ -1,11 +1,10 @@
-"""The writes of a run before they happen: kept in memory, visible to the run, and returned as one batch of edits.
+"""The pending writes of a run: kept in memory, visible to the run, and returned as one batch of edits.
 
-A run that fails half way has changed nothing, and one that succeeds changes everything at once. Each write is checked
-when it is made, by the store's own rules, so that the model can still correct it. Nothing is written to the store here.
+A run that fails halfway has changed nothing, and a successful one changes everything at once. Each write is checked
+immediately by the store's rules, so that the model can still correct it. Nothing is written to the store here.
 
 A model without tools, or a host whose prompt prefix is unknown, uses operations instead: one JSON list, which
-`parse_operations` reads and `stage` carries out, each operation by itself. What cannot be done is returned in words, all
-of it at once, so that it can be sent back.
+`parse_operations` reads and `stage` applies one by one. All problems are returned together as text to send back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +40,7 @@ class StagedView(StoreView, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedMemory:
-    """One memory after the run; None means "no file". `before` is the text before the run, `digest` its digest."""
+    """One memory after the run; None means no file. `before` is the text before the run, `digest` its digest."""
 
     name: str
     text: str | None
@@ -52,7 +51,7 @@ class StagedMemory:
 class Staging:
     def __init__(self, store: StagedView, *, now: datetime) -> None:
         self.store = store
-        # Dates are relative to the speaker's own time zone; the clock's UTC is nobody's.
+        # Dates are relative to the user's time zone, not to the clock's UTC.
         self._now = now.astimezone() if now.tzinfo is UTC else now
         self._staged: dict[str, StagedMemory] = {}
 
@@ -60,7 +59,7 @@ class Staging:
         return self.store.scan()
 
     def read(self, name: str) -> str:
-        """A memory's text as the run left it so far."""
+        """Return a memory's text as the run left it so far."""
         key = fold(name)
         if key in self._staged:
             text = self._staged[key].text
@@ -75,7 +74,7 @@ class Staging:
         return self._find(name).before
 
     def write(self, name: str, text: str) -> bool:
-        """Write a complete file, frontmatter included; returns whether the memory is new."""
+        """Write a complete file, frontmatter included, and return whether the memory is new."""
         check_name(name)
         current = self._find(name)
         text = resolve_text(frontmatter.quote_values(text), self._now, current.before or "")
@@ -93,7 +92,7 @@ class Staging:
         return current.before is None
 
     def save(self, draft: Draft) -> str:
-        """Write a draft under its own name, or that of the memory it replaces; returns the name."""
+        """Write a draft under its own name, or that of the memory it replaces, and return the name."""
         data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
         digest = None if data is None else digest_of(data)
         name, planned = plan_write(self, draft, digest, self._now, self.store.rules)
@@ -113,7 +112,7 @@ class Staging:
         self._staged.pop(fold(name), None)
 
     def put(self, staged: StagedMemory) -> str:
-        """Stage an accepted memory; a new one whose name is taken gets a free one, unless the texts are equal."""
+        """Stage an accepted memory; a new one gets a free name if its own is used for another text."""
         name, number = staged.name, 1
         while staged.before is None and (existing := self.read_bytes(f"{name}.md")) is not None:
             if split_frontmatter(decode(existing)).body.strip() == split_frontmatter(staged.text or "").body.strip():
@@ -124,11 +123,11 @@ class Staging:
         return name
 
     def copy(self) -> dict[str, StagedMemory]:
-        """The state of the run, for `take_back`."""
+        """Return the state of the run, for `restore`."""
         return dict(self._staged)
 
-    def take_back(self, copy: dict[str, StagedMemory]) -> None:
-        """Go back to an earlier state of the run."""
+    def restore(self, copy: dict[str, StagedMemory]) -> None:
+        """Return to an earlier state of the run."""
         self._staged = dict(copy)
 
     @property
@@ -172,11 +171,11 @@ def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
 
 
 def parse_draft(name: str, text: str) -> Draft:
-    """A whole file as a draft, so that a new memory is written in the directory's own dialect."""
+    """Parse a complete file as a draft, so that a new memory is written in the directory's dialect."""
     fields = frontmatter.parse_fields(text)
     if fields.kind is None or fields.problem:
         why = fields.problem or "it has no type"
-        hint = "it needs name, description and type (user, feedback, project or reference) between two --- lines"
+        hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
     body = split_frontmatter(text).body.lstrip("\r\n")
     pinned, cues = fields.pinned or None, fields.cues[:CUES] or None
@@ -184,13 +183,13 @@ def parse_draft(name: str, text: str) -> Draft:
 
 
 def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
-    """The JSON schema of an object that has exactly these properties."""
+    """Return the JSON schema of an object with exactly these properties."""
     required = list(properties)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _make_schema(keys: Sequence[str]) -> Mapping[str, object]:
-    # Every key is required, as strict schemas have it: what a deletion does not need is empty.
+    # Strict schemas require every key; a deletion leaves the others empty.
     enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": ["", *(kind.value for kind in Kind)]}}
     row = {key: {"type": "string", **enums.get(key, {})} for key in keys}
     cues = {_CUES: {"type": "array", "items": {"type": "string"}}}
@@ -203,7 +202,7 @@ REASONED = _make_schema((*_TEXTS, _REASON))  # for a task that asks for reasons
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One requested change; `evidence` quotes the conversation, `reason` is given where it is asked for."""
+    """One requested change; `evidence` quotes the conversation, `reason` is set if the task asks for it."""
 
     action: str
     name: str
@@ -214,19 +213,19 @@ class Operation:
     evidence: str = ""
     reason: str = ""
     cues: tuple[str, ...] = ()
-    problem: str = ""  # why it cannot be carried out, if that shows already
+    problem: str = ""  # why it cannot be applied, if already known
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The operations that were carried out, by the name of their memory, and in words what could not be."""
+    """The applied operations, by the name of their memory, and the problems with the others."""
 
     done: Mapping[str, Operation]
     problems: tuple[str, ...] = ()
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """Return the operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError if there is no list."""
+    """Return the operations in a reply, at most `limit`, ignoring text around the JSON; raises ReplyError if there are none."""
     values = list(find_json(text))
     for value in values:
         rows = value.get(KEY) if isinstance(value, dict) else value
@@ -276,7 +275,7 @@ def _stage_one(operation: Operation, staging: Staging) -> str:
     try:
         if description != was:
             check_description(description, operation.kind)
-    except FormatError:  # one odd field does not cost the memory: what it says describes it well enough
+    except FormatError:  # a bad description does not discard the memory; its body is descriptive enough
         description = shorten(one_line(body), _DESCRIPTION_CHARS)
     return staging.save(Draft(operation.kind, title, description, body, name, cues=cues))
 

@@ -1,14 +1,14 @@
-"""Usage of models: the record of requests, the limits on tokens, prices, and retries.
+"""Model usage: the record of requests, token limits, prices, and retries.
 
-`ask_metered` checks a request against the caps and leaves one row in a file of the person's, for all projects and
-processes; the budget is counted from it. Before a request its input is estimated and its whole output reserved; the row
-is corrected afterwards. A process that is killed in between leaves the reserved tokens, and they count. If the row
-cannot be written, no request is sent while there is a cap. A reply that exceeded a cap is returned, since it is paid
-for, and the next request is refused. A token read from a cache counts a tenth, as it costs. A fork's parent is estimated
-as cached: if it is not, that one request may exceed the cap. No row contains text of a message, a memory or its name.
+`ask_metered` checks a request against the limits and adds one row to the user's file, for all projects and processes; the
+budget is counted from it. Before a request its input is estimated and its full output reserved; the row is corrected
+afterwards. If the process is killed in between, the reserved tokens count. If the row cannot be written, no request is sent
+while there is a limit. A reply that exceeds a limit is returned, since it is paid for, and the next request is refused. A
+token read from a cache counts a tenth, as it costs. A fork's parent is estimated as cached: if it is not, that one request
+may exceed the limit. No row contains text of a message, a memory or its name.
 
-`with_retry` repeats a request when that may help: at most three tries within ninety seconds, for a busy or broken
-provider or a lost connection, and never after text was shown to a person, who would read it twice.
+`with_retry` repeats a request if that may help: at most three tries within ninety seconds, for a busy or broken provider or
+a lost connection, and never after text was shown to the user, who would read it twice.
 """
 
 import json
@@ -33,7 +33,7 @@ from memdir.store.history import Database, create_file
 from memdir.text import estimate_tokens
 
 FILE = "usage.db"
-OPEN = "open"  # under way, or its process was killed
+OPEN = "open"  # running, or its process was killed
 MIGRATIONS = (
     """
     CREATE TABLE requests (
@@ -49,13 +49,13 @@ MIGRATIONS = (
 )
 _BUSY_SECONDS = 10.0
 _WEEKS, _LAST = 8, 20  # of a report: weeks, and newest requests
-_CACHED_TEXTS = 256  # a conversation sends nearly all of its texts again with each request
-_JSON_CHARS = 4  # per token, in a parent's body: exact enough for what counts a tenth
+_CACHED_TEXTS = 256  # each request of a conversation repeats nearly all texts
+_JSON_CHARS = 4  # per token, in a parent's body, which counts a tenth
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 20.0
 _NAP = 0.25  # how often a wait checks whether the request was cancelled
 _PURPOSE = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
 _READ = frozenset({"timeout", "broken"})  # the provider has read the request and may charge for it
-_STORED = 1.25  # times the price of input, for what is written to the cache
+_STORED = 1.25  # times the input price, for tokens written to the cache
 _DATE = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d\d-\d\d|-latest)$")
 log = logging.getLogger("memdir.models")
 
@@ -68,12 +68,12 @@ class TokenCaps:
     day: int = 0
 
 
-SpentTokens = TokenCaps  # tokens that count already, including those reserved for requests under way
+SpentTokens = TokenCaps  # tokens already counted, including those reserved for running requests
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One request. `outcome` is why the model stopped, or why there was no reply; `counted` is for the budget."""
+    """One request. `outcome` is why the model stopped or did not reply; `counted` are the tokens for the budget."""
 
     at: datetime
     project: str
@@ -86,8 +86,10 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """A week's requests of one project for one purpose; `failed` had no reply, `unpriced` an unknown price; `seconds` is the
-    mean of those that had one, as far as it is known."""
+    """A week's requests of one project for one purpose; `failed` had no reply, `unpriced` an unknown price.
+
+    `seconds` is the mean time to a reply, if known.
+    """
 
     week: str
     project: str
@@ -135,7 +137,7 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
         raise
     usage = _price(reply.usage, entry.model)
     counted = count_tokens_spent(usage)
-    if not (usage.input or usage.output):  # an endpoint that reports nothing counts by the estimate
+    if not (usage.input or usage.output):  # an endpoint without usage counts by the estimate
         counted = needed + sum(map(estimate_tokens, (reply.text, *(str(call.input) for call in reply.calls))))
     _settle(meter, row, entry, reply.stop.value, usage, counted, time.monotonic() - began)
     return replace(reply, usage=usage)
@@ -155,7 +157,7 @@ def describe_cost(usage: Usage, *, unpriced: int = 0) -> str:
 
 
 def describe_dollars(usage: Usage, *, unpriced: int = 0) -> str:
-    """Return about how much was spent, or that the price is unknown; `unpriced` requests are not in the sum."""
+    """Return the approximate cost, or that the price is unknown; `unpriced` requests are not in the sum."""
     if usage.dollars is None:
         return "price unknown" if usage.input or usage.output else "nothing spent"
     digits = 4 if 0 < usage.dollars < 0.01 else 2
@@ -181,8 +183,8 @@ def _begin(entry: UsageRow, meter: UsageMeter) -> int | None:
     except DiskError as error:
         if not (meter.caps.run or meter.caps.day):
             return None
-        message = f"cannot record the cost of models, so no request is sent: {error}"
-        raise BudgetError(message, hint=f"fix or move away {meter.path}; or set both caps to 0") from error
+        message = f"cannot record model costs, so no request is sent: {error}"
+        raise BudgetError(message, hint=f"repair or move {meter.path}, or set both limits to 0") from error
 
 
 def _settle(
@@ -232,7 +234,7 @@ class RetryingModel:
             try:
                 return self.model(pending)
             except UnreachableError as error:
-                # Wait as long as the provider asks, or for an interval that doubles, somewhere in its upper half.
+                # Wait as long as the provider asks, or a random time in the upper half of a doubling interval.
                 longest = min(_LONGEST_WAIT, _FIRST_WAIT * float(1 << (attempt - 1)))
                 wait = max(error.after or 0.0, longest * (0.5 + self.chance() / 2))
                 if not error.passing or streamed or attempt == self.tries or self.clock() + wait >= deadline:
@@ -250,7 +252,7 @@ class RetryingModel:
         until = self.clock() + seconds
         while (left := until - self.clock()) > 0:
             if _is_cancelled(request):
-                raise StoppedError("the request was cancelled while it waited for another try")
+                raise StoppedError("the request was cancelled before a retry")
             self.sleep(min(left, _NAP) if request.cancelled else left)
 
 
@@ -263,7 +265,7 @@ def _is_cancelled(request: Request) -> bool:
 
 class UsageBook(Database):
     def begin(self, entry: UsageRow, run: str, caps: TokenCaps) -> int:
-        """Reserve tokens for a request in one transaction; raises BudgetError if that exceeds a cap."""
+        """Reserve tokens for a request in one transaction; raises BudgetError if that exceeds a limit."""
         timestamp, week = entry.at.timestamp(), find_week(entry.at)
         row = (timestamp, week, run, entry.project, entry.purpose, entry.model, entry.outcome, entry.counted)
         with self.transaction(durable=False) as db:
@@ -272,7 +274,7 @@ class UsageBook(Database):
             return db.execute(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
     def settle(self, row: int, outcome: str, usage: Usage, counted: int, seconds: float | None = None) -> None:
-        """Replace the reserved tokens by those a request really used; `seconds` until its reply."""
+        """Replace the reserved tokens with those a request used; `seconds` is the time to its reply."""
         values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, seconds, row)
         columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?, seconds = ?"
         with self.transaction(durable=False) as db:
@@ -288,7 +290,7 @@ class UsageBook(Database):
         with self.reading() as db:
             of_run = db.execute("SELECT sum(counted) FROM requests WHERE run = ?", (run,)).fetchone()[0]
             today = find_day(now)
-            # Rows in the future, from a clock that was wrong, must not count on every day until then.
+            # Rows in the future, from a wrong clock, must not count on every day until then.
             day = (today.timestamp(), (today + timedelta(days=1)).timestamp())
             of_day = db.execute("SELECT sum(counted) FROM requests WHERE at >= ? AND at < ?", day).fetchone()[0]
         return SpentTokens(of_run or 0, of_day or 0)
@@ -305,7 +307,7 @@ class UsageBook(Database):
         )
 
     def read_totals(self, since: datetime) -> tuple[UsageTotal, ...]:
-        """Sums by week, project and purpose, newest week first."""
+        """Return sums by week, project and purpose, newest week first."""
         query = (
             "SELECT week, project, purpose, count(*), sum(outcome NOT IN ('done', 'calls', 'length', 'refused')),"
             " sum(dollars IS NULL AND fresh + cached + stored + output > 0),"
@@ -321,7 +323,7 @@ class UsageBook(Database):
 
 
 def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
-    """Return a summary of the file, empty if there is none."""
+    """Return a summary of the file, empty if it is missing."""
     if not path.exists():
         return UsageReport()
     with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:
@@ -332,7 +334,7 @@ def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
 
 
 def open_book(path: Path) -> UsageBook:
-    """Open the file; a new one is readable by its owner only."""
+    """Open the file; only its owner can read a new one."""
     try:
         make_private_dirs(path.parent)
         create_file(path)
@@ -341,9 +343,9 @@ def open_book(path: Path) -> UsageBook:
     return UsageBook(path, MIGRATIONS, busy_seconds=_BUSY_SECONDS)
 
 
-def find_week(at: datetime) -> str:
+def find_week(time: datetime) -> str:
     """Return the Monday of a time's week, as a local date."""
-    day = find_day(at)
+    day = find_day(time)
     return (day - timedelta(days=day.weekday())).date().isoformat()
 
 
@@ -364,7 +366,7 @@ _estimate = lru_cache(maxsize=_CACHED_TEXTS)(estimate_tokens)
 
 
 def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) -> None:
-    renewed = f"it is renewed at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
+    renewed = f"it is reset at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
     rows = (
         (caps.run, spent.run, "one run", "budget.run_tokens", "the next run starts from zero"),
         (caps.day, spent.day, "one day", "budget.day_tokens", renewed),
@@ -372,13 +374,13 @@ def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) 
     for cap, used, span, key, when in rows:
         if cap and used + needed > cap:
             raise BudgetError(
-                f"the cap of {cap:,} tokens for {span} stops this: {used:,} are spent, about {needed:,} would be added",
+                f"token limit for {span} reached: {used:,} of {cap:,} spent, this needs about {needed:,}",
                 hint=f"{when}; `memdir config set {key} N` changes it, 0 means unlimited",
             )
 
 
 def find_day(now: datetime) -> datetime:
-    """Return when the day of `now` began in local time."""
+    """Return the start of the day of `now` in local time."""
     return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -1,4 +1,4 @@
-"""A memory moved to another scope and back.
+"""Move a memory to another scope.
 
 A memory's bytes stay as they are. Inside one directory (private <-> team) a move is one change: the file, both index lines
 and the links that name it by its whole path. Between two directories it is two changes, the target first: killed in between,
@@ -61,8 +61,8 @@ def move(
     except ConflictError as error:
         if "exists already" not in str(error):
             raise
-        hint = f"`memdir read {new_name} --scope {to.value}` shows it; --name moves yours beside it, or merge and forget one"
-        message = f"the {to.value} memory has a {new_name} already"
+        hint = f"`memdir read {new_name} --scope {to.value}` shows it; --name saves yours next to it, or merge and forget one"
+        message = f"{new_name} already exists in {to.value} memory"
         raise ConflictError(message, found=error.found, hint=hint) from None
     source.move_recalls(name, target, new_name)
     return WriteResult(WriteAction.CHANGED, new_name, to, target.read(new_name), decode(data), changes)
@@ -103,7 +103,7 @@ def _move_across(
     except ConflictError:
         # If the memory was changed since, the copy is out of date; if it is gone, the copy may be all there is.
         if arrived and source.read_bytes(f"{gone.name}.md") is not None:
-            target.undo(arrived[0][1], origin=replace(context.origin, why="it was changed meanwhile"))
+            target.undo(arrived[0][1], origin=replace(context.origin, why="the source changed during the move"))
         raise
     return (*left, *arrived)
 

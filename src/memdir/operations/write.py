@@ -351,7 +351,7 @@ def find_free_name(store: StoreBase, draft: Draft) -> str:
         free = leaf if number == 1 else f"{leaf[:90]}-{number}"
         if fold(free) not in taken:
             return "/".join([*folders, free])
-    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
+    raise ConflictError("too many memories with this name", hint="pass another --name")
 
 
 def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:

@@ -1,1 +1,1 @@
-"""Settings, the git root, where memory is stored, whose it is, and the hosts."""
+"""Settings, the git root, memory directories and their owners, and the hosts."""

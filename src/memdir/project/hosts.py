@@ -1,7 +1,7 @@
-"""The coding agents that memdir works in: their hooks, where their files are, and what `install` put there.
+"""The coding agents that memdir works in: their hooks, their files, and the record of what `install` changed.
 
-The rows were read in the hosts' documentation or source. Those of Claude Code, Codex and Gemini CLI were tried with the
-real clients, the others only against their documented forms.
+The rows come from the hosts' documentation or source. Those of Claude Code, Codex and Gemini CLI were tested with the real
+clients, the others only against their documented formats.
 """
 
 import json
@@ -16,12 +16,12 @@ from memdir.limits import FILE_BYTES
 from memdir.project.settings import DEFAULT, Environment, Settings
 
 _RECORD_BYTES = 1_048_576
-# A hook of memdir's, however the program is spelled: a script, `python -m memdir`, `uvx memdir`, each quoted or not.
+# A memdir hook command, whether a script, `python -m memdir` or `uvx memdir`, quoted or not.
 OURS = compile_late(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
 
 
 class HookEvent(StrEnum):
-    """Events in a conversation, under memdir's names; `memdir hook EVENT` takes them."""
+    """Events in a conversation, by memdir's names; `memdir hook EVENT` accepts them."""
 
     START = "session-start"
     PROMPT = "user-prompt"
@@ -35,13 +35,15 @@ class HookEvent(StrEnum):
 
 class ReplyStyle(StrEnum):
     CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex and VS Code
-    GEMINI = "gemini"  # the same but for refusals: decision and reason
+    GEMINI = "gemini"  # the same except refusals: decision and reason
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One event of one host: its name there, the tools it is for, and how long the host waits. `seconds` is far
-    above memdir's own limit, because it includes the start of the interpreter."""
+    """One event of one host: its name there, the tools it applies to, and the host's timeout.
+
+    `seconds` is far above memdir's own limit, because it includes starting the interpreter.
+    """
 
     event: HookEvent
     name: str
@@ -51,11 +53,11 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """`loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be read. `model` is
-    its own program as a model.
+    """A coding agent. `loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be
+    read. `model`: the setting that uses its own program as the model.
 
-    `unit` is how many of the host's units of time make a second. `shows_after` are the events after which it shows context to
-    the model; if the start of a session is not among them, the index goes with the first prompt.
+    `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context to
+    the model; if the session start is not among them, the index is added to the first prompt.
     """
 
     key: str
@@ -96,7 +98,7 @@ CODEX = Host(
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Bash|apply_patch|Edit|Write"),
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         *_CLOSING,
-        Hook(HookEvent.END, "SessionEnd", seconds=3),  # more is cut to this
+        Hook(HookEvent.END, "SessionEnd", seconds=3),  # the host's maximum
     ),
     learns=True,
     model="codex-cli",
@@ -115,10 +117,10 @@ GEMINI = Host(
     style=ReplyStyle.GEMINI,
     learns=True,
     unit=1000,
-    # Not at the start: `gemini -p` puts that before the prompt, then accepts no `/command`, and forgets the prompt when
-    # the conversation is resumed.
+    # Not at the start: `gemini -p` puts that context before the prompt, so it accepts no `/command` and loses the prompt
+    # when the conversation is resumed.
     shows_after=frozenset((HookEvent.PROMPT, HookEvent.AFTER_TOOL)),
-    # Not installed: it comes with every turn, before Gemini knows whether there is anything to compress.
+    # Not installed: Gemini sends it every turn, before it knows whether there is anything to compress.
     aliases={"precompress": HookEvent.COMPACT},
     model="gemini-cli",
 )
@@ -132,14 +134,14 @@ VSCODE = Host(
         Hook(HookEvent.AGENT, "SubagentStart"),
     ),
 )
-# No hook of Cursor's is known to show anything to the model: a rule file and MCP do.
+# No Cursor hook is known to show text to the model; a rule file and MCP do.
 CURSOR = Host("cursor", "Cursor")
 
 HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)}
 _SPELLINGS = {"claude": CLAUDE_CODE, "gemini": GEMINI, "code": VSCODE, "copilot": VSCODE}
-# What every conversation of a host sends; others come only when something happens in it.
+# Every conversation sends these; other events depend on what happens in it.
 _REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
-# The settings file that holds hooks: in the host's folder in the person's home, and in a project.
+# The settings file for hooks, in the host's folder in the user's home and in a project.
 _FILES = {
     CLAUDE_CODE.key: ("settings.json", ".claude/settings.json"),
     CODEX.key: ("hooks.json", ".codex/hooks.json"),
@@ -149,12 +151,12 @@ _FILES = {
 
 
 def find_host(text: str) -> Host | None:
-    """Returns the host of that name, in any usual spelling."""
+    """Return the host with that name, in any usual spelling."""
     return ({_plain(key): host for key, host in HOSTS.items()} | _SPELLINGS).get(_plain(text))
 
 
 def find_event(text: str, host: Host) -> HookEvent | None:
-    """Returns the event of that name, memdir's or the host's own; Claude Code's names are accepted everywhere."""
+    """Return the event with that name, memdir's or the host's; Claude Code's names are always accepted."""
     names = {_plain(event): event for event in HookEvent}
     for row in (CLAUDE_CODE, host):
         names |= {_plain(hook.name): hook.event for hook in row.hooks}
@@ -162,27 +164,27 @@ def find_event(text: str, host: Host) -> HookEvent | None:
 
 
 def find_name(event: HookEvent, host: Host) -> str:
-    """Returns what the host calls an event; Claude Code's name where it has none of its own."""
+    """Return the host's name for an event, or Claude Code's if it has none."""
     hooks = (*host.hooks, *CLAUDE_CODE.hooks)
     return next((hook.name for hook in hooks if hook.event is event), event.value)
 
 
 def render_undecided(settings: Settings, hosts: Iterable[Host]) -> str:
-    """Return one line for a user who has not decided about a model; empty if decided, or no host's program is one."""
+    """Return a hint if the user has not set `model` and a host's program could be it, or ""."""
     host = next((host_option for host_option in hosts if host_option.model), None)
     if host is None or settings.sources["model"] != DEFAULT:
         return ""
     agreed, declined = f"`memdir config set model {host.model}`", "`memdir config set model none`"
-    cost = f"{agreed} lets {host.title} do it, for a small request or two a turn; {declined} ends this line"
-    return f"memdir learns by built-in patterns alone: {cost}"
+    cost = f"{agreed} lets {host.title} do it, with one or two small requests per turn; {declined} hides this line"
+    return f"memdir learns with built-in patterns only: {cost}"
 
 
 def _plain(text: str) -> str:
     return "".join(char for char in text.lower() if "a" <= char <= "z")
 
 
-# --- what `install` put where ---------------------------------------------------------------------------------------
-# One small JSON file in the person's state folder, so that `uninstall` can undo it exactly; without it `uninstall` still
+# --- the record of what `install` changed -----------------------------------------------------------------------------
+# A small JSON file in the user's state folder, so that `uninstall` can undo it exactly. Without it, `uninstall` still
 # removes the entries, and only white space may differ.
 
 FILE = "installed.json"
@@ -190,8 +192,10 @@ FILE = "installed.json"
 
 @dataclass(frozen=True, slots=True)
 class InstallRow:
-    """One file of a host as `install` left it: `splices` are the texts put in, in order, each with its offset.
-    `made` are containers that were not there before, `folders` likewise; `created`: so was the file itself."""
+    """A host's file as `install` left it: `splices` are the inserted texts, in order, each with its offset.
+
+    `install` also created the JSON containers `made`, the `folders`, and with `created` the file itself.
+    """
 
     host: str
     digest: str
@@ -203,7 +207,7 @@ class InstallRow:
 
 
 def read_install_record(state_home: Path) -> dict[str, InstallRow]:
-    """Return every file that `install` has changed, by its path; a record that cannot be read counts as none."""
+    """Return every file that `install` has changed, by path; an unreadable record counts as empty."""
     try:
         table = json.loads(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")
     except (ValueError, RecursionError):
@@ -215,7 +219,7 @@ def read_install_record(state_home: Path) -> dict[str, InstallRow]:
 
 
 def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) -> None:
-    """Write the record; an empty one is removed."""
+    """Write the record, or remove it if it is empty."""
     path = state_home / FILE
     if not entries:
         path.unlink(missing_ok=True)
@@ -227,7 +231,7 @@ def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) ->
 def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
     host, digest = row.get("host"), row.get("digest")
     try:
-        began = datetime.fromisoformat(str(row.get("since")))
+        since = datetime.fromisoformat(str(row.get("since")))
     except ValueError:
         return None
     if not isinstance(host, str) or not isinstance(digest, str):
@@ -236,7 +240,7 @@ def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
     return InstallRow(
         host,
         digest,
-        began if began.tzinfo else began.replace(tzinfo=UTC),
+        since if since.tzinfo else since.replace(tzinfo=UTC),
         tuple((int(offset), str(text)) for offset, text in splices if isinstance(offset, int)),
         tuple(tuple(map(str, keys)) for keys in _list(row.get("made")) if isinstance(keys, list)),
         row.get("created") is True,
@@ -250,7 +254,7 @@ def _list(value: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class InstalledHost:
-    """A host whose settings hold memdir's hooks: for which regular events, since when, and in which file."""
+    """A host with memdir's hooks in its settings: for which regular events, since when, and in which file."""
 
     host: str
     events: tuple[str, ...]
@@ -270,7 +274,7 @@ def find_folder(host: Host, environment: Environment) -> Path:
 
 
 def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> Path | None:
-    """Returns the settings file that holds hooks, the person's or with a `root` the project's; None if it has none."""
+    """Return the settings file for hooks, the user's or with `root` the project's; None if the host has none."""
     if host.key not in _FILES:
         return None
     own, shared = _FILES[host.key]
@@ -278,7 +282,7 @@ def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> 
 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
-    """Returns the hosts that have been used on this machine: those with a folder in the home."""
+    """Return the hosts used on this machine, which have a folder in the home."""
     folders = {host.key: [find_folder(host, environment)] for host in HOSTS.values()}
     folders[VSCODE.key].append(environment.home / ".vscode")
     return tuple(host for host in HOSTS.values() if any(folder.is_dir() for folder in folders[host.key]))
@@ -301,13 +305,13 @@ def find_installed(environment: Environment, root: Path | None = None) -> tuple[
 
 
 def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
-    """The events of a host for which a settings file calls memdir; none if it cannot be read."""
+    """Yield the events for which a settings file calls memdir, none if it cannot be read."""
     text = (read_small(path, FILE_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         table = json.loads(text or "{}")
         hooks = table.get("hooks") if isinstance(table, dict) else None
     except (ValueError, RecursionError):
-        hooks = {"command": text}  # some hosts allow comments: then any line that calls memdir counts
+        hooks = {"command": text}  # some hosts allow comments, so any line that calls memdir counts
     for command in _list_commands(hooks):
         for match in OURS.finditer(command):
             if find_host(match[2]) is host and (event := find_event(match[1], host)):
@@ -315,7 +319,7 @@ def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
 
 
 def _list_commands(value: object) -> Iterator[str]:
-    """Every `command` at any depth: hosts nest them differently."""
+    """Yield every `command` at any depth, because hosts nest them differently."""
     if isinstance(value, dict) and isinstance(command := value.get("command"), str):
         yield command
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

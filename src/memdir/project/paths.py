@@ -1,13 +1,14 @@
-"""Where memory is stored: slug, resolution order, switches. It computes and reads; it never makes anything.
+"""Find the memory directories of a project, and whether memory is on. It only reads and never creates anything.
 
-The private directory comes from the first of these that names one:
+The private directory comes from the first of these that is set:
 
-    1. CLAUDE_COWORK_MEMORY_PATH_OVERRIDE, a whole path
+    1. CLAUDE_COWORK_MEMORY_PATH_OVERRIDE, a full path
     2. autoMemoryDirectory in Claude Code's policy or user settings; never in a file of the project
     3. <base>/projects/<name>/memory, with CLAUDE_CODE_PROJECT_DIR_NAME or the root's slug as the name
 
-A project's files may have come with a clone or an archive, so they may not choose the directory: planted memories would
-be recalled as the user's own. A refused value does not stop the search; it leaves a step and a note. Whether a directory found by its slug really belongs to this project is checked in `store/open`.
+A project's files may have come with a clone or an archive, so they may not choose the directory: planted memories would be
+recalled as the user's own. After a refused value the search continues, with a step and a note. `store/open` checks whether a
+directory found by its slug really belongs to this project.
 """
 
 import json
@@ -29,9 +30,9 @@ from memdir.records import Scope
 from memdir.text import fold, one_line, shorten
 
 Kind = Literal["git", "worktree", "plain"]
-_POINTER_BYTES = 4_096  # one path a file: no path is longer
-CONFIG_BYTES = 262_144  # a repository's config with some hundred branches has 20 KB
-_GIT_SECONDS = 2.0  # a person waits for `where`, not for the whole history of a large repository
+_POINTER_BYTES = 4_096  # a file with one path
+CONFIG_BYTES = 262_144  # a repository config with some hundred branches has 20 KB
+_GIT_SECONDS = 2.0  # the user should not wait for the history of a large repository
 _SECTION = compile_late(r'\[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]\s*(.*)')
 _REMOTE = compile_late(r'remote\s+"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 _ADDRESS = compile_late(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^?#]*)")
@@ -47,20 +48,20 @@ class GitRoot:
 
 
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
-MEMBERSHIP = "team.json"  # in the state folder of a project that takes part in a team
+MEMBERSHIP = "team.json"  # in the state folder of a project that has joined a team
 RECORD = "project.json"  # in the state folder: the project's path, remote and first commit
-_NOT_BY_PROJECT = "files of a project may not choose the directory; use your own settings"
-BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting which the host itself may accept
+_NOT_BY_PROJECT = "project files cannot choose the directory; use your own settings"
+BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting that the host may accept
 _OVERRIDE, _REMOTE_DIR = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
 _PROJECT_SOURCES = ("local", "project")  # settings files inside the project
-_OWN_FOLDERS = (".claude", "memory")  # where a project keeps memory in its own repository
+_OWN_FOLDERS = (".claude", "memory")  # the memory folder inside a repository
 _COMMITTED_FOLDERS = ("memory", "agent-memory")
 _LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
 _SETTINGS_NAMES = ("settings.json", "settings.local.json")
-_RECORD_BYTES = 65_536  # three strings, of which one is a path
-_TRANSCRIPT_BYTES = 65_536  # the first records name the directory; a transcript may have gigabytes
+_RECORD_BYTES = 65_536  # three strings, one of them a path
+_TRANSCRIPT_BYTES = 65_536  # the first records name the directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class MemoryDirectory:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the project's own path chose it, so that another project there is an accident and not intended."""
+        """Whether the project's path determined it, so that another project there is a mistake."""
         return self.rule == _DEFAULT_RULE and self.scope is Scope.PRIVATE
 
 
@@ -101,10 +102,10 @@ class ProjectPaths:
 
 @dataclass(frozen=True, slots=True)
 class ClaudeSettings:
-    """Claude Code's settings files as tables, with keys that memdir does not know.
+    """Claude Code's settings files as tables, including keys that memdir does not use.
 
-    `policy` are the managed settings of the machine, `local` the person's own for this project
-    (`.claude/settings.local.json`), `project` the committed ones (`.claude/settings.json`), `user` those in the home.
+    `policy` are the managed settings of the machine, `local` the user's for this project (`.claude/settings.local.json`),
+    `project` the committed ones (`.claude/settings.json`), `user` those in the home.
     """
 
     policy: Mapping[str, object] = field(default_factory=dict)
@@ -116,8 +117,8 @@ class ClaudeSettings:
 
 
 def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPaths]:
-    """Returns settings and paths of a working directory; raises PathError only if even the default may not be used."""
-    # Committed files are read where the person works: in a linked worktree that is its own top.
+    """Return settings and paths of a working directory; raises PathError only if even the default is not allowed."""
+    # Committed files are read from the work tree in use, in a linked worktree from its own top.
     top = find_root(cwd, worktree="own").path
     settings = read_settings(environment, root=top)
     claude = read_claude_settings(environment, top)
@@ -130,7 +131,7 @@ def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPa
     notes = (root.note, *settings.notes, *claude.notes, base_note, *refused, user_note, project_note)
     switch = _find_switch(claude, environment)
     paths = ProjectPaths(root, switch, private, user, tuple(note for note in notes if note), project)
-    # A project that takes part in a team keeps and loads its memory, unless the person has set it on or off.
+    # A project that has joined a team uses team memory, unless the user has set `team`.
     state = find_state_dir(private.path, environment)
     if settings.sources["team"] == DEFAULT and os.path.isfile(state / MEMBERSHIP):
         values, sources = {**settings.values, "team": True}, {**settings.sources, "team": "`memdir team`"}
@@ -139,11 +140,11 @@ def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPa
 
 
 def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
-    """Returns where memdir's own files for a memory directory are: inside it, but never inside a work tree."""
+    """Return the state folder of a memory directory: inside it, but never inside a work tree."""
     real = os.path.realpath(memory_dir)
     if find_top(real) is None:
         return memory_dir / STATE
-    # Imported here: most memory directories are in no work tree, and OpenSSL takes milliseconds to load.
+    # Imported here: few memory directories are in a work tree, and OpenSSL takes milliseconds to load.
     import hashlib
 
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
@@ -151,18 +152,18 @@ def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
 
 
 def find_base(environment: Environment) -> tuple[Path, str]:
-    """Returns the directory for all memory that no other rule places, and a note if a mount was refused."""
-    given = environment.remote_memory_dir
-    if not (environment.remote and given):
+    """Return the default base directory for memory, and a note if a mount was refused."""
+    mount = environment.remote_memory_dir
+    if not (environment.remote and mount):
         return environment.claude_home, ""
     try:
-        return _check_path(given), ""
+        return _check_path(mount), ""
     except PathError as error:
         return environment.claude_home, f"{_REMOTE_DIR}: refused: {error.reason}"
 
 
 def find_project_home(environment: Environment, root: GitRoot) -> Path:
-    """Returns the host's own directory of a project, with transcripts and notes, wherever its memory is."""
+    """Return the host's directory for a project, with transcripts and notes, wherever its memory is."""
     if environment.project_dir_name:
         with suppress(PathError):  # `read_paths` has reported it already
             return _check_dir_name(environment.project_dir_name, environment.claude_home).parent
@@ -170,27 +171,27 @@ def find_project_home(environment: Environment, root: GitRoot) -> Path:
 
 
 def is_shared_dir(directory: Path, environment: Environment) -> bool:
-    """Whether a directory that was given by its path is one that others read, or is inside one."""
-    own = {os.path.realpath(at) for at in (environment.home / ".claude", environment.claude_home)}
+    """Return whether a directory is, or is inside, one that others read."""
+    own = {os.path.realpath(home) for home in (environment.home / ".claude", environment.claude_home)}
     real = Path(os.path.realpath(directory))
-    for at in (real, *real.parents):
-        if at.parent.name == _OWN_FOLDERS[0] and at.name in _COMMITTED_FOLDERS and str(at.parent) not in own:
+    for path in (real, *real.parents):
+        if path.parent.name == _OWN_FOLDERS[0] and path.name in _COMMITTED_FOLDERS and str(path.parent) not in own:
             return True
-        # The team's folder of a memory directory, which has an index or a state folder.
-        if fold(at.name) == "team" and any(os.path.lexists(at.parent / leaf) for leaf in ("MEMORY.md", STATE)):
+        # The team folder of a memory directory, which has an index or a state folder.
+        if fold(path.name) == "team" and any(os.path.lexists(path.parent / leaf) for leaf in ("MEMORY.md", STATE)):
             return True
     return False
 
 
 def check_directory_setting(value: object, home: Path) -> Path:
-    """Returns the directory in a settings file; raises PathError, also for the home or above. `~/` is the home."""
+    """Return the directory named in a settings file; raises PathError if it is invalid, the home, or above it."""
     if not isinstance(value, str):
-        raise PathError(shorten(one_line(str(value)), 60), "a directory is written as text")
+        raise PathError(shorten(one_line(str(value)), 60), "not a text")
     is_in_home = value == "~" or value.startswith(("~/", "~\\" if os.name == "nt" else "~/"))
     path = _check_path(f"{home}/{value[2:]}" if is_in_home else value)
     for form, own in ((path, os.path.normpath(home)), (os.path.realpath(path), os.path.realpath(home))):
         if os.path.join(own, "").startswith(os.path.join(form, "")):
-            hint = "name a directory of its own, for example ~/memory"
+            hint = "use a separate directory, for example ~/memory"
             raise PathError(value, "it is the home directory or above it", hint=hint)
     return path
 
@@ -204,21 +205,21 @@ def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoo
 
     rules: list[tuple[str, object, Callable[[object], Path]]] = [(_OVERRIDE, environment.memory_override, _check_path)]
     for source, table, _ in _list_tables(claude):
-        judge = refuse if source in _PROJECT_SOURCES else check_setting
-        rules.append((f"{_DIRECTORY_KEY} in {source} settings", table.get(_DIRECTORY_KEY), judge))
+        rule_check = refuse if source in _PROJECT_SOURCES else check_setting
+        rules.append((f"{_DIRECTORY_KEY} in {source} settings", table.get(_DIRECTORY_KEY), rule_check))
     rules.append((DIR_NAME, environment.project_dir_name, lambda value: _check_dir_name(str(value), base)))
     steps: list[PathStep] = []
     for rule, value, check in rules:
         if value is None or value == "":
             steps.append(PathStep(rule, "", "not set"))
             continue
-        shown = shorten(one_line(str(value)), 200)
+        value_text = shorten(one_line(str(value)), 200)
         try:
             path = check(value)
         except PathError as error:
-            steps.append(PathStep(rule, shown, f"refused: {error.reason}"))
+            steps.append(PathStep(rule, value_text, f"refused: {error.reason}"))
         else:
-            return MemoryDirectory(Scope.PRIVATE, path, rule, (*steps, PathStep(rule, shown, "taken")))
+            return MemoryDirectory(Scope.PRIVATE, path, rule, (*steps, PathStep(rule, value_text, "taken")))
     path = _find_keyed(environment, root, base)
     check_root(str(path))
     return MemoryDirectory(Scope.PRIVATE, path, _DEFAULT_RULE, (*steps, PathStep(_DEFAULT_RULE, str(path), "taken")))
@@ -240,7 +241,7 @@ def _find_user(settings: Settings, base: Path, private: MemoryDirectory) -> tupl
         return None, ""
     path = base / "memory"
     if _are_nested(path, private.path):
-        return None, f"no user memory: {private.path} and {path} lie in one another"
+        return None, f"no user memory: {private.path} and {path} are nested"
     try:
         check_root(str(path))
     except PathError as error:
@@ -251,21 +252,21 @@ def _find_user(settings: Settings, base: Path, private: MemoryDirectory) -> tupl
 def _find_project(
     environment: Environment, private: MemoryDirectory, base: Path, root: GitRoot, top: Path
 ) -> tuple[MemoryDirectory | None, str]:
-    """The memory in the repository itself, where the person works; it came with a clone."""
+    """Return the memory directory inside the repository, which may have come with a clone."""
     path = (root.path if root.kind == "git" else top).joinpath(*_OWN_FOLDERS)
     if root.kind == "plain" or not os.path.lexists(path):
         return None, ""
-    # A home that is a repository: there the same name is the person's own memory.
+    # If the home is a repository, the same path is the user's own memory.
     if any(_are_nested(path, other) for other in (private.path, base / "memory", environment.claude_home / "memory")):
         return None, ""
-    for at in (path.parent, path):
-        if os.path.islink(at) or not at.is_dir():
-            return None, f"no project memory: {at} is {'a link' if os.path.islink(at) else 'no directory'}"
+    for part in (path.parent, path):
+        if os.path.islink(part) or not part.is_dir():
+            return None, f"no project memory: {part} is {'a link' if os.path.islink(part) else 'not a directory'}"
     return MemoryDirectory(Scope.PROJECT, path, "kept in the project's own history"), ""
 
 
 def _find_switch(claude: ClaudeSettings, environment: Environment) -> MemorySwitch:
-    """The first rule that says on or off decides; a committed file may only say off."""
+    """Return whether memory is on, by the first rule that decides; a committed file can only switch it off."""
     disabled = parse_flag(environment.disable_auto_memory or "")
     if disabled is not None:
         return MemorySwitch(not disabled, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
@@ -281,7 +282,7 @@ def _find_switch(claude: ClaudeSettings, environment: Environment) -> MemorySwit
 
 
 def _list_tables(claude: ClaudeSettings) -> tuple[tuple[str, Mapping[str, object], bool], ...]:
-    """Claude Code's settings in the order of their precedence, and whether they are committed."""
+    """Return Claude Code's settings in order of precedence, and whether they are committed."""
     return (
         ("policy", claude.policy, False),
         ("local", claude.local, claude.local_is_committed),
@@ -291,12 +292,12 @@ def _list_tables(claude: ClaudeSettings) -> tuple[tuple[str, Mapping[str, object
 
 
 def _are_nested(one: Path, other: Path) -> bool:
-    here, there = os.path.join(os.path.realpath(one), ""), os.path.join(os.path.realpath(other), "")
-    return here.startswith(there) or there.startswith(here)
+    one_path, other_path = os.path.join(os.path.realpath(one), ""), os.path.join(os.path.realpath(other), "")
+    return one_path.startswith(other_path) or other_path.startswith(one_path)
 
 
 def _check_path(value: object) -> Path:
-    """The path normalised, checked as it is written and where its links lead."""
+    """Return the path normalised; raises PathError if it or its link target is not allowed."""
     text = unicodedata.normalize("NFC", str(value))
     check_root(text)
     check_root(os.path.realpath(text))
@@ -305,7 +306,7 @@ def _check_path(value: object) -> Path:
 
 def _check_dir_name(name: str, base: Path) -> Path:
     if name in (".", "..") or re.search(r"[/\\\x00-\x1f]", name) or len(os.fsencode(name)) > 255:
-        raise PathError(name, "it is not the name of one directory")
+        raise PathError(name, "not a valid directory name")
     return base / "projects" / unicodedata.normalize("NFC", name) / "memory"
 
 
@@ -317,28 +318,32 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
     """
     notes: list[str] = []
     files = (root / _LOCAL, environment.claude_home / "settings.json", environment.policy_file, root / _COMMITTED)
-    read = [_read_settings_file(path, is_own) for path, is_own in zip(files, (False, True, True, False), strict=True)]
-    local, user, policy, project = (_parse_table(path, result, notes) for path, result in zip(files, read, strict=True))
+    results = [
+        _read_settings_file(path, is_own) for path, is_own in zip(files, (False, True, True, False), strict=True)
+    ]
+    local, user, policy, project = (
+        _parse_table(path, result, notes) for path, result in zip(files, results, strict=True)
+    )
     widens = local.get(_ENABLED_KEY) is True and user.get(_ENABLED_KEY) is False
     is_committed = widens and is_tracked(root, _LOCAL)
     if is_committed:
-        notes.append(f"{root / _LOCAL} counts as committed: git tracks it, or could not say that it does not")
+        notes.append(f"{root / _LOCAL} counts as committed: git tracks it, or did not answer")
     return ClaudeSettings(policy, local, project, user, is_committed, tuple(notes))
 
 
 def _read_settings_file(path: Path, is_own: bool) -> ReadResult:
-    """A file in the project may not be a link to anything but settings: a clone could name any file so."""
+    """Read a settings file; in a project it may link only to another settings file, because a clone can contain any link."""
     with suppress(OSError, RecursionError):
         if is_own or os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES:
             return read_small(path, FILE_BYTES)
     return ReadResult(None, "it is a link to something else")
 
 
-def _parse_table(path: Path, read: ReadResult, notes: list[str]) -> Mapping[str, object]:
-    problem = read.problem
-    if read.data is not None:
+def _parse_table(path: Path, result: ReadResult, notes: list[str]) -> Mapping[str, object]:
+    problem = result.problem
+    if result.data is not None:
         try:
-            table = json.loads(read.data.decode("utf-8-sig"))
+            table = json.loads(result.data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             problem = f"it is not JSON: {error}"
         else:
@@ -351,11 +356,11 @@ def _parse_table(path: Path, read: ReadResult, notes: list[str]) -> Mapping[str,
 
 
 def slug(path: str) -> str:
-    """Returns the name of a project's directory as Claude Code computes it, in UTF-16; two paths can have the same."""
+    """Return the name of a project's directory as Claude Code computes it, in UTF-16; two paths can share one."""
     try:
-        # Bytes that are not UTF-8 are one U+FFFD for each broken run, as JavaScript hosts read them.
+        # Each run of bytes that is not UTF-8 becomes one U+FFFD, as in JavaScript hosts.
         text = path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
-    except UnicodeEncodeError:  # half a surrogate pair that no file name can hold
+    except UnicodeEncodeError:  # half a surrogate pair, which no file name can contain
         text = path
     data = unicodedata.normalize("NFC", text).encode("utf-16-le", "surrogatepass")
     units = [data[i] | data[i + 1] << 8 for i in range(0, len(data), 2)]
@@ -364,7 +369,7 @@ def slug(path: str) -> str:
 
 
 def _hash(units: list[int]) -> str:
-    """|h·31 + c| in 32 bits, in base 36."""
+    """Return the hash |h·31 + c| in 32 bits, in base 36."""
     value = 0
     for unit in units:
         value = (value * 31 + unit) & 0xFFFFFFFF
@@ -379,7 +384,7 @@ def _hash(units: list[int]) -> str:
 def find_project_dir(
     projects: Path, name: str, *, windows: bool = False, is_taken: Callable[[Path], bool] = lambda _: False
 ) -> Path:
-    """Returns the directory of a slug, or for a long one that of an older hash; `is_taken` excludes other projects'."""
+    """Return the directory of a slug, for a long one also by an older hash; `is_taken` excludes other projects."""
     exact = projects / name
     if len(name) <= SLUG_UNITS and not windows:
         return exact
@@ -390,23 +395,23 @@ def find_project_dir(
 
 
 def _list_similar(projects: Path, name: str, windows: bool) -> list[Path]:
-    """Existing directories whose names may stand for the same path, newest first."""
+    """Return existing directories whose names may mean the same path, newest first."""
     prefix, is_long = name[: SLUG_UNITS + 1], len(name) > SLUG_UNITS
-    found: list[tuple[int, Path]] = []
+    similar: list[tuple[int, Path]] = []
     try:
         with os.scandir(projects) as entries:
             for entry in entries:
                 is_same_drive = windows and entry.name[:1].lower() == name[:1].lower()
                 other = name[:1] + entry.name[1:] if is_same_drive else entry.name
                 if (other.startswith(prefix) if is_long else other == name) and entry.is_dir(follow_symlinks=False):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path)))
+                    similar.append((entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path)))
     except OSError:
         return []
-    return [path for _, path in sorted(found, reverse=True)]
+    return [path for _, path in sorted(similar, reverse=True)]
 
 
 def read_root_record(state_dir: Path) -> dict[str, str]:
-    """Returns the record in a state directory, with at least a `root`; empty when there is none that can be read."""
+    """Return the record in a state folder, with at least a `root`; empty if it is missing or unreadable."""
     data = read_small(state_dir / RECORD, _RECORD_BYTES, follow=False).data
     try:
         record = json.loads(data or b"{}")
@@ -417,18 +422,20 @@ def read_root_record(state_dir: Path) -> dict[str, str]:
 
 
 def find_transcript_cwd(project_dir: Path) -> str | None:
-    """Returns the working directory named by the newest transcript, from its first records."""
+    """Return the working directory named in the first records of the newest transcript."""
     try:
         with os.scandir(project_dir) as entries:
-            files = [at for at in entries if at.name.endswith(".jsonl") and at.is_file(follow_symlinks=False)]
-            newest = max(((at.stat(follow_symlinks=False).st_mtime_ns, at.path) for at in files), default=None)
-    except OSError:  # gone or closed to us: as if it had no transcript
+            files = [
+                entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+            ]
+            newest = max(((file.stat(follow_symlinks=False).st_mtime_ns, file.path) for file in files), default=None)
+    except OSError:  # a missing or unreadable folder has no transcript
         return None
     data = read_head(newest[1], _TRANSCRIPT_BYTES, follow=False).data if newest else None
     for line in (data or b"").splitlines():
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError):  # the last line is mostly cut
+        except (ValueError, RecursionError):  # the last line is usually incomplete
             continue
         cwd = record.get("cwd") if isinstance(record, dict) else None
         if isinstance(cwd, str) and _is_path(cwd):
@@ -437,7 +444,7 @@ def find_transcript_cwd(project_dir: Path) -> str | None:
 
 
 def _is_path(text: str | None) -> bool:
-    """Whether the file system can be asked about it."""
+    """Return whether this is an absolute path that system calls accept."""
     try:
         return text is not None and os.path.isabs(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
@@ -445,22 +452,22 @@ def _is_path(text: str | None) -> bool:
 
 
 # --- the canonical git root, found from files alone -------------------------------------------------------------------
-# All worktrees of one repository have one root, so that they share one memory. A `.git` file is a claim, and anybody can
-# put one into an archive; it is trusted only if the repository's own record of the worktree points back to this very
-# file. Otherwise the directory stands for itself: it can never use the memory of another project.
+# All worktrees of a repository have one root, so they share one memory. An archive can contain any `.git` file, so it is
+# trusted only if the repository's record of the worktree points back to this file. Otherwise the directory is its own root
+# and cannot use the memory of another project.
 #
 #     .git is a directory              that directory's parent is the root
 #     .git file, worktree, trusted     the main work tree; for a bare repository the repository itself
-#     .git file, no `commondir`        a submodule, or --separate-git-dir: a project of its own
-#     .git file, not trusted           the directory itself, and a note that says why
+#     .git file, no `commondir`        a submodule, or --separate-git-dir: a separate project
+#     .git file, not trusted           the directory itself, and a note with the reason
 #     no .git on the way up            the working directory
 #
-# A link named `.git` counts if it leads to a directory, and then only for the directory it is in. GIT_DIR and the like
-# are not read. Git itself is asked, with a time limit, only for the first commit and whether a file is tracked.
+# A link named `.git` counts if it points to a directory, and then only for the directory it is in. GIT_DIR and similar
+# variables are ignored. Git runs, with a time limit, only to find the first commit and whether a file is tracked.
 
 
 def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
-    """Returns the root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never raises."""
+    """Return the root of the project that contains `cwd`, with `worktree="own"` that of the worktree. Never raises."""
     start = os.path.realpath(cwd)
     top = find_top(start)
     if top is None:
@@ -473,20 +480,20 @@ def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
 
 
 def find_git_dir(root: Path) -> Path | None:
-    """Returns the directory with the repository's config and history; None if there is none, or an untrusted one."""
+    """Return the directory with the repository's config and history, None if it is missing or untrusted."""
     if os.path.lexists(root / ".git"):
         return _read_repository(os.path.realpath(root))[1]
     return root if (root / "HEAD").is_file() and (root / "objects").is_dir() else None
 
 
 def find_remote(root: Path) -> str | None:
-    """Returns the address of `origin`, else of the first remote, without any credentials."""
+    """Return the URL of `origin`, else of the first remote, without credentials."""
     address = find_address(root)
     return strip_credentials(address) if address else None
 
 
 def find_address(root: Path) -> str | None:
-    """The same as it is in the repository's config, with credentials: for use, not for storing."""
+    """Return the same URL with credentials, as in the repository's config; do not store it."""
     common = find_git_dir(root)
     data = read_small(common / "config", CONFIG_BYTES).data if common else None
     addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
@@ -494,9 +501,9 @@ def find_address(root: Path) -> str | None:
 
 
 def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
-    """Returns the oldest commit without parents, which all clones share; None if git does not answer in time."""
+    """Return the oldest commit without parents, which all clones share; None if git does not answer in time."""
     common = find_git_dir(root)
-    if common is None or (common / "shallow").exists():  # a shallow clone ends somewhere in the middle
+    if common is None or (common / "shallow").exists():  # a shallow clone lacks the first commit
         return None
     code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
     commits = output.split()
@@ -504,25 +511,25 @@ def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
 
 
 def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
-    """Whether a file below the root came with the repository. False only if git says so, or there is no repository."""
+    """Return whether git may track a file below the root; false only if git says so or there is no repository."""
     top = os.path.realpath(root)
     if find_top(top) is None:
         return False
     if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
-        return True  # git knows nothing of files behind a link, and the link itself may be what came with the clone
-    # Without regard to case: on many file systems `.Claude/` is the same folder, and git would not say so.
+        return True  # git does not see files behind a link, and the link itself may be tracked
+    # Ignore case: on many file systems `.Claude/` is the same folder, which git does not know.
     code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
     return code != 1
 
 
 def strip_credentials(address: str) -> str:
-    """Returns a remote's address without user, password, query or fragment; `git@host:path` has no secret."""
+    """Return a remote's URL without user, password, query or fragment; `git@host:path` contains no secret."""
     match = _ADDRESS.match(address)
     return one_line(match[1] + match[3] if match else address)
 
 
 def find_top(start: str) -> str | None:
-    """The nearest directory upwards with a `.git` that is a directory, a file or a link."""
+    """Return the nearest directory, upwards from `start`, with a `.git` directory, file or link."""
     directory, below = start, ""
     while directory != below:
         try:
@@ -536,23 +543,23 @@ def find_top(start: str) -> str | None:
 
 
 def _read_repository(top: str) -> tuple[Kind, Path | None, str]:
-    """What the `.git` of a directory is, where config and history are if it is trusted, and why it is not."""
+    """Return the kind of a directory's `.git`, its config and history if trusted, and a note if it is not."""
     dot_git = os.path.join(top, ".git")
     if os.path.isdir(dot_git):
         return "git", Path(os.path.realpath(dot_git)), ""
     if os.path.islink(dot_git):
-        return "plain", None, f"{dot_git} is a link to no directory and is not followed"
+        return "plain", None, f"{dot_git} is a link, but not to a directory"
     pointer = _read_line(dot_git)
     if not pointer.startswith("gitdir:"):
         return "plain", None, f"{dot_git} does not name a git directory"
     admin = os.path.realpath(os.path.join(top, pointer.removeprefix("gitdir:").strip()))
     if not os.path.isdir(admin):
-        return "plain", None, f"{dot_git} names a git directory that is not there"
+        return "plain", None, f"{dot_git} names a missing git directory"
     link = _read_line(os.path.join(admin, "commondir"))
     if not link:
         return "git", Path(admin), ""
     common = os.path.realpath(os.path.join(admin, link))
-    # The worktree's record must name this very file; the record may be relative to itself.
+    # The worktree's record must point to this file; its path may be relative to the record.
     back = _read_line(os.path.join(admin, "gitdir"))
     is_known = bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
     if os.path.dirname(admin) != os.path.join(common, "worktrees") or not is_known:
@@ -567,7 +574,7 @@ def _read_line(path: str) -> str:
 
 
 def _parse_remotes(config: str) -> dict[str, str]:
-    """Each remote's first address, in the order of the file. Includes and rewritten addresses are not followed."""
+    """Return each remote's first URL, in file order, without includes and URL rewrites."""
     remotes: dict[str, str] = {}
     for section, key, value in _parse_lines(config):
         if key == "url" and value and (remote := _REMOTE.fullmatch(section)):
@@ -576,7 +583,7 @@ def _parse_remotes(config: str) -> dict[str, str]:
 
 
 def parse_config(config: str, section: str) -> list[tuple[str, str]]:
-    """Returns keys, in lower case, and values of a plain section such as [user], in the order of the file."""
+    """Return the keys, in lower case, and values of a plain section such as [user], in file order."""
     return [(key, value) for name, key, value in _parse_lines(config) if name.lower() == section]
 
 
@@ -609,23 +616,23 @@ def _unquote(value: str) -> str:
 
 
 def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
-    """Returns exit code and output; -1 if git is missing or took too long. Hooks and monitors are not run."""
-    # Imported here: hooks need no git process, and subprocess costs milliseconds.
+    """Run git and return exit code and output, -1 if it is missing or too slow. Hooks and monitors do not run."""
+    # Imported here: hooks run no git process, and subprocess takes milliseconds to load.
     import subprocess
 
     quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
     try:
         null, command = subprocess.DEVNULL, ("git", "-C", str(root), *quiet, *arguments)
-        done = subprocess.run(
+        process = subprocess.run(
             command, stdin=null, stdout=subprocess.PIPE, stderr=null, env=git_environ(), timeout=timeout, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return -1, ""
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return process.returncode, process.stdout.decode("utf-8", "replace")
 
 
 def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
-    """Claude Code's folders for this project's transcripts: by the working directory, and by the root if it differs."""
+    """Return Claude Code's transcript folders for this project, by the working directory and by the root."""
     projects = claude_home / "projects"
     if paths.private.rule == DIR_NAME:
         return (projects / paths.private.path.parent.name,)

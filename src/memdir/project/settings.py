@@ -1,15 +1,15 @@
 """The environment and memdir's own settings: the only module that reads `os.environ`.
 
-A setting has its value from the first of these that gives one:
+The first source that sets a value wins:
 
-    1. its environment variable: MEMDIR_ and the key in capitals, dots as `_`; an empty one counts as not set
-    2. the person's config file: $XDG_CONFIG_HOME/memdir/config.toml, else ~/.config/memdir/config.toml
-    3. the project's committed file: <root>/.memdir.toml, for the keys marked `project` only
+    1. its environment variable: MEMDIR_ and the key in capitals, dots as `_`; empty counts as unset
+    2. the user's config file: $XDG_CONFIG_HOME/memdir/config.toml, else ~/.config/memdir/config.toml
+    3. the project's committed file: <root>/.memdir.toml, only for keys marked `project`
     4. the default in the table
 
-The first two belong to the person: a wrong value there is an error that says where it is. The third comes with a clone
-and is untrusted: it may narrow what memdir does, never widen it; what is wrong in it is left out and listed in `ignored`
-or `notes`. It cannot make memdir fail.
+An invalid value in the first two is an error that names its source. The third comes with a clone and is untrusted: it may
+restrict memdir but not enable anything. Its invalid values are ignored and listed in `ignored` or `notes`, and never make
+memdir fail.
 """
 
 import math
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 
-# --- the table: each setting with its default, what it may be, and what it is for ------------------------------------
+# --- the table: each setting with its default, allowed values and purpose ---------------------------------------------
 
 Value = bool | int | float | str
 
@@ -41,13 +41,13 @@ _TRUE = frozenset({"1", "true", "on", "yes"})
 _FALSE = frozenset({"0", "false", "off", "no"})
 _WORKTREE, _ORDER, _HEADLESS_CHOICES = ("shared", "own"), ("rank", "file"), ("explicit", "on", "off")
 _SELECTORS = "the model, if there is one, or the local index alone"
-_EXTRACT_OFF = "if off, only what is asked for is kept"
-_HEADLESS = "only what was asked for, everything, or nothing"
+_EXTRACT_OFF = "if off, only explicit requests are saved"
+_HEADLESS = "only explicit requests, everything, or nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table. `project`: a committed file may set it, but may not switch on what is off."""
+    """One row of the table. With `project`, a committed file may set it, but not switch on what is off by default."""
 
     key: str
     default: Value
@@ -74,61 +74,59 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
-        "worktree", "shared", "Worktrees of one repository share its memory, or each has its own.", _WORKTREE, True
+        "worktree", "shared", "Worktrees share the memory of their repository, or each has its own.", _WORKTREE, True
     ),
     Setting(
         "index_order",
         "rank",
-        "What an index over the limit keeps: the lines of highest rank, or the first of the file.",
+        "Index lines to load above the limit: those of highest rank, or the first in the file.",
         _ORDER,
         True,
     ),
-    Setting("skip_index", False, "Save files only; leave MEMORY.md alone.", project=True),
-    Setting("user_memory", True, "Load the memory for all projects too.", project=True),
-    Setting("paused", False, "Nothing is remembered in the background, and nothing recalled."),
-    Setting("paused_until", "none", "The same until this time; `memdir pause 2h` sets it.", is_time=True),
-    Setting("lock_seconds", limits.LOCK_SECONDS, "How long a write waits for another one."),
-    Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
+    Setting("skip_index", False, "Save memories without changing MEMORY.md.", project=True),
+    Setting("user_memory", True, "Also load user memory, for all projects.", project=True),
+    Setting("paused", False, "Stop background learning and recall."),
+    Setting("paused_until", "none", "Pause until this time; `memdir pause 2h` sets it.", is_time=True),
+    Setting("lock_seconds", limits.LOCK_SECONDS, "Seconds a write waits for another to finish."),
+    Setting("recall", True, "Add relevant memories to conversations.", project=True),
     Setting("selector", "model", f"Selects memories in the background: {_SELECTORS}.", ("model", "local")),
-    Setting("select_model", "default", "The model that does it; `default` is `model`, of claude-cli its `haiku`."),
+    Setting(
+        "select_model", "default", "Model for background selection; `default` is `model`, for claude-cli its `haiku`."
+    ),
     Setting("encoder", "auto", "Sentence encoder for background selection: the installed one, none, or a folder."),
-    Setting("visible", True, "Show you one line with what was recalled and saved, in hosts that can show it."),
+    Setting("visible", True, "Show a line with recalled and saved memories, in hosts that support it."),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
     Setting("extract", True, f"Extract memories from each turn in the background; {_EXTRACT_OFF}.", project=True),
-    Setting(
-        "extract_headless", "explicit", f"What to extract in runs without a person: {_HEADLESS}.", _HEADLESS_CHOICES
-    ),
+    Setting("extract_headless", "explicit", f"What to extract in runs without a user: {_HEADLESS}.", _HEADLESS_CHOICES),
     Setting("extract_every", 1, "Extract after every N turns.", minimum=1),
-    Setting("team", False, "Keep and load the team's memory."),
-    Setting("team_agents", False, "Agents write to the team's memory without review by a person."),
-    Setting("author", "default", "Author of what you share, as `Name <mail>`; `default` is git's user."),
-    Setting("daily_log", False, "Append to a log a day instead of keeping an index."),
+    Setting("team", False, "Keep and load team memory."),
+    Setting("team_agents", False, "Let agents write to team memory without review."),
+    Setting("author", "default", "Author of shared memories, as `Name <mail>`; `default` is git's user."),
+    Setting("daily_log", False, "Append to a daily log instead of keeping an index."),
     Setting("notes", True, "Keep a running summary of each session.", project=True),
-    Setting("dream", True, "Consolidate the memory between sessions.", project=True),
-    Setting("dream_hours", limits.DREAM_HOURS, "Hours between two dreams."),
-    Setting("dream_sessions", limits.DREAM_SESSIONS, "Sessions since the last dream before the next."),
-    Setting("dream_scan_minutes", limits.DREAM_SCAN_MINUTES, "Minutes between two counts of the sessions."),
-    Setting(
-        "half_life.project", limits.HALF_LIFE_PROJECT, "Days until a memory about the project counts half; 0: never."
-    ),
+    Setting("dream", True, "Consolidate memory between sessions.", project=True),
+    Setting("dream_hours", limits.DREAM_HOURS, "Minimum hours between two dreams."),
+    Setting("dream_sessions", limits.DREAM_SESSIONS, "Minimum sessions between two dreams."),
+    Setting("dream_scan_minutes", limits.DREAM_SCAN_MINUTES, "Minutes between two session counts."),
+    Setting("half_life.project", limits.HALF_LIFE_PROJECT, "Days until a project memory's weight halves; 0: never."),
     Setting("half_life.reference", limits.HALF_LIFE_REFERENCE, "The same for references and memories without a type."),
-    Setting("half_life.user", limits.HALF_LIFE_USER, "The same for what is known of a person."),
+    Setting("half_life.user", limits.HALF_LIFE_USER, "The same for user memories."),
     Setting("half_life.feedback", limits.HALF_LIFE_FEEDBACK, "The same for feedback."),
-    Setting("hook_patience", 1.0, "Factor for the time limits of hooks, for slow machines.", minimum=1),
-    Setting("model", "none", "The model, as provider:name; `none` works with built-in patterns alone."),
-    Setting("model_url", "default", "The address of the model; `default` is the provider's own."),
-    Setting("model_seconds", limits.MODEL_SECONDS, "How long a model may be silent.", minimum=1),
-    Setting("claude", "claude", "The program behind `claude-cli`: its name or its whole path."),
-    Setting("codex", "codex", "The program behind `codex-cli`."),
-    Setting("gemini", "gemini", "The program behind `gemini-cli`."),
-    Setting("history.keep_days", 0, "Days for which old versions stay in the history; 0 is for ever."),
+    Setting("hook_patience", 1.0, "Factor for hook time limits, for slow machines.", minimum=1),
+    Setting("model", "none", "The model, as provider:name; `none` uses only built-in patterns."),
+    Setting("model_url", "default", "URL of the model API; `default` is the provider's."),
+    Setting("model_seconds", limits.MODEL_SECONDS, "Seconds a model may stay silent.", minimum=1),
+    Setting("claude", "claude", "The program for `claude-cli`: its name or full path."),
+    Setting("codex", "codex", "The program for `codex-cli`."),
+    Setting("gemini", "gemini", "The program for `gemini-cli`."),
+    Setting("history.keep_days", 0, "Days to keep old versions; 0 means forever."),
     Setting(
         "history.keep_mb",
         limits.HISTORY_MB,
-        "Megabytes of versions in a history; above this, the oldest are removed. 0 means unlimited.",
+        "Megabytes of old versions to keep; above this, the oldest are removed. 0 means unlimited.",
     ),
-    Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 means unlimited."),
-    Setting("budget.day_tokens", limits.DAY_TOKENS, "Tokens one day may spend; 0 means unlimited."),
+    Setting("budget.run_tokens", limits.RUN_TOKENS, "Token limit per run; 0 means unlimited."),
+    Setting("budget.day_tokens", limits.DAY_TOKENS, "Token limit per day; 0 means unlimited."),
 )
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
@@ -136,7 +134,7 @@ BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 def find_setting(key: str) -> Setting:
     if key not in BY_KEY:
         known = ", ".join(BY_KEY)
-        raise SettingsError(f"there is no setting {shorten(one_line(key), 60)!r}", key=key, hint=f"settings: {known}")
+        raise SettingsError(f"unknown setting {shorten(one_line(key), 60)!r}", key=key, hint=f"settings: {known}")
     return BY_KEY[key]
 
 
@@ -151,13 +149,13 @@ def parse_value(setting: Setting, raw: object, source: str) -> Value:
 
 
 def parse_flag(text: str) -> bool | None:
-    """A switch in words; None for anything else."""
+    """Return the boolean for a word such as "on" or "no", None for any other text."""
     word = text.strip().lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def convert(setting: Setting, raw: object) -> Value | None:
-    """A value of the default's type, or None for what is not allowed. TOML values come typed, variables as text."""
+    """Return the value in the default's type, None if it is not allowed. `raw` is a TOML value or text."""
     default = setting.default
     if isinstance(default, bool):
         return raw if isinstance(raw, bool) else parse_flag(str(raw)) if isinstance(raw, int | str) else None
@@ -182,7 +180,7 @@ def convert(setting: Setting, raw: object) -> Value | None:
 
 
 def _find_time(text: str) -> datetime | None:
-    """A time with its zone, the machine's own if it names none; None for anything else."""
+    """Return a time with its zone, by default the local one; None if it is not a time."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
@@ -191,9 +189,9 @@ def _find_time(text: str) -> datetime | None:
 
 # --- where values come from ------------------------------------------------------------------------------------------
 
-CONFIG_BYTES = 65_536  # all settings together need 2 KB; a larger file is something else
+CONFIG_BYTES = 65_536  # all settings together need 2 KB
 PROJECT_FILE = ".memdir.toml"
-DEFAULT = "default"  # the source of what is not set
+DEFAULT = "default"  # the source of unset values
 _VENDOR_VARIABLES = (
     "MEMDIR_MODEL_KEY MEMDIR_TEAM_TOKEN ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL OPENAI_API_KEY OPENAI_BASE_URL OLLAMA_HOST"
 ).split()
@@ -221,11 +219,11 @@ class Environment:
     no_color: bool = False
     session: str = ""
     inside: bool = False  # in a program that memdir itself started
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, secrets among them
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, which include secrets
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # for child processes only
     disable_claude_mds: bool = False
-    project_dir: str = ""  # where a host was started; it may have changed its directory since
-    entrypoint: str = ""  # how Claude Code was started: `cli` by a person, `sdk-…` by a program
+    project_dir: str = ""  # the directory where a host was started; it may have changed since
+    entrypoint: str = ""  # how Claude Code was started: `cli` by the user, `sdk-…` by a program
     variables: Mapping[str, str] = field(default_factory=dict)  # a setting's key -> the text of its variable
 
     @property
@@ -238,8 +236,8 @@ class Environment:
 class Settings:
     values: Mapping[str, Value]
     sources: Mapping[str, str]
-    unknown: tuple[str, ...] = ()  # keys of the person's file without a setting
-    ignored: Mapping[str, str] = field(default_factory=dict)  # keys of the project's file -> why they do not count
+    unknown: tuple[str, ...] = ()  # unknown keys in the user's file
+    ignored: Mapping[str, str] = field(default_factory=dict)  # keys of the project's file -> why they are ignored
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, key: str) -> Value:
@@ -259,7 +257,7 @@ class Settings:
         return {kind: self.number(f"half_life.{kind}") for kind in Kind}
 
     def find_pause_end(self, now: datetime) -> datetime | None:
-        """When a pause with an end is over; None if there is none, or it is over."""
+        """Return the end of a timed pause, None if there is none or it has passed."""
         end = _find_time(self.text("paused_until"))
         return end if end is not None and end > now else None
 
@@ -271,7 +269,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     claude_dir = env.get("CLAUDE_CONFIG_DIR", "")
     if claude_dir and not os.path.isabs(claude_dir):
         message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(claude_dir), 60)!r} is not an absolute path"
-        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the whole path; `~` is not expanded here")
+        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the full path; `~` is not expanded")
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
@@ -304,7 +302,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
 
 
 def read_settings(environment: Environment, *, root: Path | None) -> Settings:
-    """Returns all settings by the precedence above; without a `root` no project file is read."""
+    """Return all settings by the precedence above; without `root`, no project file is read."""
     values: dict[str, Value] = {item.key: item.default for item in SETTINGS}
     sources = dict.fromkeys(values, DEFAULT)
     ignored: dict[str, str] = {}
@@ -329,7 +327,7 @@ def read_settings(environment: Environment, *, root: Path | None) -> Settings:
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Returns the person's config file as a table, empty if there is none; raises SettingsError if it cannot be read."""
+    """Return the user's config file as a table, empty if it is missing; raises SettingsError if it is invalid."""
     result = read_small(path, CONFIG_BYTES)
     if result.problem:
         raise SettingsError(f"config file {path} cannot be read: {result.problem}", hint="fix it or move it away")
@@ -362,7 +360,7 @@ def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) ->
         setting = BY_KEY.get(key)
         value = convert(setting, raw) if setting else None
         if setting is None:
-            ignored[one_line(key)] = "there is no such setting"
+            ignored[one_line(key)] = "unknown setting"
         elif not setting.project:
             ignored[key] = "a committed file may not set it"
         elif value is None:
@@ -376,7 +374,7 @@ def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) ->
 def _parse_toml(result: ReadResult) -> tuple[dict[str, object], str]:
     if result.data is None:
         return {}, ""
-    # Imported here: every hook reads settings, few people have a config file, and the parser costs milliseconds.
+    # Imported here: every hook reads settings, few users have a config file, and the parser takes milliseconds to load.
     import tomllib
 
     try:
@@ -393,13 +391,13 @@ def _find_home(env: Mapping[str, str]) -> Path:
     home = env.get("HOME") or env.get("USERPROFILE") or ""
     if not os.path.isabs(home):
         try:
-            import pwd  # here, because Windows has no such module
+            import pwd  # missing on Windows
 
             home = pwd.getpwuid(os.getuid()).pw_dir
         except (ImportError, KeyError):
             home = ""
     if not os.path.isabs(home):
-        raise SettingsError("no home directory is known", key="HOME", hint="set HOME to an absolute path")
+        raise SettingsError("no home directory found", key="HOME", hint="set HOME to an absolute path")
     return Path(home)
 
 
@@ -420,16 +418,16 @@ def _parse_now(text: str) -> datetime | None:
         raise SettingsError(message, key="MEMDIR_NOW", hint="for example 2026-03-05 or 2026-03-05T14:30:00Z") from error
 
 
-# --- writing the person's config file: one key at a time, every comment and every other line kept --------------------
-# tomlkit is imported inside, because only `config set` and `pause` write, and every hook loads this module. Two writers
-# at the same moment leave a whole file, and the later one wins.
+# --- writing the user's config file: one key at a time; comments and other lines are kept -----------------------------
+# tomlkit is imported inside, because every hook loads this module, but only `config set` and `pause` write. If two
+# processes write at once, the file stays valid, and the later one wins.
 
 
 def write_setting(environment: Environment, key: str, value: object) -> Value:
-    """Set one key in the person's config file; returns the value as it will be read. Raises SettingsError."""
+    """Set one key in the user's config file and return the value as it will be read; raises SettingsError."""
     import tomlkit
 
-    checked = parse_value(find_setting(key), value, "the value given")
+    checked = parse_value(find_setting(key), value, "new value")
     document = _read_document(environment.config_file)
     *tables, last = key.split(".")
     table: MutableMapping[str, object] = document
@@ -441,7 +439,7 @@ def write_setting(environment: Environment, key: str, value: object) -> Value:
 
 
 def remove_setting(environment: Environment, key: str) -> bool:
-    """Remove one key from the person's config file, known or not; False when it was not there."""
+    """Remove a key, known or not, from the user's config file; return False if it was not there."""
     document = _read_document(environment.config_file)
     *tables, last = key.split(".")
     table: MutableMapping[str, object] = document
@@ -458,7 +456,7 @@ def _read_document(path: Path) -> "TOMLDocument":
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    read_config(path)  # raises the usual error for a broken file
+    read_config(path)  # raises the usual SettingsError if the file is broken
     data = read_small(path, CONFIG_BYTES).data or b""
     try:
         return tomlkit.parse(data.decode("utf-8-sig"))
@@ -467,7 +465,7 @@ def _read_document(path: Path) -> "TOMLDocument":
 
 
 def _write_document(path: Path, document: "TOMLDocument") -> None:
-    # Config files are often links into a folder of the person's own; the link stays, its target is replaced.
+    # Config files are often links into another folder, so replace the target and keep the link.
     write_private(Path(os.path.realpath(path)), document.as_string().encode("utf-8"))
 
 

@@ -1,8 +1,8 @@
-"""How old a memory is, who wrote it and whether it has a secret: one answer for every interface.
+"""The age and author of memories and whether they contain a secret, the same for every interface.
 
-Both come from history first. A file's own statement counts where history only knows that the bytes were brought from
-elsewhere, and the commit of a team's memory where the file states nothing. A file's time alone says little: a checkout, a
-pin or a sync moves it.
+Age and author come from history first. If history only shows that the bytes were brought from elsewhere, the date in the file
+counts, and if there is none, the commit of a team memory. The file's time is a last resort: a checkout, a pin or a sync
+changes it.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,16 +25,16 @@ from memdir.text import fold
 if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
-_BY = "by "  # begins the reason of an inbox item that came from a teammate
+_BY = "by "  # begins the reason of an inbox item from a teammate
 
 
 def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
-    """Return by name since when each memory says what it says: its last change, verification or touch.
+    """Return by name the time of each memory's last change, verification or touch.
 
     Looks at the history, then at the date in the file, then at the commit of a team's memory.
     """
     dates: Sequence[ChangeDate] = ()
-    with suppress(MemdirError):  # the history may be damaged, and the memories still have to be shown
+    with suppress(MemdirError):  # memories must be shown even if the history is damaged
         dates = store.find_dates(memories)
     ages = {}
     for memory, date in zip(memories, dates or [ChangeDate()] * len(memories), strict=True):
@@ -46,16 +46,16 @@ def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: date
 
 
 def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: datetime) -> dict[str, datetime]:
-    """Return the same for memories of a list, which are read for it; an unreadable one has the time of its file."""
+    """Return the same for headers, reading their memories; an unreadable one has its file's time."""
     memories = store.read_many([header.name for header in headers])
     return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
 
 
 def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
-    """Return by name who wrote each memory, as far as that is known.
+    """Return by name the author of each memory, if known.
 
-    A team's memory has the name of a person, any other the origin of the last change of its text, such as `person` or
-    `agent`. An approved change has the author of the item that was approved.
+    For a team memory that is a person's name, for others the origin of the last change of its text, such as `person` or
+    `agent`. An approved change has the author of the approved item.
     """
     if not names or not isinstance(store, StoreBase):
         return {}
@@ -89,7 +89,7 @@ def _find_change(
     if date.changed is not None and not date.brought:
         return date.changed
     if date.is_known and date.changed is None:
-        # It was changed since history last looked; the date in the file may be older than that.
+        # The file changed since history last read it; the date in the file may be older than that.
         mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
         return header.modified if stated is None else max(stated, mtime)
     if stated is None and header.scope is Scope.TEAM:
@@ -99,7 +99,7 @@ def _find_change(
 
 
 def _find_approved(store: StoreBase) -> dict[int, Origin]:
-    """Return by change the origin of the inbox item that it carried out."""
+    """Return by change the origin of the inbox item that it applied."""
     origins = {}
     with suppress(MemdirError):
         for item in store.inbox(InboxState.APPROVED):

@@ -1,11 +1,11 @@
-"""The inbox: what needs a person's review, and what its items propose as JSON.
+"""The inbox: items that need the user's review, and the edits they propose as JSON.
 
-It is a table in `history.db`. An item is known by its key: the same thing does not wait twice, and what a person has decided
-is not asked again. An item that is replaced by a different one gets another number, so that nobody approves an unseen text.
+It is a table in `history.db`. Items with the same key are not added twice, and decided ones are not asked again. A changed
+item gets a new number, so that nobody approves a text they have not seen.
 
 A payload is {"edits": [...], "evidence": [{"quote": ..., "source": ..., "message": ...}], "secrets": [...]}. `evidence` is
-text from elsewhere, to be shown and never believed; `secrets` are passages that no interface may print. Unknown fields are
-ignored, but an edit that cannot be parsed is refused: it would be carried out.
+untrusted text, only to be shown; `secrets` are passages that no interface may print. Unknown fields are ignored, but an
+edit that cannot be parsed is refused, because approval would apply it.
 """
 
 import json
@@ -24,7 +24,7 @@ from memdir.records import Draft, Edit, InboxItem, InboxKind, InboxState, Kind, 
 from memdir.text import fold, replace_surrogates
 
 MASK = "[masked]"
-SINCE = 4  # the migration of `history` with which the inbox came
+SINCE = 4  # the `history` migration that added the inbox
 MIGRATION = """
     CREATE TABLE inbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -35,9 +35,9 @@ MIGRATION = """
     CREATE INDEX inbox_state ON inbox (state);
 """
 COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
-# What a purge leaves of a decided item: that it was decided, not what it was.
+# A purge keeps the decision on an item but not its content.
 _BLANK = {"title": "", "why": "", "name": "", "reason": "", "payload": "{}", "note": ""}
-# Every edit but records.Save by its word in a payload: fields that must be text, and fields that may be absent.
+# Every edit except records.Save, by its name in a payload: required text fields, and optional ones.
 _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "forget": (records.Forget, ("name",), ("expect",)),
     "rewrite": (records.Rewrite, ("name", "text", "expect"), ()),
@@ -49,7 +49,7 @@ _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 
 
 class InboxTable(Protocol):
-    """The rows of one inbox, oldest first, wherever they lie; columns are named as in COLUMNS."""
+    """The rows of one inbox, oldest first; columns are named as in COLUMNS."""
 
     def read(self, **equal: object) -> Iterable[InboxItem]: ...
     def insert(self, row: Sequence[object]) -> int: ...
@@ -79,37 +79,37 @@ class SqliteInbox:
 
 
 class Inbox(ABC):
-    """The inbox of a store. Items and decisions are on the disk when a method returns, or it raises."""
+    """The inbox of a store. When a method returns, its items and decisions are on disk."""
 
     clock: Callable[[], datetime]
 
     @abstractmethod
     def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable | None]:
-        """The rows of the inbox, None if there are none yet; for writing under the lock, in a transaction."""
+        """Yield the inbox rows, None if there are none yet; with `write`, under the lock and in a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
-        """Add items; returns them as they now are, which for those already decided is decided."""
-        given = tuple(items)
-        if not given:
+        """Add items and return them as stored; items decided earlier stay decided."""
+        new = tuple(items)
+        if not new:
             return ()
         with self._using_inbox(write=True) as table:
-            return tuple(_add(table, item) for item in given) if table is not None else ()
+            return tuple(_add(table, item) for item in new) if table is not None else ()
 
     def inbox_replace(self, prefix: str, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
-        """As `inbox_add`, after removing what waits under keys that begin with `prefix` and is not given again."""
-        given = tuple(items)
-        if not prefix or any(not item.key.startswith(prefix) for item in given):
-            raise FormatError("items that replace others need keys that begin as theirs do", field="key")
+        """Add items as `inbox_add` does, and remove other pending items whose keys begin with `prefix`."""
+        new = tuple(items)
+        if not prefix or any(not item.key.startswith(prefix) for item in new):
+            raise FormatError(f"the keys of these items must begin with {prefix!r}", field="key")
         with self._using_inbox(write=True) as table:
             assert table is not None
-            keys = {item.key for item in given}
+            keys = {item.key for item in new}
             for old in list(table.read(state=InboxState.WAITING.value)):
                 if old.key.startswith(prefix) and old.key not in keys:
                     table.remove(old.id)
-            return tuple(_add(table, item) for item in given)
+            return tuple(_add(table, item) for item in new)
 
     def inbox(self, state: InboxState | str | None = InboxState.WAITING) -> tuple[InboxItem, ...]:
-        """What is in this state, oldest first; None for everything."""
+        """Return the items in this state, oldest first; all items if it is None."""
         with self._using_inbox(write=False) as table:
             equal = {} if state is None else {"state": str(state)}
             return () if table is None else tuple(table.read(**equal))
@@ -125,18 +125,18 @@ class Inbox(ABC):
     def inbox_decide(
         self, id: int, state: InboxState | str, note: str = "", *, name: str = "", was: InboxState | None = None
     ) -> InboxItem:
-        """Record what a person decided, and with `name` which memory came of it; `was` is the state he has seen."""
+        """Record the user's decision, and with `name` the resulting memory; raises ConflictError if the state is not `was`."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             if was is not None and old.state is not was:
-                raise ConflictError(f"item {id} was {old.state.value} meanwhile", hint=f"`memdir inbox show {id}`")
+                raise ConflictError(f"item {id} is {old.state.value} by now", hint=f"`memdir inbox show {id}`")
             assert table is not None
-            decided, said = self.clock().isoformat(), replace_surrogates(note)
-            table.update(id, state=InboxState(state).value, decided=decided, note=said, name=name or old.name)
+            decided, comment = self.clock().isoformat(), replace_surrogates(note)
+            table.update(id, state=InboxState(state).value, decided=decided, note=comment, name=name or old.name)
             return _read_one(table, id)
 
     def inbox_reopen(self, id: int) -> InboxItem:
-        """Let a decided item wait again, as a new one: the change made for its old number has happened."""
+        """Make a decided item pending again under a new number, because the old one is the key of a change already made."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             assert table is not None
@@ -145,13 +145,15 @@ class Inbox(ABC):
 
 
 def make_mark(item: InboxItem) -> str:
-    """The mark of the change by which an item is carried out."""
+    """Return the idempotency key of the change that applies an item."""
     return f"inbox:{item.id}"
 
 
 def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None:
-    """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'. The
-    key of a decided item stays, so that the same thing is not asked again, unless it contains the name."""
+    """Remove pending items about a memory, and the text of decided ones; `marks` are the keys of its changes.
+
+    The key of a decided item stays, so that it is not asked again, unless it contains the name.
+    """
     for item in list(table.read()):
         if not (is_about(item, name) or make_mark(item) in marks):
             continue
@@ -162,12 +164,12 @@ def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None
 
 
 def is_about(item: InboxItem, name: str) -> bool:
-    """Whether an item concerns a memory: by its name, by a name in its payload, or by a draft that would be it."""
-    return fold(name) in {fold(found) for found in (item.name, *_find_names(item.payload))}
+    """Return whether an item names a memory, in its own field or in its payload, or has a draft that would become it."""
+    return fold(name) in {fold(other) for other in (item.name, *_find_names(item.payload))}
 
 
 def _find_names(value: object) -> Iterator[str]:
-    """Every name in a payload; a draft without one has the name that its title makes."""
+    """Yield every name in a payload; a draft without one is named by its title."""
     if isinstance(value, Mapping):
         name, title = value.get("name"), value.get("title")
         if isinstance(name, str) and name:
@@ -175,23 +177,23 @@ def _find_names(value: object) -> Iterator[str]:
         elif isinstance(title, str) and title:
             yield make_slug(title)
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    for at in inner:
-        yield from _find_names(at)
+    for part in inner:
+        yield from _find_names(part)
 
 
 def _read_one(table: InboxTable | None, id: int) -> InboxItem:
     for item in () if table is None else table.read(id=id):
         return item
-    raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists what waits")
+    raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists pending items")
 
 
 def _add(table: InboxTable, item: InboxItem) -> InboxItem:
-    """Add one item, unless it is there: a decided one stays, a waiting one is replaced if it differs."""
+    """Add an item unless its key exists; a decided item stays, a pending one is replaced if it differs."""
     row = _make_row(item)
     old = next(iter(table.read(key=row[2])), None) if item.key else None
     if old is not None:
-        given = replace(make_item((old.id, *row)), at=old.at)
-        if old.state is not InboxState.WAITING or given == old:
+        new = replace(make_item((old.id, *row)), at=old.at)
+        if old.state is not InboxState.WAITING or new == old:
             return old
         table.remove(old.id)
     return make_item((table.insert(row), *row))
@@ -201,7 +203,7 @@ def _make_row(item: InboxItem) -> tuple[object, ...]:
     texts = (item.kind.value, item.key, item.title, item.why, item.name)
     origin = (item.origin.who, item.origin.why, item.origin.session)
     try:
-        # As ASCII: what is no valid text, such as half a surrogate pair, comes back as it was.
+        # ASCII keeps invalid text, such as half a surrogate pair, unchanged.
         payload = json.dumps(dict(item.payload), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise FormatError(f"an inbox item's payload must be JSON: {error}", field="payload") from None
@@ -210,11 +212,11 @@ def _make_row(item: InboxItem) -> tuple[object, ...]:
 
 
 def make_item(row: Sequence[Any]) -> InboxItem:
-    id, at, kind, key, title, why, name, who, reason, session, payload, state, decided, note = row
+    id, time, kind, key, title, why, name, who, reason, session, payload, state, decided, note = row
     loaded = json.loads(payload)
     origin, table = Origin(who, reason, session), loaded if isinstance(loaded, dict) else {}
     decision = None if decided is None else datetime.fromisoformat(decided)
-    added, form, stage = datetime.fromisoformat(at), InboxKind(kind), InboxState(state)
+    added, form, stage = datetime.fromisoformat(time), InboxKind(kind), InboxState(state)
     return InboxItem(form, title, why, added, key, name, origin, table, id, stage, decision, note)
 
 
@@ -232,7 +234,7 @@ def render_edits(edits: Iterable[Edit]) -> list[dict[str, object]]:
 def parse_edits(value: object) -> tuple[Edit, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise _refusal("edits")
-    return tuple(_parse_edit(at) for at in value)
+    return tuple(_parse_edit(row) for row in value)
 
 
 def find_payload_edits(payload: Mapping[str, object]) -> tuple[Edit, ...]:
@@ -240,23 +242,23 @@ def find_payload_edits(payload: Mapping[str, object]) -> tuple[Edit, ...]:
 
 
 def render_evidence(quotes: Iterable[InboxQuote]) -> list[dict[str, object]]:
-    return [{"quote": at.quote, "source": at.source, "message": at.message} for at in quotes]
+    return [{"quote": quote.quote, "source": quote.source, "message": quote.message} for quote in quotes]
 
 
 def find_evidence(payload: Mapping[str, object]) -> tuple[InboxQuote, ...]:
-    """The evidence of a payload; what is no quote is left out."""
-    found = payload.get("evidence")
-    rows = found if isinstance(found, list) else [found]
-    tables = [{"quote": at} if isinstance(at, str) else at for at in rows if isinstance(at, str | Mapping)]
+    """Return the evidence in a payload, without rows that are not quotes."""
+    evidence = payload.get("evidence")
+    rows = evidence if isinstance(evidence, list) else [evidence]
+    tables = [{"quote": row} if isinstance(row, str) else row for row in rows if isinstance(row, str | Mapping)]
     parts = [[table.get(key) for key in ("quote", "source", "message")] for table in tables]
-    quotes = (InboxQuote(*(at if isinstance(at, str) else "" for at in row)) for row in parts)
-    return tuple(at for at in quotes if at.quote)
+    quotes = (InboxQuote(*(part if isinstance(part, str) else "" for part in row)) for row in parts)
+    return tuple(quote for quote in quotes if quote.quote)
 
 
 def mask_payload(value: object, payload: Mapping[str, object]) -> object:
-    """The value, a text or any JSON, without the secrets the payload names."""
+    """Return the value, a text or any JSON, with the secrets the payload lists masked."""
     listed = payload.get("secrets")
-    secrets = [at for at in listed if isinstance(at, str) and at] if isinstance(listed, list) else []
+    secrets = [secret for secret in listed if isinstance(secret, str) and secret] if isinstance(listed, list) else []
     secrets.sort(key=len, reverse=True)
 
     def mask(value: object) -> object:
@@ -265,8 +267,8 @@ def mask_payload(value: object, payload: Mapping[str, object]) -> object:
                 value = value.replace(secret, MASK)
             return value
         if isinstance(value, Mapping):
-            return {key: mask(at) for key, at in value.items()}
-        return [mask(at) for at in value] if isinstance(value, list) else value
+            return {key: mask(item) for key, item in value.items()}
+        return [mask(item) for item in value] if isinstance(value, list) else value
 
     return mask(value)
 
@@ -288,25 +290,25 @@ def _parse_edit(value: object) -> Edit:
         raise _refusal("edit")
     if (row := _EDITS.get(str(value.get("edit")))) is not None:
         kind, needed, optional = row
-        given = {key: found for key in optional if (found := _maybe(value, key)) is not None}
-        edit: Edit = kind(**{key: _text(value, key) for key in needed}, **given)
+        options = {key: text for key in optional if (text := _maybe(value, key)) is not None}
+        edit: Edit = kind(**{key: _text(value, key) for key in needed}, **options)
         return edit
     if value.get("edit") != "save" or value.get("type") not in [kind.value for kind in Kind]:
         raise _refusal("edit")
     title, description, body = (_text(value, key) for key in ("title", "description", "body"))
     pinned = value.get("pinned")
-    kept = pinned if isinstance(pinned, bool) else None
+    pin = pinned if isinstance(pinned, bool) else None
     listed = value.get("cues")
     cues = tuple(cue for cue in listed if isinstance(cue, str)) if isinstance(listed, list | tuple) else None
-    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), kept, cues)
+    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), pin, cues)
     return records.Save(draft, _maybe(value, "expect"))
 
 
 def _text(value: Mapping[str, object], field: str) -> str:
-    found = value.get(field)
-    if not isinstance(found, str):
+    text = value.get(field)
+    if not isinstance(text, str):
         raise _refusal(field)
-    return found
+    return text
 
 
 def _maybe(value: Mapping[str, object], field: str) -> str | None:
@@ -314,5 +316,5 @@ def _maybe(value: Mapping[str, object], field: str) -> str | None:
 
 
 def _refusal(field: str) -> FormatError:
-    hint = "reject it; what made it can propose it anew"
-    return FormatError("this item cannot be understood", field=field, hint=hint)
+    hint = "reject it; memdir may propose the change again"
+    return FormatError("this item is corrupt", field=field, hint=hint)

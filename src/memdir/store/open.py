@@ -1,16 +1,16 @@
-"""From a working directory to open stores: settings, paths and identity put together, the same way for every interface.
+"""Open the stores of a working directory from its settings, paths and identity, the same way for every interface.
 
-Opening checks; nothing is written until the first memory is saved.
+Opening a store checks it; nothing is written until the first memory is saved.
 
-Agents may have a memory of their own. An agent is defined by a Markdown file below `.claude/agents/` of the project or of the
-person (the project's wins); its frontmatter may say `memory: user`, `project` or `local`:
+Agents may have their own memory. An agent is defined by a Markdown file below `.claude/agents/` of the project or the user
+(the project's wins); its frontmatter may contain `memory: user`, `project` or `local`:
 
     user      <base>/agent-memory/<agent>/                     in every project
     project   <root>/.claude/agent-memory/<agent>/             committed with the project
-    local     <root>/.claude/agent-memory-local/<agent>/       this machine only; on the mount where there is one
+    local     <root>/.claude/agent-memory-local/<agent>/       this machine only; on the mount if there is one
 
-A local one is kept out of version control by a line in the repository's `info/exclude`, written when the memory is first
-written or shown. What lies in a work tree came with a clone, so a link on the way to it is refused.
+A line in the repository's `info/exclude`, written when a local memory is first written or shown, keeps it out of version
+control. Links in a work tree may have come with a clone, so a link on the way to a memory is refused.
 """
 
 import json
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
     from memdir.store.state import Author
 
-_LEFT_BEHIND = frozenset({STATE, ".consolidate-lock"})  # what a directory without memories may hold
+_LEFT_BEHIND = frozenset({STATE, ".consolidate-lock"})  # allowed in a directory that counts as empty
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A project by its path, and by what stays the same when the path changes."""
+    """A project's path, and its remote and first commit, which stay the same when the path changes."""
 
     root: str
     remote: str | None = None
@@ -67,7 +67,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class RelinkCandidate:
-    """A memory directory that may be the one searched for; `rank` is lower for better ones."""
+    """A memory directory that may belong to the moved project; a lower `rank` is better."""
 
     path: Path
     root: str
@@ -91,16 +91,16 @@ class Project:
 
     @property
     def stores(self) -> tuple[FileStore, ...]:
-        """Every store that is read here, the project's own first: of two memories with one name it wins."""
+        """All stores read here, the private one first: it wins if two memories have the same name."""
         return tuple(store for store in (self.private, self.project, self.user) if store is not None)
 
     def now(self) -> datetime:
         return self.clock()
 
     def check_on(self) -> None:
-        """Raise if memory is switched off here: nothing may be written then."""
+        """Raise SettingsError if memory is off here and nothing may be written."""
         if not self.places.switch.on:
-            rule, hint = self.places.switch.rule, "`memdir where` shows which rule says so"
+            rule, hint = self.places.switch.rule, "`memdir where` shows the rule"
             raise SettingsError(f"memory is off here ({rule})", key=rule, hint=hint)
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class AgentScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentDirectory:
-    """An agent's memory directory; `name` is the agent's as in the path."""
+    """An agent's memory directory; `name` is the agent's name in the path."""
 
     name: str
     scope: AgentScope
@@ -125,7 +125,7 @@ class AgentDirectory:
 
 @dataclass(frozen=True, slots=True)
 class AgentDefinition:
-    """An agent as its file describes it; `memory` is None where it asks for none, `problem` says what is wrong."""
+    """An agent as defined in its file; `memory` is None if it has none, `problem` describes an error in the file."""
 
     name: str
     memory: AgentScope | None
@@ -137,18 +137,18 @@ class AgentDefinition:
 def open_project(
     cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
 ) -> Project:
-    """Everything for a working directory; `directory` replaces the project's memory directory."""
+    """Open all stores for a working directory; `directory` replaces the project's memory directory."""
     environment = read_environment(environ)
     settings, places = paths.read_paths(environment, (cwd or Path.cwd()).absolute())
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
     root = places.root.path
 
-    def open_directory(place: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
-        author = partial(_find_author, settings, environment, root) if place.scope is Scope.PRIVATE else None
-        keyed = root if root is not None and place.is_keyed else None
+    def open_directory(location: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
+        author = partial(_find_author, settings, environment, root) if location.scope is Scope.PRIVATE else None
+        keyed = root if root is not None and location.is_keyed else None
         opening = (environment, settings, clock)
-        return _open_files(place.path, place.scope, *opening, root=keyed, shared=shared, find_author=author)
+        return _open_files(location.path, location.scope, *opening, root=keyed, shared=shared, find_author=author)
 
     if directory is not None:
         place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
@@ -163,16 +163,16 @@ def open_project(
 def open_store(
     path: Path | str | None = None, *, cwd: Path | str | None = None, scope: Scope | str = Scope.PRIVATE
 ) -> FileStore:
-    """This project's memory, found from the git root; or the directory at `path`, whatever the environment says.
+    """Open this project's memory, found from the git root, or the directory at `path`, regardless of the environment.
 
     `scope` is "private", or "user" for the memory of all projects.
     """
     if scope not in list(Scope):
-        raise SettingsError(f"scope={scope!r} is none of {', '.join(Scope)}", key="scope")
+        raise SettingsError(f"invalid scope {scope!r}: use one of {', '.join(Scope)}", key="scope")
     scope = Scope(scope)
-    for given in (path, cwd):
-        if given is not None and "\0" in str(given):
-            raise PathError(str(given).replace("\0", "\\0"), "it holds a NUL", hint="give the path of a directory")
+    for directory in (path, cwd):
+        if directory is not None and "\0" in str(directory):
+            raise PathError(str(directory).replace("\0", "\\0"), "contains a NUL", hint="pass the path of a directory")
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
     project = open_project(None if cwd is None else Path(cwd))
@@ -197,7 +197,7 @@ def _open_files(
     shared: bool = False,
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
-    """With a `root`, the directory must belong to that project, and is recorded as its own when it is first written."""
+    """Open a store. With `root`, the directory must belong to that project, which is recorded at the first write."""
     state, name = find_state_dir(path, environment), slug(str(path))[-100:].strip("-")
     find = _make_finder(environment)
     if root is not None:
@@ -220,7 +220,7 @@ def _open_files(
 
 
 def _record_identity(state: Path, root: Path) -> None:
-    """Write the project's record, made once and renewed when it was moved to a path with the same slug."""
+    """Record the project once, and again if it moved to a path with the same slug."""
     known = read_identity(state)
     if known is None or known.root != str(root):
         write_identity(state, find_identity(root))
@@ -229,7 +229,7 @@ def _record_identity(state: Path, root: Path) -> None:
 def _make_finder(environment: Environment) -> "Callable[[str], Sequence[SecretFinding]]":
     @cache
     def open_once() -> "Callable[[str], Sequence[SecretFinding]]":
-        # Imported here: only writes to what others read are searched.
+        # Imported here: only writes to shared files are scanned.
         from memdir.store.secrets import open_finder
 
         return open_finder(environment)
@@ -238,18 +238,20 @@ def _make_finder(environment: Environment) -> "Callable[[str], Sequence[SecretFi
 
 
 def _find_author(settings: Settings, environment: Environment, root: Path | None) -> "Author":
-    # Imported here: only writes to what a team shares are signed.
+    # Imported here: only writes to team memories are signed.
     from memdir.store.state import find_own_author
 
     return find_own_author(settings, environment, root)
 
 
 def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, root: Path) -> AgentDirectory:
-    """The directory of that agent; raises PathError for a name or path that is not allowed. A name is one segment
-    of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`)."""
+    """Return the memory directory of an agent; raises PathError if its name or path is not allowed.
+
+    With `:` replaced by `-` (plugins use `plugin:agent`), the name must be a valid path segment.
+    """
     leaf = name.replace(":", "-")
     if reason := find_refusal(leaf):
-        raise PathError(name, reason, hint="an agent's name is letters, digits, `-`, `_` and `:`")
+        raise PathError(name, reason, hint="use letters, digits, `-`, `_` and `:`")
     if scope is AgentScope.USER:
         folder = paths.find_base(environment)[0] / "agent-memory"
     elif scope is AgentScope.PROJECT:
@@ -262,24 +264,24 @@ def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, 
     path = folder / leaf
     check_root(str(path))
     if path.is_relative_to(root):
-        for at in (path, *path.parents[: len(path.relative_to(root).parts) - 1]):
-            if at.is_symlink():
-                raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
+        for part in (path, *path.parents[: len(path.relative_to(root).parts) - 1]):
+            if part.is_symlink():
+                raise PathError(str(path), f"{part} is a symbolic link inside the project")
     return AgentDirectory(leaf, scope, path)
 
 
 def list_definitions(environment: Environment, root: Path) -> tuple[AgentDefinition, ...]:
-    """Every agent that is defined here, by name; the project's precede the person's."""
-    found: dict[str, AgentDefinition] = {}
+    """Return all agents defined here, sorted by name; the project's definitions win over the user's."""
+    definitions: dict[str, AgentDefinition] = {}
     for folder in (root / ".claude" / "agents", environment.claude_home / "agents"):
         for path in _walk(folder, follow=folder.parent != root / ".claude"):
             if (definition := _read_definition(path)) is not None:
-                found.setdefault(fold(definition.name), definition)
-    return tuple(found[key] for key in sorted(found))
+                definitions.setdefault(fold(definition.name), definition)
+    return tuple(definitions[key] for key in sorted(definitions))
 
 
 def list_agent_memories(environment: Environment, root: Path) -> Iterator[AgentDirectory]:
-    """Every agent's memory that exists, whether anything defines the agent or not."""
+    """Yield all existing agent memories, even without a definition of the agent."""
     for scope in AgentScope:
         try:
             folder = find_agent_place("any", scope, environment=environment, root=root).path.parent
@@ -296,7 +298,7 @@ def list_agent_memories(environment: Environment, root: Path) -> Iterator[AgentD
 
 
 def find_agent_directory(project: Project, name: str, scope: AgentScope | None = None) -> tuple[AgentDirectory, str]:
-    """Where an agent keeps its memory, and which rule says so: the call, its definition, or the only one there is."""
+    """Return an agent's memory directory and why: requested, from its definition, or the only one there is."""
     environment, root = project.environment, project.places.root.path
     if scope is not None:
         return find_agent_place(name, scope, environment=environment, root=root), "as asked"
@@ -305,29 +307,31 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
         if fold(definition.name.replace(":", "-")) == fold(leaf) and definition.memory is not None:
             place = find_agent_place(name, definition.memory, environment=environment, root=root)
             return place, f"`memory: {definition.memory}` in {definition.path}"
-    find_agent_place(name, AgentScope.USER, environment=environment, root=root)  # raises for a name that cannot be one
-    there = [place for place in list_agent_memories(environment, root) if fold(place.name) == fold(leaf)]
-    if len(there) == 1:
-        return there[0], "the only one there is"
-    shown = shorten(one_line(name), 60)
-    if there:
-        scopes = " or ".join(place.scope for place in there)
-        raise SettingsError(f"{shown} has several memories", key="scope", hint=f"say --scope {scopes}")
-    hint = "put `memory: user`, `project` or `local` into its definition, or say --scope"
-    raise NotFoundError(f"nothing says where the agent {shown} keeps its memory", name=name, hint=hint)
+    find_agent_place(
+        name, AgentScope.USER, environment=environment, root=root
+    )  # raises PathError if the name is invalid
+    existing = [place for place in list_agent_memories(environment, root) if fold(place.name) == fold(leaf)]
+    if len(existing) == 1:
+        return existing[0], "the only one there is"
+    short_name = shorten(one_line(name), 60)
+    if existing:
+        scopes = " or ".join(place.scope for place in existing)
+        raise SettingsError(f"{short_name} has several memories", key="scope", hint=f"pass --scope {scopes}")
+    hint = "add `memory: user`, `project` or `local` to its definition, or pass --scope"
+    raise NotFoundError(f"the agent {short_name} has no memory scope", name=name, hint=hint)
 
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
-    """An agent's memory with the same guard as any other; nothing is made until something is written."""
+    """Open an agent's memory with the same checks as any other; the first write creates it."""
     opening, is_shared = (project.environment, project.settings, project.clock), place.scope is AgentScope.PROJECT
     return _open_files(place.path, Scope.AGENT, *opening, on_open=partial(keep_out, place), shared=is_shared)
 
 
 def keep_out(place: AgentDirectory) -> bool:
-    """Keep a local memory out of version control; returns whether a line was written now. Raises DiskError."""
+    """Exclude a local memory from version control; return whether that added a line. Raises DiskError."""
     root = place.path.parents[2]
     if place.scope is not AgentScope.LOCAL or not place.path.is_relative_to(root / ".claude"):
-        return False  # on a mount, or meant to be seen
+        return False  # on a mount, or committed on purpose
     if (git_dir := find_git_dir(root)) is None:
         return False
     path = git_dir / "info" / "exclude"
@@ -346,12 +350,12 @@ def keep_out(place: AgentDirectory) -> bool:
 
 
 def _walk(folder: Path, *, follow: bool) -> Iterator[Path]:
-    """Markdown files below a folder; in a project no link is followed, not even to the folder itself."""
+    """Yield the Markdown files below a folder; without `follow`, even the folder itself may not be a link."""
     budget = [AGENT_FILES]
 
-    def walk(at: Path, left: int) -> Iterator[Path]:
+    def walk(current: Path, left: int) -> Iterator[Path]:
         try:
-            entries = sorted(os.scandir(at), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
         except OSError:
             return
         for entry in entries:
@@ -368,7 +372,7 @@ def _walk(folder: Path, *, follow: bool) -> Iterator[Path]:
 
 
 def _read_definition(path: Path) -> AgentDefinition | None:
-    """The definition in a file; None for a file without frontmatter. One that cannot be parsed has a problem."""
+    """Return the definition in a file, None if it has no frontmatter; invalid YAML is reported as its problem."""
     data = read_head(path, HEADER_BYTES).data
     lines = (data or b"").decode("utf-8-sig", "replace").splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
@@ -378,31 +382,30 @@ def _read_definition(path: Path) -> AgentDefinition | None:
     try:
         fields = frontmatter.parse_yaml(head)
     except frontmatter.YamlError as error:
-        fields, problem = frontmatter.parse_leniently(head), f"its head is not YAML: {error}"
-    given = (fields.get(key, "") for key in ("name", "memory", "description"))
-    name, memory, description = (value if isinstance(value, str) else "" for value in given)
+        fields, problem = frontmatter.parse_leniently(head), f"its frontmatter is not YAML: {error}"
+    values = (fields.get(key, "") for key in ("name", "memory", "description"))
+    name, memory, description = (value if isinstance(value, str) else "" for value in values)
     memory = memory.strip().lower()
     if memory and memory not in AgentScope.__members__.values():
-        problem = f"memory: {shorten(one_line(memory), 40)} is none of user, project, local"
-    scope = next((at for at in AgentScope if at.value == memory), None)
+        problem = f"memory: {shorten(one_line(memory), 40)} is not one of user, project, local"
+    scope = next((member for member in AgentScope if member.value == memory), None)
     short = one_line(name or path.stem)[:_NAME_CHARS]
     return AgentDefinition(short, scope, path, shorten(one_line(description), 200), one_line(problem))
 
 
-# --- which project a memory directory belongs to, and finding the memory of a project that has moved ------------------
-# Two projects can have the same slug, and the slug follows the path, so a project that is moved, renamed or cloned again
-# leaves its memory behind. Against both, memdir records root, remote and first commit in the state folder. A directory
-# of a project that still exists is never taken over silently. `relink` moves one memory; its caller holds the locks of
-# both directories.
+# --- the project that owns a memory directory, and the memory of a project that has moved -----------------------------
+# Two projects can have the same slug, and the slug depends on the path, so a project that is moved, renamed or cloned again
+# leaves its memory behind. memdir therefore records root, remote and first commit in the state folder, and never reassigns
+# the directory of an existing project silently. The caller of `relink` holds the locks of both directories.
 
 
 def find_identity(root: Path) -> Identity:
-    """Returns the identity of a project; runs git for the first commit, so it is not for hooks."""
+    """Return the identity of a project. It runs git to find the first commit, so hooks must not call it."""
     return Identity(str(root), paths.find_remote(root), paths.find_root_commit(root))
 
 
 def read_identity(state_dir: Path) -> Identity | None:
-    """Returns the recorded project; None if there is no record that can be read."""
+    """Return the recorded project, None if there is no readable record."""
     record = paths.read_root_record(state_dir)
     return Identity(record["root"], record.get("remote"), record.get("root_commit")) if record else None
 
@@ -413,8 +416,10 @@ def write_identity(state_dir: Path, identity: Identity) -> None:
 
 
 def check_identity(state_dir: Path, root: Path) -> None:
-    """Raise PathError for a directory that belongs to another project which still exists. Only for a directory
-    whose `is_keyed` is true: one that a person has chosen may be shared."""
+    """Raise PathError if the directory belongs to another existing project.
+
+    Call it only if `is_keyed` is true: projects may share a directory that the user has chosen.
+    """
     known = read_identity(state_dir)
     if known is None or _is_same(known.root, str(root)) or not os.path.isdir(known.root):
         return
@@ -427,20 +432,22 @@ def check_identity(state_dir: Path, root: Path) -> None:
 
 
 def find_moved_directories(environment: Environment, identity: Identity) -> tuple[RelinkCandidate, ...]:
-    """Returns memory directories that may be those of `identity` under an earlier path, best first."""
+    """Return memory directories that may have belonged to `identity` at an earlier path, best first."""
     try:
         with os.scandir(environment.claude_home / "projects") as entries:
             projects = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         projects = []
-    found = [candidate for at in projects if (candidate := _judge(at, environment, identity)) is not None]
-    return tuple(sorted(found, key=lambda candidate: (candidate.rank, str(candidate.path))))
+    candidates = [match for project in projects if (match := _rank_candidate(project, environment, identity))]
+    return tuple(sorted(candidates, key=lambda candidate: (candidate.rank, str(candidate.path))))
 
 
 def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
-    """The private memory of this project and of every other that has one below this home, with who it belongs to as
-    far as that is known; runs git for what was not recorded. The caller closes the stores. Directories that a person
-    has chosen may be shared by several projects: this project's has no remote and no first commit then."""
+    """Yield the private store of this project and of all others below this home, with the owner if known.
+
+    Runs git if the record is incomplete; the caller closes the stores. Projects may share a directory that the user has
+    chosen, so this project's owner then has no remote and no first commit.
+    """
     environment, place = project.environment, project.places.private
     own = Identity(str(project.places.root.path))
     is_keyed = place.is_keyed and project.private.root == place.path  # `--dir` names another
@@ -460,7 +467,7 @@ def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
 
 
 def _renew(identity: Identity, known: Identity | None) -> Identity:
-    """What the repository says now, else what was recorded when it was still there."""
+    """Return the repository's current identity, or the recorded one if the repository is missing."""
     root, is_there = Path(identity.root), bool(identity.root) and os.path.isdir(identity.root)
     if not is_there:
         return known or identity
@@ -471,24 +478,24 @@ def _renew(identity: Identity, known: Identity | None) -> Identity:
 
 
 def relink(source: Path, target: Path, *, environment: Environment) -> None:
-    """Move a memory directory, and memdir's own files for it, to another path; raises and leaves all as it was.
+    """Move a memory directory and its state folder to another path; if this raises, nothing has moved.
 
-    Raises PathError if the target holds anything of its own. What memdir kept for an empty target is moved into the new
-    state directory and not deleted: it may be the history of memories forgotten there.
+    Raises PathError if the target is not empty. An empty target's state is moved into the new state folder, not deleted: it
+    may contain the history of forgotten memories.
     """
     for path in (source, source.parent, target, target.parent):
         if path.is_symlink():
-            raise PathError(str(path), "it is a link", hint="move by hand what the link leads to")
+            raise PathError(str(path), "it is a link", hint="move the directory it points to by hand")
     if not source.is_dir():
         raise NotFoundError(f"there is no memory directory {source}", name=str(source))
-    if _holds_anything(target):
-        hint = "move or forget what is in there first; memdir does not mix two memories"
-        raise PathError(str(target), "it already holds memories", hint=hint)
+    if _has_files(target):
+        hint = "move or forget the memories there first; memdir does not merge directories"
+        raise PathError(str(target), "it already contains memories", hint=hint)
     old_state, new_state = find_state_dir(source, environment), find_state_dir(target, environment)
     moved_state = target / STATE if old_state == source / STATE else old_state
     try:
         make_private_dirs(target.parent)
-        # A rename cannot cross file systems: that is checked before the first one.
+        # A rename cannot cross file systems, so check all of them before the first.
         for old, new in ((source, target), (old_state, new_state), (target, new_state)):
             parent = next(path for path in new.parents if path.exists())
             if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
@@ -536,23 +543,23 @@ def _hold_still(state: Path, seconds: float) -> Iterator[None]:
         os.close(folder)
 
 
-def _judge(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:
+def _rank_candidate(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:
     memory = project / "memory"
     if memory.is_symlink() or not memory.is_dir():
         return None
     state = find_state_dir(memory, environment)
-    if not (_holds_anything(memory) or (state / MEMBERSHIP).is_file()):  # a team's may be empty yet
+    if not (_has_files(memory) or (state / MEMBERSHIP).is_file()):  # a team memory may still be empty
         return None
     known = read_identity(state)
-    if known is None:  # memdir has never recorded it; a project that exists keeps its own
+    if known is None:  # there is no record; an existing project keeps its memory
         cwd = paths.find_transcript_cwd(project)
         if cwd is None or os.path.isdir(cwd) or not _is_same_name(cwd, identity.root):
             return None
-        return RelinkCandidate(memory, cwd, f"same name in its transcripts; {cwd} is gone", 3)
+        return RelinkCandidate(memory, cwd, f"same name in its transcripts; {cwd} is missing", 3)
     if _is_same(known.root, identity.root):
         return None
     alive = os.path.isdir(known.root)
-    where = f"{known.root} is still there" if alive else f"{known.root} is gone"
+    where = f"{known.root} still exists" if alive else f"{known.root} is missing"
     if identity.root_commit and known.root_commit == identity.root_commit:
         return RelinkCandidate(memory, known.root, f"same first commit; {where}", 4 if alive else 0)
     if identity.remote and known.remote and parse_address(known.remote) == parse_address(identity.remote):
@@ -562,22 +569,22 @@ def _judge(project: Path, environment: Environment, identity: Identity) -> Relin
     return None if alive else RelinkCandidate(memory, known.root, where, 6)
 
 
-def _holds_anything(memory: Path) -> bool:
+def _has_files(memory: Path) -> bool:
     try:
         with os.scandir(memory) as entries:
             for entry in entries:
                 if entry.name in _LEFT_BEHIND:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    found = _holds_anything(Path(entry.path))
+                    has_content = _has_files(Path(entry.path))
                 else:
-                    found = entry.is_symlink() or entry.stat(follow_symlinks=False).st_size > 0
-                if found:
+                    has_content = entry.is_symlink() or entry.stat(follow_symlinks=False).st_size > 0
+                if has_content:
                     return True
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # what cannot be listed is not empty
+        return True  # an unreadable directory counts as not empty
     return False
 
 
@@ -620,7 +627,7 @@ def _is_same_name(one: str, other: str) -> bool:
 
 
 def parse_address(remote: str) -> str:
-    """Host and path of a remote, so that a clone over ssh and one over https are the same."""
+    """Return host and path of a remote URL, the same for ssh and https."""
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", remote)
     plain = re.sub(r"^[^@/:]+@", "", plain)
     return re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", plain).rstrip("/").removesuffix(".git").casefold()

@@ -1,10 +1,10 @@
-"""What a change would do, file by file, before anything is done: saves, edits, deletions, undo and restore.
+"""Plan changes as bytes per file, before and after: saves, edits, deletions, undo and restore.
 
-Pure: it reads through a `StoreView` and changes nothing. A draft becomes the bytes of its topic file and of its index, before
-and after; a store then applies them as one change. An `Overlay` is a view in which planned changes have already happened.
+The planners read through a `StoreView` and write nothing; a store then applies a plan as one change. An `Overlay` is a view
+in which planned changes have already happened.
 
-`check_changes` and `find_doubt` examine the files of every change, however it was made: nothing secret and nothing about
-a person may come into what others read, and on a server a text that addresses an agent needs review.
+`check_changes` and `find_doubt` examine the files of every change: files that others read may contain no secrets and no user
+memories, and on a server a text that addresses an agent needs review.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
 
-AGENT = "agent"  # the origin of what an agent writes by tools, as opposed to what is learned from conversations
-_PLACED_POINTERS = 200  # missing ones that are each placed beside similar ones
-_DIALECT_SAMPLE = 16  # neighbours that are looked at to learn which dialect a directory mostly uses
+AGENT = "agent"  # the origin of memories an agent writes with tools, unlike those learned from conversations
+_PLACED_POINTERS = 200  # up to this many missing index lines are each placed next to similar ones
+_DIALECT_SAMPLE = 16  # neighbouring files read to find the dialect that a directory mostly uses
 
 
 class StoreView(Protocol):
@@ -60,7 +60,7 @@ class StoreView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file before and after; None stands for "no file"."""
+    """One file before and after; None means that there is no file."""
 
     path: str
     before: bytes | None
@@ -79,13 +79,13 @@ def is_index_path(path: str) -> bool:
     return path == index.INDEX_FILE or path.endswith("/" + index.INDEX_FILE)
 
 
-@lru_cache(maxsize=4)  # a batch asks for the same megabyte at every edit, and then knows its lines already
+@lru_cache(maxsize=4)  # a batch decodes the same index, up to a megabyte, at every edit
 def _decode_index(data: bytes) -> str:
     return decode(data)
 
 
 def index_path(name: str) -> tuple[str, str]:
-    """The index a memory belongs to, and its name as that index spells it."""
+    """Return the path of the index that lists a memory, and the memory's name in that index."""
     folder, slash, rest = name.partition("/")
     if slash and folder == TEAM_FOLDER:
         return f"{TEAM_FOLDER}/{index.INDEX_FILE}", rest
@@ -94,10 +94,12 @@ def index_path(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteRules:
-    """What a store requires of everything written into it. `find` looks for secrets, by default the built-in
-    rules. `shared` says that others will read all of it; else others read only the team's folder. With `review` what
-    an agent writes there needs review. `strict` is for a server, where others see what members send: secrets are
-    refused everywhere, and text that addresses an agent needs review."""
+    """The rules a store applies to every write.
+
+    `find` finds secrets, by default with the built-in rules. With `shared`, others read the whole store, otherwise only
+    the team folder. With `review`, an agent's writes to shared files need review. `strict` is for a server, where others
+    see what members send: secrets are refused everywhere, and text that addresses an agent needs review.
+    """
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
@@ -108,15 +110,15 @@ class WriteRules:
 
 
 def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
-    """Return whether an agent changes what a team shares, and a person has to approve that."""
+    """Return whether an agent changes shared files and the user has to approve that."""
     return origin.who == AGENT and rules.review and any(is_shared(change.path, rules) for change in changes)
 
 
 def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
-    """Return how a text of the changes addresses the agent itself, where that needs review; else empty."""
+    """Return how a text of the changes addresses the agent itself, if that needs review, or ""."""
     if not rules.strict:
         return ""
-    # Imported here: only what is sent to a server is searched.
+    # Imported here: only text sent to a server is searched.
     from memdir.language.instructions import find_instruction
 
     texts = (decode(change.after or b"") for change in changes if not change.is_index)
@@ -124,7 +126,7 @@ def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
 
 
 def drop_agent_pins(changes: list[FileChange], origin: Origin) -> list[FileChange]:
-    """Return the changes, those of an agent without new pins: only a person decides what comes first everywhere."""
+    """Return the changes, without new pins if an agent made them: only the user may pin a memory."""
     if origin.who != AGENT:
         return changes
     return [change if change.is_index else replace(change, after=_drop_pin(change)) for change in changes]
@@ -146,22 +148,22 @@ def _drop_pin(change: FileChange) -> bytes | None:
 
 
 def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> tuple[Put | Rewrite | Forget, ...]:
-    """The same changes for the inbox, new pins only with `pins`; lines of the index follow when they are approved."""
+    """Return the changes as inbox edits, new pins only with `pins`; approval adds the index lines."""
     edits: list[Put | Rewrite | Forget] = []
-    for at in changes:
-        if at.is_index or not at.path.endswith(".md"):
+    for change in changes:
+        if change.is_index or not change.path.endswith(".md"):
             continue
-        name, before = at.path.removesuffix(".md"), None if at.before is None else digest_of(at.before)
-        if at.after is None:
+        name, before = change.path.removesuffix(".md"), None if change.before is None else digest_of(change.before)
+        if change.after is None:
             edits.append(Forget(name, before))
         else:
-            text = decode((at.after if pins else _drop_pin(at)) or b"")
+            text = decode((change.after if pins else _drop_pin(change)) or b"")
             edits.append(Put(name, text) if before is None else Rewrite(name, text, before))
     return tuple(edits)
 
 
 class Overlay:
-    """A view in which planned changes have already happened. Every file is read once, so that all plans see the same."""
+    """A view in which planned changes have already happened. It reads each file once, so all plans see the same bytes."""
 
     def __init__(self, view: StoreView, changed: Mapping[str, bytes | None] | None = None) -> None:
         self._view = view
@@ -173,7 +175,7 @@ class Overlay:
         return self.changed[path] if path in self.changed else self.read_before(path)
 
     def read_before(self, path: str) -> bytes | None:
-        """The file without the planned changes."""
+        """Return the file as it is without the planned changes."""
         if path not in self._read:
             self._read[path] = self._view.read_bytes(path)
         return self._read[path]
@@ -193,12 +195,12 @@ class Overlay:
     def put(self, changes: Sequence[FileChange]) -> None:
         for planned in changes:
             if planned.before != self.read_bytes(planned.path):
-                # Listed as absent, read as there: somebody outside was quicker. An empty `found` means: plan anew.
+                # Another process created the file after it was listed. An empty `found` means: plan again.
                 raise ConflictError(f"{planned.path} changed while it was being written", hint="try again", found="")
         self.changed = {**self.changed, **{planned.path: planned.after for planned in changes}}
 
     def list_changes(self) -> Iterator[FileChange]:
-        """One change a file, memories before indexes, without those that came to nothing."""
+        """Yield one change per file, memories before indexes, without those that change nothing."""
         for path in sorted(self.changed, key=is_index_path):
             before, after = self.read_before(path), self.changed[path]
             if before != after and not (before is None and not after):
@@ -208,15 +210,15 @@ class Overlay:
 def plan_write(
     view: StoreView, draft: Draft, expect: str | None, now: datetime, rules: WriteRules
 ) -> tuple[str, list[FileChange]]:
-    """The name a draft is saved under, and the changes that save it; none when everything already reads so."""
+    """Return the name a draft is saved under and the changes that save it, none if the files already match."""
     draft = check_draft(draft, rules)
-    name, found = find_write_target(view, draft)
-    check_expected(name, found, expect)
-    draft, _ = resolve_dates(draft, now, decode(found or b""))
-    before = None if found is None else frontmatter.parse_fields(decode(found))
+    name, current = find_write_target(view, draft)
+    check_expected(name, current, expect)
+    draft, _ = resolve_dates(draft, now, decode(current or b""))
+    before = None if current is None else frontmatter.parse_fields(decode(current))
     if before is None or before.description != draft.description:
         check_description(draft.description, draft.kind)
-    if found is None:
+    if current is None:
         fields: dict[str, FieldValue] = {
             "name": draft.title,
             "description": draft.description,
@@ -227,22 +229,22 @@ def plan_write(
         dialect = _find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
     else:
-        text = render_over(decode(found), draft, now)
+        text = render_over(decode(current), draft, now)
     data = _encode_checked(text)
-    changes = [FileChange(f"{name}.md", found, data)] if data != found else []
+    changes = [FileChange(f"{name}.md", current, data)] if data != current else []
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
 
 
 def plan_text(
     view: StoreView, name: str, text: str, expect: str | None, now: datetime, rules: WriteRules
 ) -> list[FileChange]:
-    """The changes of a whole-file edit: the text as somebody left it in an editor."""
-    found = _read_existing(view, name)
-    check_expected(name, found, expect)
-    old = decode(found)
+    """Return the changes that replace the full text of a memory, as after an edit in an editor."""
+    current = _read_existing(view, name)
+    check_expected(name, current, expect)
+    old = decode(current)
     text = resolve_text(text, now, old)
     data = _encode_checked(text)
-    if data == found:
+    if data == current:
         return []
     fields = frontmatter.parse_fields(text)
     check_kind(fields, rules)
@@ -250,18 +252,18 @@ def plan_text(
         check_text(text, "body")
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
     pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, frontmatter.parse_fields(old))
-    return [FileChange(f"{name}.md", found, data), *pointers]
+    return [FileChange(f"{name}.md", current, data), *pointers]
 
 
 def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, rules: WriteRules) -> list[FileChange]:
-    """The changes that lay a whole file where none is: it is checked as if it were new, and its bytes stay but for dates."""
+    """Return the changes that create a file with exactly this text, apart from relative dates; it is checked like a new one."""
     text = resolve_text(text, now)
     *folders, leaf = check_name(name)
-    for at in view.list_files("/".join(folders)):
-        if fold(at) == fold(f"{leaf}.md"):
+    for file in view.list_files("/".join(folders)):
+        if fold(file) == fold(f"{leaf}.md"):
             hint = "read it first, then choose another name or merge by hand"
-            found = digest_of(view.read_bytes("/".join([*folders, at])) or b"")
-            raise ConflictError(f"{name} exists already", found=found, hint=hint)
+            digest = digest_of(view.read_bytes("/".join([*folders, file])) or b"")
+            raise ConflictError(f"{name} exists already", found=digest, hint=hint)
     fields = frontmatter.parse_fields(text)
     check_kind(fields, rules)
     check_text(text, "body")
@@ -274,43 +276,40 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
 
 def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
     if pinned and is_team(name):
-        hint = "`memdir demote` makes it a memory of your own, which can be pinned"
-        raise FormatError(
-            "what a team shares cannot be pinned: it would be so for everybody", field="pinned", hint=hint
-        )
-    found = _read_existing(view, name)
-    text = decode(found)
+        hint = "`memdir demote` makes it a private memory, which can be pinned"
+        raise FormatError("team memories cannot be pinned", field="pinned", hint=hint)
+    current = _read_existing(view, name)
+    text = decode(current)
     if frontmatter.parse_fields(text).pinned == pinned:
         return []
     text = frontmatter.set_fields(text, {"pinned": "true" if pinned else None})
-    return [FileChange(f"{name}.md", found, encode(text))]
+    return [FileChange(f"{name}.md", current, encode(text))]
 
 
 def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChange]:
-    found = _read_existing(view, name, is_written=False)
+    current = _read_existing(view, name, is_written=False)
     if expect is not None:
-        check_expected(name, found, expect)
+        check_expected(name, current, expect)
     path, short = index_path(name)
     known = _find_index(view, path)
     lines = [] if known is None else _plan_index(path, known[0], index.drop_lines(known[1], short))
-    return [FileChange(f"{name}.md", found, None), *lines]
+    return [FileChange(f"{name}.md", current, None), *lines]
 
 
 def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Missing pointers added and nothing else: how a directory with orphans is fixed. Each goes beside similar ones;
-    very many go to the end of the list."""
-    wanted = list(names)
-    if len(wanted) > _PLACED_POINTERS:
-        return _append_pointers(view, wanted)
+    """Return the changes that add missing index lines, each next to similar ones; very many are appended at the end."""
+    missing = list(names)
+    if len(missing) > _PLACED_POINTERS:
+        return _append_pointers(view, missing)
 
     def add(text: str, name: str, short: str) -> str:
-        found = view.read_bytes(f"{name}.md")
-        if found is None or index.find_lines(text, short):
+        data = view.read_bytes(f"{name}.md")
+        if data is None or index.find_lines(text, short):
             return text
-        fields = frontmatter.parse_fields(decode(found))
+        fields = frontmatter.parse_fields(decode(data))
         return _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
 
-    return _plan_indexes(view, wanted, add)
+    return _plan_indexes(view, missing, add)
 
 
 def _append_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
@@ -320,21 +319,21 @@ def _append_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
         path, short = index_path(name)
         if path not in known:
             known[path] = {line.key for line in index.parse_index(_read_index(view, path)[1])}
-        found = view.read_bytes(f"{name}.md") if fold(short) not in known[path] else None
-        if found is not None:
-            fields = frontmatter.parse_fields(decode(found))
+        data = view.read_bytes(f"{name}.md") if fold(short) not in known[path] else None
+        if data is not None:
+            fields = frontmatter.parse_fields(decode(data))
             added.setdefault(path, []).append(index.render_line(fields.title or short, short, fields.description))
             known[path].add(fold(short))
-    read = ((path, lines, *_read_index(view, path)) for path, lines in added.items())
+    indexes = ((path, lines, *_read_index(view, path)) for path, lines in added.items())
     return [
         change
-        for path, lines, old, text in read
+        for path, lines, old, text in indexes
         for change in _plan_index(path, old, index.append_pointer(text, "\n".join(lines)))
     ]
 
 
 def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Pointers to these removed, where the file really is not there."""
+    """Return the changes that remove the index lines of these memories, where the file is indeed missing."""
 
     def drop(text: str, name: str, short: str) -> str:
         return text if view.read_bytes(f"{name}.md") is not None else index.drop_lines(text, short)
@@ -352,11 +351,11 @@ def _plan_indexes(view: StoreView, names: Iterable[str], step: Callable[[str, st
 
 
 def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChange]:
-    """One pointer written in another way; a line that no longer reads as it was seen is a conflict."""
+    """Return the change that rewords an index line; raises ConflictError if the line is no longer `was`."""
     check_text(line, "title")
     path, short = index_path(name)
     old, text = _read_index(view, path)
-    if not any(at.text.strip() == was.strip() for at in index.find_lines(text, short)):
+    if not any(entry.text.strip() == was.strip() for entry in index.find_lines(text, short)):
         raise ConflictError(f"the index line of {name} changed", hint="read the index again and redo the change")
     if not index.find_lines(line, short):
         raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
@@ -364,33 +363,36 @@ def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChang
 
 
 def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes]) -> list[FileChange]:
-    """The changes that take a change back; ConflictError if a topic file is not what the change left behind. An
-    index goes back byte for byte if nothing else touched it, and line by line if something did."""
+    """Return the changes that undo a change.
+
+    An index is restored byte for byte if nothing else changed it, otherwise line by line. Raises ConflictError if a
+    memory is no longer as the change left it.
+    """
     changes = []
     for file in change.files:
         current = view.read_bytes(file.path)
         if not is_index_path(file.path):
-            found = digest_of(current) if current is not None else None
-            if found != file.after:
+            digest = digest_of(current) if current is not None else None
+            if digest != file.after:
                 name = file.path.removesuffix(".md")
-                what = "is gone" if found is None else "exists again" if file.after is None else "was changed"
+                what = "was deleted" if digest is None else "exists again" if file.after is None else "was changed"
                 hint = f"`memdir history {name}` shows by whom; undo that first, or `memdir restore {name}`"
                 message = f"cannot undo: {name} {what} since then"
-                raise ConflictError(message, expected=file.after, found=found, hint=hint)
+                raise ConflictError(message, expected=file.after, found=digest, hint=hint)
             after = contents(file.before) if file.before else None
         elif file.splice is None:
             continue
         else:
-            at, removed, inserted = file.splice
-            back = ChangedFile(file.path, file.after, file.before, (at, inserted, removed))
-            after = redo_index(back, current)
+            offset, removed, inserted = file.splice
+            inverse = ChangedFile(file.path, file.after, file.before, (offset, inserted, removed))
+            after = redo_index(inverse, current)
         if after != current:
             changes.append(FileChange(file.path, current, after))
     return changes
 
 
 def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
-    """One memory as it was in some earlier version, with a pointer if it has none."""
+    """Return the changes that restore a memory to these bytes, with an index line if it has none."""
     check_name(name)
     path = f"{name}.md"
     current = view.read_bytes(path)
@@ -401,14 +403,14 @@ def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
 def plan_version(
     view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
 ) -> list[FileChange]:
-    """Plan to bring back the version that a change left, or the one before the present one."""
+    """Return the changes that restore the version a change left, or the one before the current version."""
     current = view.read_bytes(f"{name}.md")
     digest = find_version(changes, name, change, None if current is None else digest_of(current))
     return plan_restore(view, name, contents(digest))
 
 
 def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
-    """The digest to restore: what the file was after that change, else the version before the present one."""
+    """Return the digest of the version after that change, or of the one before the current version."""
     path = f"{name}.md"
     files = [(step.id, file) for step in changes for file in step.files if file.path == path]
     if change is not None:
@@ -426,10 +428,10 @@ def find_version(changes: tuple[Change, ...], name: str, change: int | None, cur
 
 
 def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
-    """Line by line: remove the lines that left, add the ones that came, wherever the rest now is."""
+    """Remove the removed lines and add the inserted ones, wherever the other lines are now."""
     old, new = frontmatter.split_lines(decode(removed)), frontmatter.split_lines(decode(inserted))
-    gone = [line for line in old if line not in new]
-    lines = [line for line in frontmatter.split_lines(text) if line not in gone]
+    dropped = [line for line in old if line not in new]
+    lines = [line for line in frontmatter.split_lines(text) if line not in dropped]
     text = "".join(lines)
     for line in new:
         if line in old or line in lines or not line.strip():
@@ -441,23 +443,25 @@ def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
 
 
 def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
-    """An index as a change meant to leave it, starting from what it is now."""
-    found = digest_of(current) if current is not None else None
-    if found == change.after or change.splice is None:
+    """Apply a change to the index as it is now."""
+    digest = digest_of(current) if current is not None else None
+    if digest == change.after or change.splice is None:
         return current
-    if found == change.before:
+    if digest == change.before:
         after = index.apply_splice(current or b"", change.splice) if change.after is not None else None
-        # What history says of the lines may be damaged: then the index stays, and `doctor` adds what is missing.
+        # If history is damaged, the index stays as it is, and `doctor` adds missing lines.
         return after if after is None or digest_of(after) == change.after else current
     return encode(_merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
 
 
 def resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, "tuple[ReplacedDate, ...]"]:
-    """A project draft with its relative dates absolute, seen from `now` in its zone, and what was replaced. Lines
-    that `old`, the file before, has already stay: they were said on another day."""
+    """Make the relative dates of a project draft absolute, from `now` in its zone; return it and the replacements.
+
+    Lines already in `old`, the previous file, stay: their dates are relative to another day.
+    """
     if draft.kind is not Kind.PROJECT or "\n" in draft.description:
         return draft, ()
-    # Imported here: recalling needs no dates, and most memories are of another type.
+    # Imported here: recall needs no dates, and most memories have another type.
     from memdir.language.dates import make_absolute
 
     known = {line.strip() for line in old.splitlines()} | {frontmatter.parse_fields(old).description}
@@ -467,7 +471,7 @@ def resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, "t
 
 
 def resolve_text(text: str, now: datetime, old: str = "") -> str:
-    """A whole file with the relative dates of a project memory absolute, as `resolve_dates`."""
+    """Make the relative dates in the file of a project memory absolute, as `resolve_dates` does."""
     fields = frontmatter.parse_fields(text)
     if fields.kind is not Kind.PROJECT or fields.problem:
         return text
@@ -482,7 +486,7 @@ def resolve_text(text: str, now: datetime, old: str = "") -> str:
 
 
 def check_draft(draft: Draft, rules: WriteRules) -> Draft:
-    """Returns the draft, its type an enum also if it was given as text; raises FormatError."""
+    """Return the draft with its type as a Kind; raises FormatError if the draft is invalid."""
     frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
@@ -492,60 +496,60 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
     draft = replace(draft, kind=Kind(draft.kind))
     _check_scope(draft.kind, rules.scope)
     if not draft.body.strip():
-        raise FormatError("a memory needs a body", field="body", hint="say what is to be remembered")
+        raise FormatError("a memory needs a body", field="body", hint="pass the text to remember")
     return draft
 
 
 def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:
-    """A file that is written must say its name, type and description, whatever it said before."""
+    """Raise FormatError if a file to be written lacks a valid name, type or description."""
     if fields.problem:
-        hint = "it needs name, description and type (user, feedback, project or reference) between two --- lines"
+        hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"this cannot be saved: {fields.problem}", field="frontmatter", hint=hint)
     if fields.kind is not None:
         _check_scope(fields.kind, rules.scope)
 
 
-def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
-    """Compare and swap: what is there must be what the caller has seen."""
-    digest = digest_of(found) if found is not None else None
-    if found is not None and expect is None:
+def check_expected(name: str, current: bytes | None, expect: str | None) -> None:
+    """Raise ConflictError unless the current bytes have the digest the caller expects (compare and swap)."""
+    digest = digest_of(current) if current is not None else None
+    if current is not None and expect is None:
         hint = "read it first, then replace it or choose another name"
         raise ConflictError(f"{name} exists already", found=digest, hint=hint)
     if digest != expect:
-        what = "changed since you read it" if found is not None else "is gone"
+        what = "changed since you read it" if current is not None else "was deleted"
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:
     if scope is Scope.USER and kind not in (Kind.USER, Kind.FEEDBACK):
         hint = "save it without --scope user: it belongs to this project"
-        raise FormatError(f"user memory holds user and feedback memories, not {kind.value}", field="type", hint=hint)
+        raise FormatError(f"user memory accepts user and feedback memories, not {kind.value}", field="type", hint=hint)
 
 
 def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
-    """Where a draft goes: the file of the same name or title, else a free name."""
-    wanted = draft.name if draft.name is not None else make_slug(draft.title)
-    segments = check_name(wanted)
+    """Return the name for a draft and its current bytes: the file with the same name or title, else a free name."""
+    wanted_name = draft.name if draft.name is not None else make_slug(draft.title)
+    segments = check_name(wanted_name)
     folder = "/".join(segments[:-1])
-    taken = {fold(name[:-3]): name for name in view.list_files(folder) if name.endswith(".md")}
+    existing_names = {fold(name[:-3]): name for name in view.list_files(folder) if name.endswith(".md")}
     for number in range(1, 1000):
         leaf = segments[-1] if number == 1 else f"{segments[-1][:90]}-{number}"
-        existing = taken.get(fold(leaf), f"{leaf}.md")
+        existing = existing_names.get(fold(leaf), f"{leaf}.md")
         name = f"{folder}/{existing[:-3]}" if folder else existing[:-3]
-        if fold(leaf) not in taken:
+        if fold(leaf) not in existing_names:
             return name, None
         try:
-            found = view.read_bytes(f"{name}.md")
+            data = view.read_bytes(f"{name}.md")
         except (PathError, DiskError):
             if draft.name is not None:
                 raise
-            continue  # nobody asked for this name: the next one is free, or a memory
-        if found is None:
-            raise PathError(name, "something that is not a readable file is there")
-        title = frontmatter.parse_fields(decode(found)).title
+            continue  # the caller did not ask for this name, so try the next one
+        if data is None:
+            raise PathError(name, "not a readable file")
+        title = frontmatter.parse_fields(decode(data)).title
         if draft.name is not None or fold(title) == fold(draft.title):
-            return name, found
-    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
+            return name, data
+    raise ConflictError("too many memories with this name", hint="pass another --name")
 
 
 def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
@@ -554,8 +558,10 @@ def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
 
 
 def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
-    """As `_read_index`; None where the index may not be read. Then a memory is saved without its line: the file is what
-    counts, and `doctor` names the index."""
+    """Return the same, or None if the index cannot be read.
+
+    A memory is then saved without its index line, and `doctor` reports the index.
+    """
     try:
         return _read_index(view, path)
     except (PathError, DiskError):
@@ -563,17 +569,17 @@ def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
 
 
 def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
-    """An index with another text, if it is another; one that could not be read again is not written."""
+    """Return the change to an index, if its text differs; raises FormatError if it would be too large to read."""
     if text == _decode_index(listed or b""):
         return []
     if len(data := encode(text)) > INDEX_FILE_BYTES:
-        hint = "take out what is no pointer, or forget what is of no use any more"
+        hint = "remove lines that are not index lines, or forget memories you no longer need"
         raise FormatError(f"{path} would be larger than {INDEX_FILE_BYTES:,} bytes", field="line", hint=hint)
     return [FileChange(path, listed, data)]
 
 
 def render_over(text: str, draft: Draft, now: datetime) -> str:
-    """Return an existing file with the draft's fields and body; everything else stays."""
+    """Replace the fields and the body of an existing file; everything else stays."""
     before = frontmatter.parse_fields(text)
     changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if draft.cues is not None:
@@ -591,20 +597,20 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
 def _encode_checked(text: str) -> bytes:
     data = encode(text)
     if len(data) > FILE_BYTES:
-        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+        raise FormatError(f"this memory has {len(data):,} bytes, the limit is {FILE_BYTES:,}", field="body")
     return data
 
 
 def _read_existing(view: StoreView, name: str, *, is_written: bool = True) -> bytes:
-    """The bytes of a memory; one that is not written may have a name that no memory gets, such as a conflict copy's."""
+    """Return the bytes of a memory; without `is_written` its name may be invalid, such as a conflict copy's."""
     if is_written:
         check_name(name)
     else:
         check_path(f"{name}.md")
-    found = view.read_bytes(f"{name}.md")
-    if found is None:
+    data = view.read_bytes(f"{name}.md")
+    if data is None:
         raise NotFoundError(f"no memory named {name}", name=name)
-    return found
+    return data
 
 
 def _clean_body(body: str) -> str:
@@ -614,18 +620,18 @@ def _clean_body(body: str) -> str:
 def _find_dialect(view: StoreView, folder: str) -> Dialect:
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
-    known = (at for head in heads if (at := _read_dialect(head)) is not None)
-    found = list(islice(known, _DIALECT_SAMPLE))
-    return Dialect.NESTED if found.count(Dialect.NESTED) * 2 > len(found) else Dialect.FLAT
+    known = (dialect for head in heads if (dialect := _read_dialect(head)) is not None)
+    sample = list(islice(known, _DIALECT_SAMPLE))
+    return Dialect.NESTED if sample.count(Dialect.NESTED) * 2 > len(sample) else Dialect.FLAT
 
 
-@lru_cache(maxsize=1_024)  # the neighbours of one save are those of the next
+@lru_cache(maxsize=1_024)  # consecutive saves have the same neighbours
 def _read_dialect(head: bytes) -> Dialect | None:
     return frontmatter.parse_fields(decode(head)).dialect
 
 
 def _read_neighbour(view: StoreView, path: str) -> bytes:
-    """The bytes of a file that the change is not about; none if it may not be read."""
+    """Return the bytes of a file that the change does not touch, empty if it cannot be read."""
     try:
         return view.read_bytes(path) or b""
     except (PathError, DiskError):
@@ -653,9 +659,9 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
 
 
 def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
-    """Return the changes. Raise for a secret that would come into what others read, or for a `user` memory there.
+    """Return the changes; raises SecretError for a new secret in a shared file, FormatError for a `user` memory.
 
-    A secret that was there already is not a reason to refuse another change: the index must still be fixed.
+    Secrets that were already there do not block a change: the index must still be repairable.
     """
     for planned in changes:
         is_read = is_shared(planned.path, rules)
@@ -663,8 +669,8 @@ def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChan
             continue
         name, text = planned.path.removesuffix(".md"), decode(planned.after)
         if is_read and not planned.is_index and frontmatter.parse_fields(text).kind is Kind.USER:
-            message = f"{name} is about a person, and what others share may hold no user memory"
-            hint = "keep it private, or save what the team needs of it as feedback or project"
+            message = f"{name} is a user memory, and shared directories cannot contain user memories"
+            hint = "keep it private, or save the part the team needs as feedback or project"
             raise FormatError(message, field="type", hint=hint)
         check_secrets(name, "", "its name", rules)
         check_secrets(text, decode(planned.before or b""), planned.path, rules)
@@ -672,19 +678,19 @@ def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChan
 
 
 def is_shared(path: str, rules: WriteRules) -> bool:
-    """Whether others will read this file, or the memory of this name."""
+    """Return whether others will read this file, or the memory with this name."""
     return rules.shared or rules.scope in (Scope.TEAM, Scope.PROJECT) or is_team(path)
 
 
 def is_team(path: str) -> bool:
-    """Whether a file, or a memory by its name, lies in the team's folder."""
-    # Folded: where the file system knows no case, `Team/` is the same folder.
+    """Return whether a file or a memory name is in the team folder."""
+    # Case is folded because `Team/` is the same folder on case-insensitive file systems.
     folder, slash, _ = path.partition("/")
     return bool(slash and fold(folder) == TEAM_FOLDER)
 
 
 def find_unfit(header: Header, rules: WriteRules) -> str:
-    """Why an index that others read may have no line for a memory that lies there; empty where it may."""
+    """Return why a shared index cannot list this memory, or ""."""
     if not is_shared(header.file, rules):
         return ""
     if header.kind is Kind.USER:
@@ -692,18 +698,19 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     try:
         check_secrets(f"{header.title} {header.description}", "", header.file, rules)
     except SecretError:
-        return "its head holds a secret"
+        return "its frontmatter contains a secret"
     except SettingsError:
-        return "secrets cannot be looked for"
+        return "cannot scan for secrets"
     return ""
 
 
 def check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
-    # Imported here: only what a team shares is searched.
+    # Imported here: only shared files are scanned.
     from memdir.store.secrets import find_new_secrets, render_findings
 
-    if new := find_new_secrets(text, before, rules.find):
-        said = render_findings(new, place=place)
-        more = f" and {len(said) - 3} more" if len(said) > 3 else ""
-        hint = "say where it is kept instead; docs/secrets.md tells how to allow what is none"
-        raise SecretError(f"team memory may not hold secrets: {', '.join(said[:3])}{more}", findings=said, hint=hint)
+    if findings := find_new_secrets(text, before, rules.find):
+        lines = render_findings(findings, place=place)
+        more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+        hint = "say where the secret is stored instead; docs/secrets.md shows how to allow a harmless match"
+        message = f"team memories cannot contain secrets: {', '.join(lines[:3])}{more}"
+        raise SecretError(message, findings=lines, hint=hint)

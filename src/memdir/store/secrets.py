@@ -1,15 +1,15 @@
-"""Secrets in text: found before the text is stored, reported by rule and place, never repeated.
+"""Find secrets in text before it is stored; they are reported by rule and position, never repeated.
 
-    find_secrets(text)      what is in it and where
-    open_finder(environment)  the same with the person's own rules and exceptions
-    mask(text, findings)    the text without the values
-    holds_token(text)       only whether it contains a token or key with a known format
+    find_secrets(text)        return rule and position of each secret
+    open_finder(environment)  the same with the user's own rules and exceptions
+    mask(text, findings)      return the text without the values
+    holds_token(text)         return only whether it contains a token or key with a known format
 
-Formats of tokens are searched in all readings of a text (`text.FoldedText`, and base64 decoded), what depends on the words
-around it only where these stand as written. Of overlapping matches the one of the more particular rule is kept.
+Token formats are searched in all readings of a text (`text.FoldedText`, and decoded base64), secrets known by the words
+around them only in the text as written. Among overlapping matches, that of the more specific rule is kept.
 
-It does not know a secret that looks like an ordinary word, nor see through encryption, two levels of encoding, letters of
-other alphabets that look alike, or pictures.
+It does not recognise secrets that look like ordinary words, nor those hidden by encryption, two levels of encoding,
+look-alike letters of other alphabets, or pictures.
 """
 
 import re
@@ -34,10 +34,10 @@ _TABLES_FILE = Path(__file__).with_name("secret_rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One format of a secret: a pattern for the value, or with a group `value` for its surroundings too.
+    """A secret format: a pattern for the value, or for value and context with the value in the group `value`.
 
-    The text must contain one of `hints` (lower case). `bits` is the lowest entropy per character of a value. A match may
-    be no part of a longer word, unless `inside` says that the pattern checks it.
+    The text must contain one of `hints` (lower case). `bits` is the minimum entropy per character. Unless `inside` is true,
+    a match must not be part of a longer word.
     """
 
     id: str
@@ -50,8 +50,10 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True)
 class AllowedValue:
-    """A value that is no secret although a rule finds it, and why. With `rule`, for that rule only. The pattern is
-    searched in the value, or with `on_line` in the line the value begins on."""
+    """A value that a rule matches but is not a secret, and why; with `rule`, for that rule only.
+
+    The pattern is searched in the value, or with `on_line` in the line where the value begins.
+    """
 
     pattern: str
     why: str
@@ -61,8 +63,10 @@ class AllowedValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """A secret in a text: which rule, in words what it is, and where; never the value. Lines count from 1, once it is known
-    where a match in some reading of a text stands in the text itself."""
+    """A secret in a text: the rule, a description and the position, never the value.
+
+    Lines count from 1; `line` is set once a match in a reading has been mapped to the text itself.
+    """
 
     rule: str
     what: str
@@ -71,14 +75,14 @@ class SecretFinding:
     line: int = 0
 
 
-_JUDGED = 200  # characters of a value that are looked at; more of it says nothing new
-_WINDOW = 110  # characters of a sentence that are looked at
-_TOKENS = 16  # and words
+_EXAMINED_CHARS = 200  # characters of a value that are examined
+_WINDOW = 110  # characters of a sentence that are examined
+_TOKENS = 16  # words of a sentence that are examined
 _HEADERS = ("apikey", "api_key", "token")
 _CJK_LEADS = "是为為成叫即は:=→を"
 _STRIP_LEFT = "\"'`(*[<“”„«‘「『,;:"
 _STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
-# A person's own rules and exceptions, beside the config file; never from a project's committed files.
+# The user's own rules and exceptions, next to the config file; never from a project's committed files.
 FILE = "secrets.toml"
 _LEFT = r"(?<![A-Za-z0-9_])(?:"
 _RIGHT = r")(?![A-Za-z0-9_-])"
@@ -90,7 +94,7 @@ _BASE64 = (
 
 @dataclass(frozen=True, slots=True)
 class OwnSecretRules:
-    """What a person adds to the built-in rules, and which values they allow."""
+    """The user's additions to the built-in rules, and the values they allow."""
 
     rules: tuple[SecretRule, ...] = ()
     allow: tuple[AllowedValue, ...] = ()
@@ -102,7 +106,7 @@ _ALLOW = {"pattern": str, "why": str, "rule": str, "on_line": bool}
 
 @cache
 def _read_tables() -> dict[str, Any]:
-    import tomllib  # most processes scan nothing
+    import tomllib  # most processes do not scan for secrets
 
     return tomllib.loads(_TABLES_FILE.read_text(encoding="utf-8"))
 
@@ -115,15 +119,15 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 def find_secrets(
     text: str, *, allow: Sequence[AllowedValue] = (), extra: Sequence[SecretRule] = ()
 ) -> tuple[SecretFinding, ...]:
-    """The secrets of a text, in its order. `extra` rules precede the built-in ones; what is allowed is left out."""
+    """Return the secrets in a text, in order, without allowed values. `extra` rules precede the built-in ones."""
     if not text:
         return ()
     matches = _drop_overlaps(_find_matches(text, extra))
-    breaks = [at.start() for at in compile_pattern(r"\n").finditer(text)] if matches else []
+    breaks = [newline.start() for newline in compile_pattern(r"\n").finditer(text)] if matches else []
     return tuple(
-        replace(at, line=bisect_right(breaks, at.start - 1) + 1)
-        for at in matches
-        if not any(_allows(allowed, text, at) for allowed in allow)
+        replace(finding, line=bisect_right(breaks, finding.start - 1) + 1)
+        for finding in matches
+        if not any(_allows(allowed, text, finding) for allowed in allow)
     )
 
 
@@ -137,8 +141,10 @@ def find_new_secrets(
 
 
 def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[[str], tuple[SecretFinding, ...]]:
-    """A function that finds the secrets of a text by the built-in rules and the person's own, which are read now; with
-    `forgive` it does without those that cannot be read (`doctor` reports them)."""
+    """Return a function that finds secrets with the built-in rules and the user's own, which are read now.
+
+    With `forgive`, unreadable rules are ignored (`doctor` reports them); otherwise raises SettingsError.
+    """
     own = OwnSecretRules()
     try:
         own = read_own_rules(environment.config_file.with_name(FILE))
@@ -149,59 +155,59 @@ def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[
 
 
 def holds_token(text: str) -> bool:
-    """Whether there is a key or token with a known format, whatever stands around it."""
+    """Return whether a text contains a key or token with a known format, regardless of context."""
     return next(_find_matches(text, tokens_only=True), None) is not None
 
 
 def mask(text: str, findings: Iterable[SecretFinding]) -> str:
     parts: list[str] = []
-    at = 0
+    offset = 0
     for finding in sorted(findings, key=lambda finding: finding.start):
-        if finding.end <= at:
+        if finding.end <= offset:
             continue
-        if finding.start >= at:
-            parts += [text[at : finding.start], f"[masked: {finding.rule}]"]
-        at = finding.end
-    return "".join([*parts, text[at:]])
+        if finding.start >= offset:
+            parts += [text[offset : finding.start], f"[masked: {finding.rule}]"]
+        offset = finding.end
+    return "".join([*parts, text[offset:]])
 
 
 def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tuple[str, ...]:
-    """Each finding in words, for people: what, by which rule, where."""
+    """Return a line of text for each finding: what, rule and position."""
     where = f" of {place}" if place else ""
-    return tuple(f"{at.what} ({at.rule}) in line {at.line}{where}" for at in findings)
+    return tuple(f"{finding.what} ({finding.rule}) in line {finding.line}{where}" for finding in findings)
 
 
 @cache
 def read_rules() -> tuple[SecretRule, ...]:
-    """The built-in formats, in the order of their precedence."""
+    """Return the built-in rules in order of precedence."""
     rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in _read_tables()["rules"]]
     return tuple(SecretRule(**{**row, "hints": tuple(row["hints"])}) for row in rows)
 
 
 @cache
 def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
-    """Rules with `inside` may span blanks and need the whole text; all others match in its long runs."""
+    """Return the rules with this `inside`: they may span blanks and need the full text, others match in long runs."""
     return tuple(rule for rule in read_rules() if rule.inside is inside)
 
 
 def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretFinding]:
-    """Every match, placed in the text as given; they may overlap, the more particular ones come first."""
+    """Yield all matches with their positions in `text`; they may overlap, more specific rules come first."""
     folded = fold_text(text)
     dense, decoded = find_dense(folded.text), decode_percent(folded.text)
-    yield from _place(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
+    yield from _map_back(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
     if decoded is not None:
         again = fold_text(decoded.text)
         matches = _find_plain(again.text, find_dense(again.text), extra, tokens_only=tokens_only)
-        yield from _place(folded, _place(decoded, _place(again, matches)))
-    for start, end, said in _find_base64(folded.text):
-        inside = fold_text(said).text
+        yield from _map_back(folded, _map_back(decoded, _map_back(again, matches)))
+    for start, end, decoded_text in _find_base64(folded.text):
+        inside = fold_text(decoded_text).text
         inner = next(_find_plain(inside, find_dense(inside), extra, tokens_only=tokens_only), None)
         if inner is not None:
-            yield from _place(folded, [SecretFinding(inner.rule, f"{inner.what}, in base64", start, end)])
+            yield from _map_back(folded, [SecretFinding(inner.rule, f"{inner.what}, in base64", start, end)])
 
 
 def _drop_overlaps(matches: Iterable[SecretFinding]) -> list[SecretFinding]:
-    ordered = sorted(enumerate(matches), key=lambda at: (at[1].start, at[0]))
+    ordered = sorted(enumerate(matches), key=lambda ranked: (ranked[1].start, ranked[0]))
     apart: list[tuple[int, SecretFinding]] = []
     for rank, match in ordered:
         while apart and apart[-1][1].end > match.start and apart[-1][0] > rank:
@@ -217,10 +223,10 @@ def _find_plain(
     low = _lower(text)
     yield from _match(text, low, extra)
     yield from _match(text, low, _list_rules(inside=True))
-    yield from _place(dense, _match(dense.text, _lower(dense.text), _list_rules(inside=False)))
+    yield from _map_back(dense, _match(dense.text, _lower(dense.text), _list_rules(inside=False)))
     if not tokens_only:
-        yield from _find_placed(text, low)
-        yield from _find_told(text, low, dense)
+        yield from _find_contextual(text, low)
+        yield from _find_in_prose(text, low, dense)
 
 
 def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretFinding]:
@@ -228,17 +234,17 @@ def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretF
         if not rule.hints or any(hint in low for hint in rule.hints):
             pattern = rule.pattern if rule.inside else f"{_LEFT}{rule.pattern}{_RIGHT}"
             for match in compile_pattern(pattern).finditer(text):
-                yield from _judge(rule, match)
+                yield from _check_match(rule, match)
 
 
 def _lower(text: str) -> str:
     low = text.lower()
-    if len(low) != len(text):  # a few letters grow in lower case; positions must stay the same
-        low = "".join(at if len(at.lower()) != 1 else at.lower() for at in text)
+    if len(low) != len(text):  # a few letters become two in lower case, but positions must stay the same
+        low = "".join(char if len(char.lower()) != 1 else char.lower() for char in text)
     return low
 
 
-def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFinding]:
+def _check_match(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFinding]:
     group = "value" if match.re.groupindex.get("value") and match["value"] else 0
     value = match[group]
     if not rule.inside and (_is_masked(value) or _measure_bits(value) < rule.bits):
@@ -246,23 +252,23 @@ def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFinding]:
     if rule.id == "google-api-key" and _is_published(value):
         return
     if rule.id == "jwt":
-        said = _decode_base64(value.partition(".")[0])
-        if not (said.startswith("{") and said.rstrip().endswith("}") and ('"alg"' in said or '"typ"' in said)):
+        header = _decode_base64(value.partition(".")[0])
+        if not (header.startswith("{") and header.rstrip().endswith("}") and ('"alg"' in header or '"typ"' in header)):
             return
     yield SecretFinding(rule.id, rule.what, *match.span(group))
 
 
 def _find_base64(text: str) -> Iterator[tuple[int, int, str]]:
-    """Runs of base64 that hold text, decoded once: start, end, what they say."""
+    """Yield runs of base64 that encode text, decoded once: start, end, text."""
     for match in compile_pattern(_BASE64).finditer(text):
         run = match.group()
-        said = "" if run.islower() or run.isupper() else _decode_base64(compile_pattern(r"[\s>]+").sub("", run))
-        if said:
-            yield match.start(), match.end(), said
+        decoded = "" if run.islower() or run.isupper() else _decode_base64(compile_pattern(r"[\s>]+").sub("", run))
+        if decoded:
+            yield match.start(), match.end(), decoded
 
 
 def _decode_base64(run: str) -> str:
-    """The text behind a run of base64, of either alphabet; empty if it is not text."""
+    """Return the text encoded in a run of base64, of either alphabet, or "" if it is not text."""
     bare = run.rstrip("=").replace("-", "+").replace("_", "/")
     if len(bare) % 4 == 1:
         return ""
@@ -270,13 +276,13 @@ def _decode_base64(run: str) -> str:
         text = a2b_base64(bare + "=" * (-len(bare) % 4)).decode("utf-8")
     except ValueError:
         return ""
-    odd = sum(1 for at in text if at < " " and at not in "\t\n\r")
+    odd = sum(1 for char in text if char < " " and char not in "\t\n\r")
     return text if odd * 20 <= len(text) else ""
 
 
-def _place(reading: FoldedText, matches: Iterable[SecretFinding]) -> Iterator[SecretFinding]:
-    places = ((at, *reading.find_place(at.start, at.end)) for at in matches)
-    return (replace(at, start=start, end=end) for at, start, end in places)
+def _map_back(reading: FoldedText, matches: Iterable[SecretFinding]) -> Iterator[SecretFinding]:
+    positions = ((match, *reading.find_place(match.start, match.end)) for match in matches)
+    return (replace(match, start=start, end=end) for match, start, end in positions)
 
 
 def _allows(allow: AllowedValue, text: str, match: SecretFinding) -> bool:
@@ -291,17 +297,19 @@ def _allows(allow: AllowedValue, text: str, match: SecretFinding) -> bool:
 
 
 def read_own_rules(path: Path) -> OwnSecretRules:
-    """The rows [[rule]] and [[allow]] of a file, none if there is no such file (docs/secrets.md describes them).
-    Raises SettingsError for anything wrong: a rule that is silently missing would be worse than none."""
+    """Return the [[rule]] and [[allow]] rows of a file, none if it is missing (docs/secrets.md describes them).
+
+    Raises SettingsError for any error, so that no rule is silently ignored.
+    """
     table = read_config(path)
     for key in table:
         if key not in ("rule", "allow"):
-            raise SettingsError(f"{path}: there is no [[{key}]]", key=key, hint="it holds [[rule]] and [[allow]]")
+            raise SettingsError(f"{path}: unknown table [[{key}]]", key=key, hint="use [[rule]] and [[allow]]")
     rules = []
     for row in _read_rows(table, "rule", path, _RULE, ("id", "pattern")):
         hints, bits = row.get("hints", ()), row.get("bits", 0.0)
-        what = str(row.get("what") or f"what the rule {row['id']} describes")
-        words = tuple(str(at).lower() for at in hints) if isinstance(hints, list) else ()
+        what = str(row.get("what") or f"a match of the rule {row['id']}")
+        words = tuple(str(hint).lower() for hint in hints) if isinstance(hints, list) else ()
         entropy = float(bits) if isinstance(bits, int | float) else 0.0
         rules.append(SecretRule(str(row["id"]), what, _check_pattern(row["pattern"], path), words, entropy))
     allow = []
@@ -317,51 +325,51 @@ def _read_rows(
     rows = table.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise SettingsError(
-            f"{path}: {name} is no list of tables", key=name, hint=f"write [[{name}]], with two brackets"
+            f"{path}: {name} is not a list of tables", key=name, hint=f"write [[{name}]] with two brackets"
         )
     for row in rows:
         for key, value in row.items():
             if key not in fields:
-                raise SettingsError(f"{path}: {key} is not known there", key=key, hint=f"known: {', '.join(fields)}")
+                raise SettingsError(f"{path}: unknown key {key}", key=key, hint=f"use {', '.join(fields)}")
             if not isinstance(value, int | float if fields[key] is float else fields[key]):
-                raise SettingsError(f"{path}: {key} is of the wrong type", key=key, hint="see docs/secrets.md")
+                raise SettingsError(f"{path}: {key} has the wrong type", key=key, hint="see docs/secrets.md")
         for key in needed:
             if not row.get(key):
-                raise SettingsError(f"{path}: a row has no {key}", key=key, hint="see docs/secrets.md")
+                raise SettingsError(f"{path}: a row lacks {key}", key=key, hint="see docs/secrets.md")
         yield row
 
 
 def _check_pattern(pattern: object, path: Path) -> str:
     try:
-        found = re.compile(str(pattern)).search("")
+        match = re.compile(str(pattern)).search("")
     except (re.error, OverflowError, RecursionError) as error:
-        message = f"{path}: a pattern is no regular expression: {error}"
-        raise SettingsError(message, key="pattern", hint="quote it with '…', so that \\ stays \\") from None
-    if found:
-        message = f"{path}: a pattern fits nothing at all, so it would fit everywhere"
-        raise SettingsError(message, key="pattern", hint="make it more particular")
+        message = f"{path}: invalid regular expression: {error}"
+        raise SettingsError(message, key="pattern", hint="quote it with '…' to keep backslashes") from None
+    if match:
+        message = f"{path}: a pattern matches the empty text"
+        raise SettingsError(message, key="pattern", hint="make it more specific")
     return str(pattern)
 
 
-# --- secrets known by what stands around them: a name such as `db_password =`, a header, an address or a sentence -----
-# The value may look like anything, so it is judged. Entropy counts how varied its characters are; mixing, how often two
-# neighbours are of different classes (small, capital, digit, other). Random strings mix in half of their places, words
-# and names in few: that tells them apart where entropy does not. Linear in the text. The words are in `secret_rules.toml`.
+# --- secrets known by their context: a name such as `db_password =`, a header, a URL or a sentence ---------------------
+# The value has no fixed format, so its randomness is measured. Entropy is how varied its characters are; mixing, how often two
+# neighbours are of different classes (small, capital, digit, other). Random strings change class at every second character,
+# words and names rarely, which separates them where entropy does not. Linear in the text. `secret_rules.toml` has the words.
 #
-#     _find_placed(text, low)        assignments, headers, addresses, options, tags
-#     _find_told(text, low, dense)   sentences: "the password is …", "der Schlüssel lautet …", "密码是…"
+#     _find_contextual(text, low)        assignments, headers, URLs, options, tags
+#     _find_in_prose(text, low, dense)   sentences: "the password is …", "der Schlüssel lautet …", "密码是…"
 
 
-def _find_placed(text: str, low: str) -> Iterator[SecretFinding]:
-    """All matches, the surest first; `low` is the text in lower case."""
+def _find_contextual(text: str, low: str) -> Iterator[SecretFinding]:
+    """Yield all matches, the most certain first; `low` is the text in lower case."""
     if "://" in text and "@" in text:
         for match in _pattern("contexts", "url").finditer(text):
             value = match["value"]
             if not _is_standin(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
-                yield SecretFinding("url-password", "a password in an address", *match.span("value"))
+                yield SecretFinding("url-password", "a password in a URL", *match.span("value"))
     if "curl" in low and "-u" in low:
         yield from _find_users(text)
-    yield from _find_given(text)
+    yield from _find_assigned(text)
     if "bearer" in low:
         for match in _pattern("contexts", "bearer").finditer(text):
             if _is_random(match["value"], shortest=20):
@@ -376,14 +384,14 @@ def _find_users(text: str) -> Iterator[SecretFinding]:
     for match in _pattern("contexts", "user").finditer(text):
         if "curl" not in text[max(match.start() - 600, 0) : match.start()]:
             continue
-        given = match["given"].replace('"', "").replace("'", "")
-        user, _, password = given.partition(":")
-        value = (password or (user if given.endswith(":") else "")).removeprefix("{").removesuffix("}")
+        argument = match["given"].replace('"', "").replace("'", "")
+        user, _, password = argument.partition(":")
+        value = (password or (user if argument.endswith(":") else "")).removeprefix("{").removesuffix("}")
         if len(value) > 3 and "{" not in value and not _is_standin(value) and not (value.isalpha() and value.islower()):
             yield SecretFinding("curl-password", "a password on a command line", *match.span("given"))
 
 
-def _find_given(text: str) -> Iterator[SecretFinding]:
+def _find_assigned(text: str) -> Iterator[SecretFinding]:
     for operator in _pattern("contexts", "operator").finditer(text):
         name, before = _read_name(text, operator.start())
         kind = _name_kind(name)
@@ -412,19 +420,19 @@ def _find_named(text: str, key: str) -> Iterator[SecretFinding]:
 
 def _make_match(kind: str, start: int, end: int) -> SecretFinding:
     if kind == "password":
-        return SecretFinding("assigned-password", "a password given to a name", start, end)
-    return SecretFinding("assigned-secret", "a key or token given to a name", start, end)
+        return SecretFinding("assigned-password", "a password assigned to a name", start, end)
+    return SecretFinding("assigned-secret", "a key or token assigned to a name", start, end)
 
 
 def _read_name(text: str, end: int) -> tuple[str, str]:
-    """The name that ends there, quotes and stars aside, and what stands before it."""
+    """Return the name that ends there, without quotes and stars, and the text before it."""
     before = text[max(end - 100, 0) : end].rstrip(" \t").rstrip("*_").rstrip("\"'])`\\")
     match = _pattern("contexts", "name").match(before[::-1])
     return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
 
 
 def _is_sent(value: str, scheme: str, before: str) -> bool:
-    """Whether a header's value is a credential; on a command line that sends it, shorter ones count too."""
+    """Return whether a header's value is a credential; in a command that sends it, shorter values count too."""
     sends = before.rstrip("\"'=").rstrip().endswith(("-H", "--header"))
     if _is_standin(value) or value[0] in "${([*" or not (sends or scheme):
         return False
@@ -445,8 +453,8 @@ def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
 
 
 def _name_kind(name: str) -> str:
-    """What a name promises: a password, a secret, perhaps a key; or nothing."""
-    words = [at.lower() for at in _pattern("contexts", "name_words").findall(name) if not at.isdigit()]
+    """Return what a name suggests: "password", "secret", "key" or ""."""
+    words = [word.lower() for word in _pattern("contexts", "name_words").findall(name) if not word.isdigit()]
     if not words or words[-1] in _words("about") or not _words("open").isdisjoint(words):
         return ""
     bare = "".join(words)
@@ -459,8 +467,8 @@ def _name_kind(name: str) -> str:
     return ""
 
 
-def _find_told(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
-    if any(at in low for at in _read_tables()["prose"]["stems"].split()):
+def _find_in_prose(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
+    if any(stem in low for stem in _read_tables()["prose"]["stems"].split()):
         yield from _find_passwords(text, low)
     yield from _find_keys(text, low, dense)
     if "pin" in low or "geheimzahl" in low or "暗証" in low:
@@ -475,27 +483,27 @@ def _find_told(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding
 
 
 def _find_passwords(text: str, low: str) -> Iterator[SecretFinding]:
-    nouns = [at.span() for at in _pattern("prose", "passwords").finditer(low) if _is_apart(low, *at.span())]
+    nouns = [noun.span() for noun in _pattern("prose", "passwords").finditer(low) if _is_apart(low, *noun.span())]
     for number, (_, begin) in enumerate(nouns):
-        # Up to the next such word: that one speaks for what follows it, and no word is looked at twice.
+        # Stop at the next such word, so that no text is examined twice.
         end = nouns[number + 1][0] if number + 1 < len(nouns) else len(text)
         window = _cut(text[begin : min(begin + _WINDOW, end)])
         for token in islice(_pattern("contexts", "token").finditer(window), _TOKENS):
             start, value = _strip(token.group(), token.start())
             is_argument = _pattern("values", "argument").match(value)
             if not is_argument and _leads(window[:start]) and _is_password(value, told=True):
-                at = begin + start
-                yield SecretFinding("told-password", "a password in a sentence", at, at + len(value))
+                start += begin
+                yield SecretFinding("told-password", "a password in a sentence", start, start + len(value))
                 break
 
 
 def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
-    """From each long run back: is it made by chance, and does its sentence speak of a key before it?"""
+    """Yield the long random runs whose sentence mentions a key before them."""
     for run in compile_pattern(r"[!-~]{16,}").finditer(dense.text):
         begin = dense.find_place(run.start(), run.end())[0]
         start, value = _strip(run.group(), begin)
         before = low[max(start - _WINDOW, 0) : start]
-        nouns = [at for at in _pattern("prose", "keys").finditer(before) if _is_apart(before, at.start(), at.end())]
+        nouns = [noun for noun in _pattern("prose", "keys").finditer(before) if _is_apart(before, *noun.span())]
         if (
             not nouns
             or _pattern("prose", "public").search(before, 0, nouns[-1].start())
@@ -504,13 +512,13 @@ def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding
             continue
         since = before[nouns[-1].end() :]
         if nouns[-1].group().isascii() and _pattern("contexts", "given").match(since):
-            continue  # an assignment, which `_find_placed` judges
+            continue  # `_find_contextual` checks assignments
         if _is_key(value, since, before):
             yield SecretFinding("told-secret", "a key or token in a sentence", start, start + len(value))
 
 
 def _is_apart(low: str, start: int, end: int) -> bool:
-    """Whether a word stands for itself and not in a name such as `credentials.url`; Chinese and Japanese always do."""
+    """Return whether a word is not part of a name such as `credentials.url`; true for Chinese and Japanese."""
     if low[start] > "\u2e80":
         return True
     left = low[start - 1 : start]
@@ -541,7 +549,7 @@ def _find_pins(text: str) -> Iterator[SecretFinding]:
         window = _cut(text[match.end() : match.end() + 45])
         for number in compile_pattern(r"(?<![\w.,:/-])\d{4,8}(?![\w:/-]|[.,]\d)").finditer(window):
             if _leads(window[: number.start()]) and not 1900 <= int(number.group()) <= 2100:
-                start, end = (match.end() + at for at in number.span())
+                start, end = (match.end() + offset for offset in number.span())
                 yield SecretFinding("told-pin", "a PIN in a sentence", start, end)
                 break
 
@@ -557,7 +565,7 @@ def _find_pair(text: str, begin: int) -> Iterator[SecretFinding]:
 
 
 def _leads(before: str) -> bool:
-    """Whether what stands before a value says that the value comes now: nothing but signs, or a word like "is"."""
+    """Return whether the text before a value introduces it: only punctuation, or a word like "is"."""
     bare = before.rstrip(" \t\"'`“”„‘’«»「『*(,")
     return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_LEADS or bool(_lead().search(bare.lower()))
 
@@ -585,9 +593,9 @@ def _words(key: str) -> frozenset[str]:
 
 @cache
 def _pattern(table: str, key: str) -> re.Pattern[str]:
-    """A pattern of a table; those of several languages as alternatives."""
-    found = _read_tables()[table][key]
-    return re.compile(found if isinstance(found, str) else "|".join(found))
+    """Return a pattern of a table; a list with one per language becomes alternatives."""
+    patterns = _read_tables()[table][key]
+    return re.compile(patterns if isinstance(patterns, str) else "|".join(patterns))
 
 
 def _measure_bits(value: str) -> float:
@@ -596,10 +604,10 @@ def _measure_bits(value: str) -> float:
 
 
 def _measure_mixing(value: str) -> float:
-    """In which share of its places two neighbours are of different classes."""
+    """Return the share of neighbouring characters that differ in class."""
     if len(value) < 2:
         return 0.0
-    classes = [1 if at.islower() else 2 if at.isupper() else 3 if at.isdigit() else 4 for at in value]
+    classes = [1 if char.islower() else 2 if char.isupper() else 3 if char.isdigit() else 4 for char in value]
     return sum(a != b for a, b in pairwise(classes)) / (len(value) - 1)
 
 
@@ -608,8 +616,8 @@ def _is_masked(value: str) -> bool:
 
 
 def _is_standin(value: str) -> bool:
-    """Whether this is what people write where a secret would be; asked of a value without a known format."""
-    value = value[:_JUDGED]
+    """Return whether a value without a known format is a placeholder for a secret."""
+    value = value[:_EXAMINED_CHARS]
     return _is_masked(value) or any(_pattern("values", key).search(value) for key in ("words", "standins"))
 
 
@@ -626,15 +634,15 @@ def _is_hex(value: str) -> bool:
 
 
 def _is_random(value: str, *, shortest: int = 16) -> bool:
-    value = value[:_JUDGED]
+    value = value[:_EXAMINED_CHARS]
     if len(value) < shortest or _is_standin(value) or compile_pattern(r"\s").search(value):
         return False
     bits, mixing = _measure_bits(value), _measure_mixing(value)
     if _is_hex(value):
         return len(value) >= shortest and bits >= 2.7 and mixing >= 0.1
-    if sum(at.isdigit() for at in value) < (2 if len(value) < 32 else 1) and len(value) < 40:
+    if sum(char.isdigit() for char in value) < (2 if len(value) < 32 else 1) and len(value) < 40:
         return False
-    if _is_spoken(value):
+    if _is_identifier(value):
         return False
     if compile_pattern(r"[A-Z2-7]+").fullmatch(value):  # base32 has few digits
         return bits >= 3.3 and mixing >= 0.15
@@ -642,13 +650,15 @@ def _is_random(value: str, *, shortest: int = 16) -> bool:
 
 
 def _is_password(value: str, *, told: bool) -> bool:
-    """Whether a word looks chosen as a password: letters with digits or signs, and no name that has such too. With
-    `told`, the text says outright that this is one; then names of few letters and a number pass as well."""
+    """Return whether a word looks like a password: letters with digits or signs, but not a name that has them too.
+
+    With `told`, the text calls it a password, so short names with a number count too.
+    """
     if not 5 <= len(value) <= 128 or _is_standin(value):
         return False
-    letters = sum(at.isalpha() for at in value)
-    digits = sum(at.isdigit() for at in value)
-    signs = sum(not at.isalnum() and at not in "-_.'’," for at in value.rstrip("!?@"))
+    letters = sum(char.isalpha() for char in value)
+    digits = sum(char.isdigit() for char in value)
+    signs = sum(not char.isalnum() and char not in "-_.'’," for char in value.rstrip("!?@"))
     if (
         letters < 3
         or not (digits or signs)
@@ -661,8 +671,8 @@ def _is_password(value: str, *, told: bool) -> bool:
     )
 
 
-def _is_spoken(value: str) -> bool:
-    """Words put together with `-`, `_`, `.` or capitals: an identifier, whatever its length."""
-    words = [at for at in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", value) if at]
-    plain = sum(len(at) for at in words if compile_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}").fullmatch(at))
-    return plain * 4 >= 3 * sum(len(at) for at in words)
+def _is_identifier(value: str) -> bool:
+    """Return whether this is an identifier: words joined by `-`, `_`, `.` or capitals, of any length."""
+    words = [word for word in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", value) if word]
+    plain = sum(len(word) for word in words if compile_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}").fullmatch(word))
+    return plain * 4 >= 3 * sum(len(word) for word in words)

@@ -1,20 +1,19 @@
-"""A conversation's record on disk, opened by id, how far it has been learned from, and the queue of ended turns.
+"""Conversation records on disk, the cursor up to which a conversation was learned from, and the queue of ended turns.
 
-Each hook is a new process, so the state of a conversation is a small table, `<state>/sessions/<id>.json`. A change is made
-under a lock on what the file contains at that moment; reads take no lock. A missing or broken record counts as empty: it can
-be deleted at any time, and the worst that follows is a memory shown twice. Unknown fields are kept as they are.
+Each hook is a new process, so the state of a conversation is a small table, `<state>/sessions/<id>.json`. A lock protects
+changes; reads take no lock. A missing or broken record counts as empty: it can be deleted at any time, and at worst a memory
+is shown twice. Unknown fields are kept.
 
-Memories of the record's own directory are recorded by name, those of others by a digest of the name: so a purge never has to
-look for records it cannot know of. Beside the records are the prompts that conversations were given. They contain index
-lines, so any purge drops them all, and `reset` those of its conversation.
+Memories in the record's own directory are recorded by name, others by a digest of the name, so a purge need not find the
+records of other directories. The prompts given to conversations are next to the records. They contain index lines, so a purge
+deletes all of them, and `reset` those of its conversation.
 
-A cursor marks the last message that was learned from, by id, or by content and position. If its message is gone (the host
-compacted the conversation), the recent messages count.
+A cursor identifies the last message that was learned from, by id, or by content and position. If that message is missing
+because the host compacted the conversation, the recent messages are used.
 
-The queue is a folder of small files, `<state>/queue/`, each on the disk before `enqueue` returns: one entry never
-overwrites another, and a worker removes exactly the entries it has seen. An entry names the conversation and its
-transcript; nothing that anybody said is kept in it. Turns whose hook was killed or late before it could queue them are
-in a folder of the person's, `ended/`, until a worker queues them.
+The queue is a folder of small files, `<state>/queue/`, each on disk before `enqueue` returns. Entries never overwrite each
+other, and a worker removes only entries it has read. An entry contains the conversation's id and transcript path, no text. If
+a hook was killed or too slow to queue a turn, the turn is in the user's folder `ended/` until a worker queues it.
 """
 
 import os
@@ -32,12 +31,12 @@ from memdir.store import state as files
 from memdir.store.state import check_no_link, digest_text, find_link, make_leaf, read_table, write_table
 
 PROMPT = ".prompt"
-DAY = "day"  # in a record: the last day that the conversation was given
-STARTED = "started"  # in a record: memory was on when the conversation began; whether a person or a program talks
-QUESTION, SELECTION = "question", "selection"  # prompts: what was asked beside the turn, and what was selected for it
+DAY = "day"  # in a record: the last date given to the conversation
+STARTED = "started"  # in a record: memory was on at the start; whether the user or a program writes
+QUESTION, SELECTION = "question", "selection"  # prompts: the background question and its selection
 _INDEXED = "indexed"
 _FOREIGN, _TRIMMED = "foreign", "trimmed"
-_ENTRY_BYTES = 16_384  # of the queue: two paths and an id
+_ENTRY_BYTES = 16_384  # of a queue entry: two paths and an id
 _ENTRY_SUFFIX = ".json"
 
 
@@ -49,7 +48,7 @@ class SurfacedMemory:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedWrite:
-    """A memory as a model wrote it, the words it rests on, and the digest of what was kept of it."""
+    """A memory as a model wrote it, the quote it is based on, and the digest of the part that was kept."""
 
     name: str
     text: str
@@ -59,7 +58,7 @@ class TrimmedWrite:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """All that is kept of a conversation; the keys of `surfaced` and `read` are those of `make_key`."""
+    """The record of a conversation; the keys of `surfaced` and `read` come from `make_key`."""
 
     surfaced: Mapping[str, SurfacedMemory] = field(default_factory=dict)
     read: frozenset[str] = frozenset()
@@ -69,7 +68,7 @@ class SessionRecord:
 
     @property
     def surfaced_bytes(self) -> int:
-        return sum(seen.bytes for seen in self.surfaced.values())
+        return sum(memory.bytes for memory in self.surfaced.values())
 
     def has(self, key: str) -> bool:
         return key in self.surfaced or key in self.read
@@ -79,7 +78,7 @@ _OWN = set(list_fields(SessionRecord)) - {"extra"}
 
 
 def open_session(state: Path, id: str) -> "SessionFile":
-    """The conversation with that id, any string; `state` is the state folder of its project's memory."""
+    """Return the conversation with that id, any string; `state` is the state folder of its project's memory."""
     return SessionFile(state, id)
 
 
@@ -92,19 +91,19 @@ class SessionFile:
         self.path = state / files.SESSIONS_FOLDER / f"{make_leaf(id)}.json"
 
     def find_prompt_file(self, key: str) -> Path:
-        """Where a prompt that this conversation was given is kept; no id's file name contains `~`."""
+        """Return the file of a prompt given to this conversation; a file name made from an id never contains `~`."""
         return self.path.with_name(f"{key}~{make_leaf(self.id)}{PROMPT}")
 
     def read_prompt(self, key: str) -> Mapping[str, object]:
         return self._read_table(self.find_prompt_file(key))
 
     def write_prompt(self, key: str, table: Mapping[str, object]) -> None:
-        """Keep a prompt, under the lock of the folder."""
+        """Save a prompt; the caller holds the folder's lock."""
         path = self.find_prompt_file(key)
         write_table(path.parent, path.name, table)
 
     def drop_prompt(self, key: str) -> bool:
-        """Remove a prompt; of several processes one gets True."""
+        """Remove a prompt; returns True to only one of several processes."""
         try:
             os.unlink(self.find_prompt_file(key))
         except OSError:
@@ -112,7 +111,7 @@ class SessionFile:
         return True
 
     def read_foreign(self) -> tuple[int, ...]:
-        """The runs of foreign text in what was learned from so far."""
+        """Return the hashes of untrusted text in the messages learned from so far."""
         data = self.read_prompt(_FOREIGN).get("runs")
         try:
             return tuple(int(run, 16) for run in data.split()) if isinstance(data, str) else ()
@@ -124,14 +123,16 @@ class SessionFile:
             self.write_prompt(_FOREIGN, {"runs": " ".join(f"{run:08x}" for run in runs)})
 
     def read_trimmed(self) -> tuple[TrimmedWrite, ...]:
-        """What the last run left out of memories."""
+        """Return the parts that the last run left out of memories."""
         rows = self.read_prompt(_TRIMMED).get("writes")
         rows = [row for row in rows if isinstance(row, list) and len(row) == 4] if isinstance(rows, list) else []
-        return tuple(TrimmedWrite(*row) for row in rows if all(isinstance(at, str) for at in row))
+        return tuple(TrimmedWrite(*row) for row in rows if all(isinstance(part, str) for part in row))
 
     def write_trimmed(self, writes: Sequence[TrimmedWrite]) -> None:
         if writes:
-            self.write_prompt(_TRIMMED, {"writes": [[at.name, at.text, at.quote, at.kept] for at in writes]})
+            self.write_prompt(
+                _TRIMMED, {"writes": [[write.name, write.text, write.quote, write.kept] for write in writes]}
+            )
         else:
             self.drop_prompt(_TRIMMED)
 
@@ -155,35 +156,34 @@ class SessionFile:
     def note_read(self, keys: Iterable[str]) -> None:
         new = frozenset(keys)
         if not new <= self.read().read:
-            self.change(lambda at: replace(at, read=at.read | new))
+            self.change(lambda record: replace(record, read=record.read | new))
 
     def set_private(self, private: bool = True) -> None:
-        """From now on nothing is remembered from this conversation, or again."""
-        self.change(lambda at: replace(at, private=private))
+        """Stop learning from this conversation, or resume if `private` is false."""
+        self.change(lambda record: replace(record, private=private))
 
     def set_ignoring(self, ignoring: bool = True) -> None:
-        """The person asked that memory be ignored in this conversation, or took that back."""
-        self.change(lambda at: replace(at, ignoring=ignoring))
+        """Ignore memory in this conversation at the user's request, or no longer."""
+        self.change(lambda record: replace(record, ignoring=ignoring))
 
     def find_index(self) -> str:
-        """The digest of the index that this conversation was given; empty if it has none."""
-        found = self.read().extra.get(_INDEXED)
-        return found if isinstance(found, str) else ""
+        """Return the digest of the index given to this conversation, or ""."""
+        digest = self.read().extra.get(_INDEXED)
+        return digest if isinstance(digest, str) else ""
 
     def note_index(self, text: str) -> None:
-        self.change(lambda at: replace(at, extra={**at.extra, _INDEXED: digest_text(text)}))
+        self.change(lambda record: replace(record, extra={**record.extra, _INDEXED: digest_text(text)}))
 
     def reset(self, *, cleared: bool = False) -> SessionRecord:
-        """What was surfaced or read is no longer in the conversation; returns the record as it was before.
+        """Record that shown and read memories are no longer in the conversation; return the record before that.
 
-        After compaction the conversation goes on, and a request to ignore memory with it; after clear a new one begins.
-        Private stays private both times.
+        A request to ignore memory continues after compaction and ends after clear. Private conversations stay private.
         """
         old: list[SessionRecord] = []
 
         def step(record: SessionRecord) -> SessionRecord:
             old.append(record)
-            # Under the lock, so that nobody who is making a prompt at this moment puts the old one back.
+            # Under the lock, so that no process writing a prompt at this moment restores an old one.
             for path in self.path.parent.glob(f"*~{make_leaf(self.id)}{PROMPT}"):
                 path.unlink(missing_ok=True)
             extra = {key: value for key, value in record.extra.items() if key != _INDEXED}
@@ -195,16 +195,16 @@ class SessionFile:
 
 
 def make_key(session: SessionFile, name: str, *, state: Path | None, place: str) -> str:
-    """How a conversation's record names a memory: by its name in the record's own directory, else by a digest."""
+    """Return the key of a memory in a conversation record: its name in the record's own directory, else a digest."""
     return name if state == session.state else "#" + digest_text(f"{place}\0{name}")
 
 
 def parse_record(table: Mapping[str, object]) -> SessionRecord:
-    """A record from whatever the file contained; a field of the wrong shape counts as absent."""
+    """Return a record from a file's table; fields with the wrong type count as missing."""
     surfaced, read = table.get("surfaced"), table.get("read")
     return SessionRecord(
-        surfaced={key: _parse_surfaced(at) for key, at in surfaced.items()} if isinstance(surfaced, dict) else {},
-        read=frozenset(at for at in read if isinstance(at, str)) if isinstance(read, list) else frozenset(),
+        surfaced={key: _parse_surfaced(row) for key, row in surfaced.items()} if isinstance(surfaced, dict) else {},
+        read=frozenset(key for key in read if isinstance(key, str)) if isinstance(read, list) else frozenset(),
         ignoring=table.get("ignoring") is True,
         private=table.get("private") is True,
         extra={key: value for key, value in table.items() if key not in _OWN},
@@ -212,7 +212,7 @@ def parse_record(table: Mapping[str, object]) -> SessionRecord:
 
 
 def read_day(record: SessionRecord) -> date | None:
-    """The last day that a conversation was given; None if it was given none."""
+    """Return the last date given to a conversation, None if there was none."""
     value = record.extra.get(DAY)
     try:
         return date.fromisoformat(value) if isinstance(value, str) else None
@@ -222,7 +222,7 @@ def read_day(record: SessionRecord) -> date | None:
 
 def render_record(record: SessionRecord) -> dict[str, object]:
     return {
-        "surfaced": {key: {"digest": at.digest, "bytes": at.bytes} for key, at in record.surfaced.items()},
+        "surfaced": {key: {"digest": row.digest, "bytes": row.bytes} for key, row in record.surfaced.items()},
         "read": sorted(record.read),
         "ignoring": record.ignoring,
         "private": record.private,
@@ -236,9 +236,9 @@ def _parse_surfaced(value: object) -> SurfacedMemory:
 
 
 def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
-    """Remove records that nobody has touched for long; returns how many. Looks at them once a day: there may be many.
+    """Remove old records, at most once a day, and return how many.
 
-    It goes by the file system's clock, which the lock that was just written tells.
+    The time comes from the file system's clock, through the lock file that was just written.
     """
     folder = state / files.SESSIONS_FOLDER
     if not folder.is_dir():
@@ -259,7 +259,7 @@ def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A message of a conversation, and what was left out of memories up to it: the next message may say it."""
+    """A message of a conversation, and the parts left out of memories so far, which the next message may confirm."""
 
     id: str = ""
     digest: str = ""
@@ -268,13 +268,13 @@ class Cursor:
 
     @property
     def key(self) -> str:
-        """In one word, to name a range of messages by."""
+        """The cursor as one word, to name a range of messages."""
         return self.id or f"{self.digest}.{self.position}"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSlice:
-    """The messages after a cursor, and how many came before them; `vanished` says that the cursor's own was gone."""
+    """The messages after a cursor, and how many precede them; `vanished` if the cursor's own message is missing."""
 
     messages: tuple[Message, ...]
     start: int
@@ -282,34 +282,38 @@ class MessageSlice:
 
 
 def make_cursor(messages: Sequence[Message], position: int | None = None, *, before: int = 0) -> Cursor | None:
-    """The cursor that stands on a message, the last one if none is named; None where there is no message. `before`
-    is how many messages of the conversation came before these."""
-    at = len(messages) - 1 if position is None else position
-    if not 0 <= at < len(messages):
+    """Return the cursor for a message, by default the last; None if there is no such message.
+
+    `before` is the number of messages of the conversation before these.
+    """
+    number = len(messages) - 1 if position is None else position
+    if not 0 <= number < len(messages):
         return None
-    message = messages[at]
-    return Cursor(message.id, digest_message(message), at + before)
+    message = messages[number]
+    return Cursor(message.id, digest_message(message), number + before)
 
 
 def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> MessageSlice:
     if cursor is None:
         return MessageSlice(tuple(messages), 0)
-    found = find_position(messages, cursor)
-    if found is None:
+    position = find_position(messages, cursor)
+    if position is None:
         start = max(0, len(messages) - EXTRACT_WINDOW)
         return MessageSlice(tuple(messages[start:]), start, vanished=True)
-    return MessageSlice(tuple(messages[found + 1 :]), found + 1)
+    return MessageSlice(tuple(messages[position + 1 :]), position + 1)
 
 
 def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
-    """The position of the cursor's message now: by id if it has one, else its old position or, moved, the only
-    equal one. "Done." may occur anywhere: to choose the last would skip everything before it."""
+    """Return the current position of the cursor's message: by id, else at its old position or the only equal message.
+
+    A message such as "Done." may occur several times; choosing the last would skip everything before it.
+    """
     if cursor.id:
-        return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id == cursor.id), None)
-    bare = [at for at, message in enumerate(messages) if not message.id]  # one with an id would be known by it
+        return next((number for number in range(len(messages) - 1, -1, -1) if messages[number].id == cursor.id), None)
+    bare = [number for number, message in enumerate(messages) if not message.id]  # the cursor's message has no id
     if cursor.position in bare and digest_message(messages[cursor.position]) == cursor.digest:
         return cursor.position
-    same = [at for at in bare if digest_message(messages[at]) == cursor.digest]
+    same = [number for number in bare if digest_message(messages[number]) == cursor.digest]
     return same[0] if len(same) == 1 else None
 
 
@@ -336,12 +340,12 @@ class QueuedTurn:
     transcript: str
     headless: bool = False
     path: Path = Path()
-    cwd: tuple[str, ...] = ()  # of a turn that is not yet in a project's queue: where its conversation was held
+    cwd: tuple[str, ...] = ()  # working directories of a turn that is not yet in a project's queue
     host: str = ""
 
 
 def enqueue(state: Path, entry: QueuedTurn) -> Path:
-    """Put a turn into the queue; when this returns it survives a power cut."""
+    """Add a turn to the queue; once this returns, it survives a power cut."""
     folder = state / files.QUEUE_FOLDER
     check_no_link(folder)
     leaf = f"{time.time_ns():020d}-{os.urandom(4).hex()}{_ENTRY_SUFFIX}"
@@ -351,17 +355,17 @@ def enqueue(state: Path, entry: QueuedTurn) -> Path:
 
 
 def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
-    """The entries, oldest first; a file that is no entry is left in place and not listed."""
+    """Return the entries, oldest first; files that are not entries are ignored."""
     return _read_entries(state / files.QUEUE_FOLDER)
 
 
 def read_ended(home: Path) -> tuple[QueuedTurn, ...]:
-    """Turns whose hook could not queue them, of all projects, oldest first; `home` is the person's state folder."""
+    """Return the turns of all projects whose hook could not queue them, oldest first, from the user's state folder."""
     return _read_entries(home / files.ENDED_FOLDER)
 
 
 def has_waiting(state: Path, home: Path) -> bool:
-    """Whether either of these has an entry; none is read, since there may be thousands."""
+    """Return whether either queue has an entry, without reading any: there may be thousands."""
     return bool(_list_entries(state / files.QUEUE_FOLDER) or _list_entries(home / files.ENDED_FOLDER))
 
 
@@ -374,16 +378,16 @@ def _list_entries(folder: Path) -> list[str]:
         leaves = () if find_link(folder) else os.listdir(folder)
     except OSError:
         return []
-    return sorted(at for at in leaves if at.endswith(_ENTRY_SUFFIX) and not at.startswith("."))
+    return sorted(leaf for leaf in leaves if leaf.endswith(_ENTRY_SUFFIX) and not leaf.startswith("."))
 
 
 def _read_entry(folder: Path, leaf: str) -> QueuedTurn | None:
     match read_table(folder, leaf, _ENTRY_BYTES):
         case {"session": str(session), "transcript": str(transcript), **rest}:
             cwd, host = rest.get("cwd"), rest.get("host")
-            places = tuple(at for at in cwd if isinstance(at, str)) if isinstance(cwd, list) else ()
+            directories = tuple(path for path in cwd if isinstance(path, str)) if isinstance(cwd, list) else ()
             is_headless, name = rest.get("headless") is True, host if isinstance(host, str) else ""
-            return QueuedTurn(session, transcript, is_headless, folder / leaf, places, name)
+            return QueuedTurn(session, transcript, is_headless, folder / leaf, directories, name)
     return None
 
 

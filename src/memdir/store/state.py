@@ -1,8 +1,8 @@
-"""The files of memdir's own in the state folder of a memory directory: their names, their reader, and their purge.
+"""The files in the state folder of a memory directory: their names, how to read them, and how to purge a memory from them.
 
-STATE_FILES lists all of them. `forget --purge` walks that list, so whoever adds a file adds a row: what it is, and how a
-memory is taken out of it. Tables are JSON objects with mode 0600, replaced in one step; one that is missing or broken
-counts as empty. Folders and files of memdir's own are never symbolic links, which would lead to somebody else's files.
+STATE_FILES lists all of them. `forget --purge` walks that list, so every new file needs a row with a description and a way
+to remove a memory. Tables are JSON objects with mode 0600, replaced in one step; a missing or broken one counts as empty.
+State files and folders may not be symbolic links, which could lead to files of other users.
 """
 
 import json
@@ -36,7 +36,7 @@ from memdir.text import fold, fold_words, one_line, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
 QUEUE_FOLDER = "queue"
-ENDED_FOLDER = "ended"  # in the person's state folder
+ENDED_FOLDER = "ended"  # in the user's state folder
 DREAMS_FOLDER = "dreams"
 CHATS_FOLDER = "chats"
 COPY = "team.git"
@@ -47,7 +47,7 @@ MANIFEST = "team-server.json"
 AUTHORS = "team-authors.json"
 OWN_POINT = "sync-point.json"
 OWN_PROJECT = "sync-project.json"
-OWN_COPY = "sync.git"  # this and the next in the folder of `find_own_sync`
+OWN_COPY = "sync.git"  # this and the next are in the folder of `find_own_sync`
 OWN_SETUP = "sync.json"
 OWN_FOLDER = "sync"
 _NOT_IN_NAMES = str.maketrans(dict.fromkeys('"“”„«»<>[]{}`*#|\\:;：；', " "))
@@ -61,29 +61,29 @@ _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events 
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
 _PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
-_SAVED_BYTES = 65_536  # of titles that nobody was shown: beyond that they are dropped
-_EVENTS_READ = 500  # files that are looked at; nobody has so many, but a folder may be filled by anybody
+_SAVED_BYTES = 65_536  # of titles not shown yet; above this, they are dropped
+_EVENTS_READ = 500  # files read; any program can fill the folder
 _SESSIONS_LOCK = "lock"
-PRUNED = ".pruned"  # beside the records: when those of old conversations were last looked for
-_TABLE_BYTES = 67_108_864  # the names of all that a team may have and its index; far more than a dream may write
+PRUNED = ".pruned"  # next to the records; its time is when old ones were last removed
+_TABLE_BYTES = 67_108_864  # all names of a team and its index; far more than a dream may write
 _SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 _CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_QUOTED = 16  # characters of a sentence: a shorter one occurs in many a conversation by chance
-_OWN_AUTHOR = "default"  # the setting's value for "whoever git says I am"
+_QUOTED = 16  # characters of a sentence; shorter ones occur in conversations by chance
+_OWN_AUTHOR = "default"  # the setting's value for the author in git's configuration
 _AUTHOR_CHARS = 100  # of a name or an address
-_EDIT_SUFFIX = ".md"  # editors know it, and the folder is no memory directory
-_EDIT_BYTES = 180  # file systems stop at 255, and the random part needs room
+_EDIT_SUFFIX = ".md"  # editors know it, and the folder is not a memory directory
+_EDIT_BYTES = 180  # file systems allow 255, and a random part is added
 
 
 _RUNS_BYTES = 2_097_152
 _RUNS_KEPT = 500
-RUNS = "runs.jsonl"  # what ran in the background
+RUNS = "runs.jsonl"  # background runs
 
 
 @dataclass(frozen=True, slots=True)
 class PurgedMemory:
-    """A memory that is purged: all its texts, and the conversations it was learned in or shown to."""
+    """A memory to purge: all its texts, and the conversations that taught it or were shown it."""
 
     name: str
     sessions: Collection[str] = ()
@@ -93,7 +93,7 @@ class PurgedMemory:
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """A file or folder in a state folder. `purge` takes a memory out of it; None where it can hold nothing of one."""
+    """A file or folder in a state folder. `purge` removes a memory from it; None if it never contains memory text."""
 
     name: str
     what: str
@@ -102,13 +102,13 @@ class StateFile:
 
 
 def find_bad_files(state: Path) -> Iterator[tuple[Path, str]]:
-    """Files of memdir's own that cannot be used, with the reason: a link, something else in their place, or no right."""
+    """Yield unusable state files with the reason: a link, the wrong kind of file, or missing permissions."""
     if not os.path.lexists(state):
         return
     rows = [(state, True)]
     if not _find_bad(state, is_folder=True):
         leaves = sorted(os.listdir(state))
-        rows = [(state / at, row.is_folder) for row in STATE_FILES for at in leaves if _is_named(at, row.name)]
+        rows = [(state / leaf, row.is_folder) for row in STATE_FILES for leaf in leaves if _is_named(leaf, row.name)]
     for path, is_folder in rows:
         if reason := _find_bad(path, is_folder=is_folder):
             yield path, reason
@@ -132,7 +132,7 @@ def _find_bad(path: Path, *, is_folder: bool) -> str:
 
 
 def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> None:
-    """Take a memory out of every file of a state folder, and of those in folders that `relink` laid aside."""
+    """Remove a memory from every file of a state folder, and from those in folders that `relink` set aside."""
     replaced = list(aside)
     for row in STATE_FILES:
         if row.purge is not None:
@@ -141,7 +141,7 @@ def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> Non
 
 
 def find_link(folder: Path) -> Path | None:
-    """The folder or the one it lies in, if that is a symbolic link."""
+    """Return the folder or its parent, whichever is a symbolic link, or None."""
     return next((path for path in (folder.parent, folder) if os.path.islink(path)), None)
 
 
@@ -151,7 +151,7 @@ def check_no_link(folder: Path) -> None:
 
 
 def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, object]:
-    """The JSON object in a file; empty if there is none."""
+    """Return the JSON object in a file, empty if there is none."""
     if find_link(folder / file):
         return {}
     try:
@@ -162,7 +162,7 @@ def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, 
 
 
 def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
-    """Replace a file by this table; raises DiskError or PathError."""
+    """Replace a file with this table; raises DiskError or PathError."""
     check_no_link(folder / file)
     write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n")
 
@@ -172,7 +172,7 @@ def digest_text(text: str) -> str:
 
 
 def make_leaf(id: str) -> str:
-    """An id as a file name: a plain one stays as it is, another gets a digest after a dot, which no plain one has."""
+    """Return an id as a file name: a plain id unchanged, any other with a dot and a digest, so names never collide."""
     if _PLAIN_ID.fullmatch(id):
         return id
     clean = re.sub(r"[^a-z0-9_-]+", "-", id[:200].lower()).strip("-_")[:40]
@@ -181,8 +181,7 @@ def make_leaf(id: str) -> str:
 
 @contextmanager
 def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
-    """Hold all records of conversations of a folder, one process at a time: a change takes a millisecond. Yields the
-    descriptor of the lock."""
+    """Hold the lock on all conversation records of a folder; yields its descriptor. A change takes a millisecond."""
     check_no_link(folder)
     try:
         make_private_dirs(folder)
@@ -199,28 +198,32 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
 def list_session_files(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return [
-            at for at in entries if at.name not in (_SESSIONS_LOCK, PRUNED) and not at.is_dir(follow_symlinks=False)
+            entry
+            for entry in entries
+            if entry.name not in (_SESSIONS_LOCK, PRUNED) and not entry.is_dir(follow_symlinks=False)
         ]
 
 
 def drop_name(state: Path, name: str, *, seconds: float) -> int:
-    """Take a memory's name out of every conversation's record; returns how many records contained it. It goes by
-    shape, not by field, so that fields other modules add are covered: a key of a table, an item of a list."""
+    """Remove a memory's name from every conversation record; returns how many contained it.
+
+    It looks in every table key and list item, so fields that other modules add are covered.
+    """
     folder = state / SESSIONS_FOLDER
     if not os.path.isdir(folder) or find_link(folder):
         return 0
     count = 0
     with hold_sessions(folder, seconds):
-        for path in (folder / at.name for at in list_session_files(folder)):
+        for path in (folder / entry.name for entry in list_session_files(folder)):
             before = read_table(folder, path.name, SESSION_BYTES) if path.suffix == ".json" else {}
             after = dict(before)
             for key, value in before.items():
                 if isinstance(value, dict):
-                    after[key] = {inner: at for inner, at in value.items() if inner != name}
+                    after[key] = {inner: item for inner, item in value.items() if inner != name}
                 elif isinstance(value, list):
-                    after[key] = [at for at in value if at != name]
+                    after[key] = [item for item in value if item != name]
             if not before:
-                path.unlink(missing_ok=True)  # a prompt, left by a killed writer, or broken: it may hold anything
+                path.unlink(missing_ok=True)  # a prompt, an unfinished write or a broken file may contain the name
             elif after != before:
                 write_table(folder, path.name, after)
                 count += 1
@@ -228,7 +231,7 @@ def drop_name(state: Path, name: str, *, seconds: float) -> int:
 
 
 def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
-    """Keep a dream's patch set; the oldest beyond the limit are removed."""
+    """Save a dream's patch set; above the limit, the oldest are removed."""
     folder = state / DREAMS_FOLDER
     check_no_link(folder)
     write_table(folder, f"{id}.json", table)
@@ -238,14 +241,14 @@ def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
 
 
 def read_set(state: Path, id: str) -> dict[str, object] | None:
-    """The patch set with this id; None if there is none that can be read."""
+    """Return the patch set with this id, None if it is missing or unreadable."""
     if not _SET_ID.fullmatch(id) or find_link(state / DREAMS_FOLDER):
         return None
     return read_table(state / DREAMS_FOLDER, f"{id}.json") or None
 
 
 def list_sets(state: Path) -> tuple[str, ...]:
-    """The ids of all patch sets, newest first: an id begins with its time."""
+    """Return the ids of all patch sets, newest first: an id begins with its time."""
     folder = state / DREAMS_FOLDER
     try:
         names = () if find_link(folder) else os.listdir(folder)
@@ -256,7 +259,7 @@ def list_sets(state: Path) -> tuple[str, ...]:
 
 
 def _drop_sets(state: Path) -> None:
-    """Remove all patch sets: they contain texts of memories. An applied one is in history, another can be made anew."""
+    """Remove all patch sets, because they contain memory texts; applied ones are in history."""
     folder = state / DREAMS_FOLDER
     if find_link(folder) or not os.path.isdir(folder):
         return
@@ -270,13 +273,15 @@ def _drop_sets(state: Path) -> None:
 
 
 def find_chat_file(state: Path, id: str) -> Path:
-    """Where the conversation of `memdir chat` with that id is kept, one record a line."""
+    """Return the file of the `memdir chat` conversation with that id, one record per line."""
     return state / CHATS_FOLDER / f"{make_leaf(id)}.jsonl"
 
 
 def append_record(path: Path, record: dict[str, object]) -> None:
-    """Add a record to a conversation, so that a killed process loses nothing that was said before. After a line
-    that a killed writer left incomplete the record begins a line of its own."""
+    """Append a record to a conversation file; a killed process loses only its own record.
+
+    If a killed writer left an incomplete line, the record begins a new one.
+    """
     check_no_link(path.parent)
     line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
     try:
@@ -295,33 +300,33 @@ def append_record(path: Path, record: dict[str, object]) -> None:
 
 
 def list_chats(state: Path) -> tuple[Path, ...]:
-    """Every conversation, the one with the newest record first."""
+    """Return the files of all conversations, the one with the newest record first."""
     folder = state / CHATS_FOLDER
     if find_link(folder):
         return ()
     try:
         with os.scandir(folder) as entries:
-            found = [
+            chats = [
                 (entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
                 for entry in entries
                 if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
             ]
     except OSError:
         return ()
-    return tuple(Path(path) for _, path in sorted(found, reverse=True))
+    return tuple(Path(path) for _, path in sorted(chats, reverse=True))
 
 
 def _drop_chats(state: Path, memory: PurgedMemory) -> None:
-    """Remove the conversations in which a memory was learned or shown, and those that name or quote it."""
+    """Remove the conversations that taught a memory, were shown it, name it or quote it."""
     leaves = {f"{make_leaf(id)}.jsonl" for id in memory.sessions if id}
     # Imported here: a hook reads this folder and purges nothing.
     from memdir.format.document import MemoryDocument
 
     # A conversation has the words without a label before them.
     pieces = [piece for text in memory.texts for piece in re.split(r"\*\*[\w ]+:\*\*", text)]
-    said = {sentence for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
+    sentences = {sentence for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
     named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
-    folded = [fold_words(sentence) for sentence in said if len(sentence) >= _QUOTED]
+    folded = [fold_words(sentence) for sentence in sentences if len(sentence) >= _QUOTED]
     quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # else it was mostly signs
     try:
         for path in list_chats(state):
@@ -336,23 +341,23 @@ def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bo
     with path.open("rb") as file:
         for line in file:
             try:
-                said = json.dumps(json.loads(line), ensure_ascii=False).replace("\\n", "\n")
+                record = json.dumps(json.loads(line), ensure_ascii=False).replace("\\n", "\n")
             except (ValueError, RecursionError):
-                return True  # nobody can tell what a broken one holds
-            plain = fold_words(said)
-            if named.search(said) or any(quote in plain for quote in quotes):
+                return True  # a broken line may contain anything
+            plain = fold_words(record)
+            if named.search(record) or any(quote in plain for quote in quotes):
                 return True
     return False
 
 
 def find_own_sync(environment: Environment) -> Path:
-    """The folder for the sync of a person's own machines, one for all projects."""
+    """Return the folder for sync between the user's machines, one for all projects."""
     return environment.state_home / OWN_FOLDER
 
 
 def drop_copy(state: Path, name: str = COPY) -> None:
     """Remove memdir's own copy of a branch; the next sync makes it again."""
-    import shutil  # only who leaves a team or purges needs it
+    import shutil  # only leaving a team and purging need it
 
     path = state / name
     try:
@@ -365,7 +370,7 @@ def drop_copy(state: Path, name: str = COPY) -> None:
 
 
 def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
-    """A point knows names by their digests, so only its index can mention a memory."""
+    """Remove a memory from a merge base, whose index is the only part that can name it."""
     file, leaf = (POINT, memory.name.partition("/")[2]) if is_team(memory.name) else (OWN_POINT, memory.name)
     if point := read_table(state, file):
         pending = point.get("pending")
@@ -379,7 +384,7 @@ def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
 
 
 def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory], None]:
-    """Remove a file whole, with the logs of a database; with `team` only for a memory that a team shares."""
+    """Return a purge that deletes a file and its database logs, with `team` only for team memories."""
 
     def drop(state: Path, memory: PurgedMemory) -> None:
         for path in state.glob(f"{name}*") if is_team(memory.name) or not team else ():
@@ -389,52 +394,50 @@ def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory
 
 
 STATE_FILES = (
-    StateFile("history.db", "every change, the ledger of recalls, the inbox"),  # FileStore purges it, under the lock
-    StateFile("index.db", "derived: headers, postings, results of verification", _drop_file("index.db")),
+    StateFile("history.db", "every change, the recall log, the inbox"),  # FileStore purges it, under the lock
+    StateFile("index.db", "derived: headers, postings, verification results", _drop_file("index.db")),
     StateFile("encoded.db", "derived: vectors of memories", _drop_file("encoded.db")),
     StateFile(
         SESSIONS_FOLDER,
-        "a record and prompts of each conversation",
+        "the record and prompts of each conversation",
         lambda state, memory: drop_name(state, memory.name, seconds=memory.lock_seconds),
         is_folder=True,
     ),
-    StateFile(
-        DREAMS_FOLDER, "the newest patch sets of dreams", lambda state, memory: _drop_sets(state), is_folder=True
-    ),
-    StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats, is_folder=True),
-    StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
-    StateFile(LEARNED, "ids of imported conversations that were learned from"),
+    StateFile(DREAMS_FOLDER, "the newest dream patch sets", lambda state, memory: _drop_sets(state), is_folder=True),
+    StateFile(CHATS_FOLDER, "`memdir chat` conversations", _drop_chats, is_folder=True),
+    StateFile(AUTHORS, "authors of team memories", lambda state, memory: drop_author(state, memory.name)),
+    StateFile(LEARNED, "ids of imported conversations already learned from"),
     StateFile(RUNS, "background runs; an error may name a memory", _drop_file(RUNS)),
-    StateFile(SAVED, "titles of what was saved in the background and not shown yet", _drop_file(SAVED)),
-    StateFile(PROBLEMS, "problems of hooks; an error may name a memory", _drop_file(PROBLEMS)),
+    StateFile(SAVED, "titles saved in the background and not shown yet", _drop_file(SAVED)),
+    StateFile(PROBLEMS, "hook problems; an error may name a memory", _drop_file(PROBLEMS)),
     StateFile(
         COPY,
-        "a bare repository: memdir's own copy of the team's branch",
+        "a bare repository: memdir's copy of the team branch",
         lambda state, memory: drop_copy(state) if is_team(memory.name) else None,
         is_folder=True,
     ),
-    StateFile(RECORD, "how the last sync went, and what is refused", _drop_file(RECORD, team=True)),
-    StateFile(NEWS, "what came from others since somebody last looked", _drop_file(NEWS, team=True)),
-    StateFile(MANIFEST, "the files of a team's server, by digest", _drop_file(MANIFEST, team=True)),
-    StateFile(POINT, "what the files were when they last agreed with the branch", _drop_from_point),
-    StateFile(OWN_POINT, "the same for a person's own machines"),  # `_drop_from_point` cleans both
-    StateFile(OWN_PROJECT, "which project of the person's own machines it is"),
-    StateFile("team.json", "which remote and branch, and how this member takes part"),
-    StateFile("project.json", "which project the directory belongs to"),
-    StateFile("distilled.json", "which daily logs a dream has read, by digest"),
-    StateFile("dream-scan.json", "when conversations were last counted"),
-    StateFile(QUEUE_FOLDER, "turns that wait to be learned from: ids and paths of transcripts", is_folder=True),
-    StateFile(EVENTS_FOLDER, "when each host last called a hook", is_folder=True),
-    StateFile("*lock", "locks: of changes, of extraction, of dreams, of sync, of the worker"),
+    StateFile(RECORD, "result of the last sync, and refused files", _drop_file(RECORD, team=True)),
+    StateFile(NEWS, "team changes not viewed yet", _drop_file(NEWS, team=True)),
+    StateFile(MANIFEST, "the files on the team server, by digest", _drop_file(MANIFEST, team=True)),
+    StateFile(POINT, "merge base with the team branch", _drop_from_point),
+    StateFile(OWN_POINT, "merge base for sync between your machines"),  # `_drop_from_point` cleans both
+    StateFile(OWN_PROJECT, "project ID for sync between your machines"),
+    StateFile("team.json", "team remote, branch and membership"),
+    StateFile("project.json", "the project that owns the directory"),
+    StateFile("distilled.json", "daily logs that dreams have read, by digest"),
+    StateFile("dream-scan.json", "time of the last conversation count"),
+    StateFile(QUEUE_FOLDER, "pending turns: ids and transcript paths", is_folder=True),
+    StateFile(EVENTS_FOLDER, "time of each host's last hook calls", is_folder=True),
+    StateFile("*lock", "locks for changes, extraction, dreams, sync and the worker"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changed a memory last; `when` is the time the commit claims.
+    """The author of a memory's last change; `when` is the commit time.
 
-    Authors come from commits and from this machine's own changes, never from the text of a memory, where anybody may
-    write any name. Nothing proves that a commit's author is who it says.
+    Authors come from commits and from changes on this machine, never from a memory's text, which can contain any name.
+    A commit's author is not verified.
     """
 
     name: str
@@ -443,16 +446,16 @@ class Author:
 
 
 def read_authors(state: Path) -> Mapping[str, Author]:
-    """Name of a memory that a team shares -> author, as the last sync found it; the next one makes the file again."""
+    """Return the authors of team memories by name, as of the last sync; the next sync rewrites the file."""
     rows = read_table(state, AUTHORS).items()
     return {name: author for name, row in rows if (author := _parse_author(row)) is not None}
 
 
 def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
-    """Replace all that was known by these; raises DiskError."""
+    """Replace the authors file; raises DiskError."""
     rows = {
-        replace_surrogates(name): {"name": at.name, "email": at.email, "when": at.when and at.when.isoformat()}
-        for name, at in sorted((name, make_author(at.name, at.email, at.when)) for name, at in authors.items())
+        replace_surrogates(name): {"name": row.name, "email": row.email, "when": row.when and row.when.isoformat()}
+        for name, row in sorted((name, make_author(row.name, row.email, row.when)) for name, row in authors.items())
     }
     write_table(state, AUTHORS, rows)
 
@@ -460,17 +463,18 @@ def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
 def drop_author(state: Path, name: str) -> None:
     if not os.path.lexists(state / AUTHORS):
         return
-    kept = {at: author for at, author in read_authors(state).items() if fold(at) != fold(name)}
-    if kept:
-        write_authors(state, kept)
-    else:  # nothing is left, or nothing that can be read
+    others = {other: author for other, author in read_authors(state).items() if fold(other) != fold(name)}
+    if others:
+        write_authors(state, others)
+    else:  # the file is empty or unreadable
         (state / AUTHORS).unlink(missing_ok=True)
 
 
 def make_author(name: str, email: str = "", when: datetime | None = None) -> Author:
-    """An author from whatever a commit claims: each part one printable line, neither too long.
+    """Return an author from a commit's name and email, each shortened to one printable line.
 
-    A name is shown in quotation marks beside what a model reads, so it has none, nor signs of links, tags or headings.
+    The name appears in quotation marks in prompts, so quotation marks and the characters of links, tags and headings are
+    removed.
     """
     clean = shorten(one_line(replace_surrogates(name)), _AUTHOR_CHARS)
     address = shorten(one_line(replace_surrogates(email)), _AUTHOR_CHARS)
@@ -478,12 +482,12 @@ def make_author(name: str, email: str = "", when: datetime | None = None) -> Aut
 
 
 def find_own_author(settings: Settings, environment: Environment, root: Path | None) -> Author:
-    """Who the person here is: by the setting `author`, else by git's config files, else by the login name."""
-    given = settings.text("author")
-    if given != _OWN_AUTHOR:
-        signature = re.fullmatch(r"\s*(.*?)\s*<([^<>]*)>\s*", given)
-        return make_author(signature[1], signature[2]) if signature else make_author(given)
-    # In git's own order, the last one wins. Files that one of them includes are not read.
+    """Return the user's author name: from the setting `author`, else git's config files, else the login name."""
+    setting = settings.text("author")
+    if setting != _OWN_AUTHOR:
+        signature = re.fullmatch(r"\s*(.*?)\s*<([^<>]*)>\s*", setting)
+        return make_author(signature[1], signature[2]) if signature else make_author(setting)
+    # As in git, the last file that sets a value wins. Included files are not read.
     git_dir = find_git_dir(root) if root is not None else None
     paths = [environment.config_file.parent.parent / "git" / "config", environment.home / ".gitconfig"]
     known: dict[str, str] = {}
@@ -491,7 +495,7 @@ def find_own_author(settings: Settings, environment: Environment, root: Path | N
         data = read_small(path, CONFIG_BYTES).data or b""
         known |= {key: value for key, value in parse_config(data.decode("utf-8", "replace"), "user") if value}
     try:
-        import pwd  # Windows has no such module
+        import pwd  # missing on Windows
 
         login = pwd.getpwuid(os.getuid()).pw_name
     except (ImportError, KeyError):
@@ -504,15 +508,17 @@ def _parse_author(row: object) -> Author | None:
         return None
     email, when = row.get("email"), row.get("when")
     try:
-        at = datetime.fromisoformat(when) if isinstance(when, str) else None
+        time = datetime.fromisoformat(when) if isinstance(when, str) else None
     except ValueError:
-        at = None
-    return make_author(row["name"], email if isinstance(email, str) else "", at)
+        time = None
+    return make_author(row["name"], email if isinstance(email, str) else "", time)
 
 
 def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> Path:
-    """A file with the text of a memory for the person's editor, mode 0600. It is kept until it is saved: an edit
-    that cannot be saved (broken frontmatter, a conflict, a full disk) is not lost."""
+    """Create a file, mode 0600, with a memory's text for the user's editor, and return its path.
+
+    It is kept until the edit is saved, so nothing is lost if saving fails (broken frontmatter, a conflict, a full disk).
+    """
     import tempfile  # only an editor needs it
 
     folder = _find_edits_folder(environment, root)
@@ -527,20 +533,20 @@ def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> P
 
 
 def drop_edits(environment: Environment, root: Path, name: str) -> int:
-    """Remove what earlier edits of this memory left, for purge; returns how many files that was."""
+    """Remove the files of earlier edits of this memory, for purge; returns how many."""
     pattern = re.compile(rf"{re.escape(_flatten(name))}\.[A-Za-z0-9_]+{re.escape(_EDIT_SUFFIX)}")
     folder = _find_edits_folder(environment, root)
     try:
-        found = [folder / leaf for leaf in sorted(os.listdir(folder)) if pattern.fullmatch(leaf)]
+        edits = [folder / leaf for leaf in sorted(os.listdir(folder)) if pattern.fullmatch(leaf)]
     except OSError:
         return 0
-    for path in found:
+    for path in edits:
         try:
             path.unlink(missing_ok=True)
             sync_dir(path.parent)
         except OSError as error:
             raise disk_error(error, path) from error
-    return len(found)
+    return len(edits)
 
 
 def _find_edits_folder(environment: Environment, root: Path) -> Path:
@@ -548,7 +554,7 @@ def _find_edits_folder(environment: Environment, root: Path) -> Path:
 
 
 def _flatten(name: str) -> str:
-    """A name as one file name. Names have no dots, so no two become the same; a digest tells long ones apart."""
+    """Return a memory's name as one file name, with a digest if it is long. Names have no dots, so none collide."""
     flat = name.replace("/", ".")
     data = flat.encode("utf-8", "replace")
     if len(data) <= _EDIT_BYTES:
@@ -557,9 +563,9 @@ def _flatten(name: str) -> str:
 
 
 # --- events and problems of hooks -----------------------------------------------------------------------------------
-# An event is an empty file `<state>/events/HOST.EVENT` whose time of change is when it last arrived. Problems are lines
-# in `<state>/problems.jsonl`, the newest kept; a text may contain a memory's name, so purging removes the file. Neither
-# is flushed, recording never raises, and both can be deleted at any time.
+# An event is an empty file `<state>/events/HOST.EVENT`; its modification time is the event's last arrival. Problems are the
+# newest lines of `<state>/problems.jsonl`; a text may contain a memory's name, so purging removes the file. Neither is
+# flushed to the disk, recording never raises, and both can be deleted at any time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,7 +577,7 @@ class LastEvent:
 
 @dataclass(frozen=True, slots=True)
 class HookProblem:
-    """What went wrong in a hook; `times` counts the same text of the same host, `at` is the last time."""
+    """A problem in a hook; `times` counts equal texts from the same host, `at` is the last time."""
 
     host: str
     text: str
@@ -584,7 +590,7 @@ def note_event(state: Path, host: str, event: str, now: datetime) -> None:
     if not (_EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event)) or os.path.islink(state):
         return
     path = state / EVENTS_FOLDER / f"{host}.{event}"
-    with suppress(OSError, OverflowError):  # or a time that no file can have
+    with suppress(OSError, OverflowError):  # a clock may give a time that no file can have
         try:
             _stamp(path, now)
         except FileNotFoundError:
@@ -593,23 +599,23 @@ def note_event(state: Path, host: str, event: str, now: datetime) -> None:
 
 
 def read_events(state: Path) -> tuple[LastEvent, ...]:
-    """Returns the last arrival of every event of every host, newest first."""
+    """Return the last arrival of every event of every host, newest first."""
     folder = state / EVENTS_FOLDER
     if os.path.islink(state) or os.path.islink(folder):
         return ()
-    found = []
-    # Gone, closed to us, or of a year that has no date.
+    events = []
+    # The folder may be missing or unreadable, and a file's time may be outside the range of datetime.
     with suppress(OSError, OverflowError, ValueError), os.scandir(folder) as entries:
         for entry in islice(entries, _EVENTS_READ):
             host, _, event = entry.name.partition(".")
             if _EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event) and entry.is_file(follow_symlinks=False):
-                at = datetime.fromtimestamp(entry.stat(follow_symlinks=False).st_mtime, UTC)
-                found.append(LastEvent(host, event, at))
-    return tuple(sorted(found, key=lambda at: (at.at, at.host, at.event), reverse=True))
+                arrival = datetime.fromtimestamp(entry.stat(follow_symlinks=False).st_mtime, UTC)
+                events.append(LastEvent(host, event, arrival))
+    return tuple(sorted(events, key=lambda event: (event.at, event.host, event.event), reverse=True))
 
 
 def read_learned(state: Path) -> frozenset[str]:
-    """Ids of imported conversations that were learned from, and the id of the import (`run:`)."""
+    """Return the ids of imported conversations already learned from, and of the import (`run:`)."""
     data = read_small(state / LEARNED, _LEARNED_BYTES, follow=False).data or b""
     return frozenset(data.decode("utf-8", "replace").splitlines())
 
@@ -619,14 +625,14 @@ def note_learned(state: Path, id: str) -> None:
 
 
 def drop_learned(state: Path, prefix: str) -> None:
-    """Forget that conversations whose id begins so were learned from: what was undone can be imported again."""
+    """Drop the ids with this prefix and of imports, so that undone conversations can be imported again."""
     if ids := read_learned(state):
-        kept = [f"{id}\n" for id in sorted(ids) if not id.startswith((prefix, "run:"))]
-        write_private(state / LEARNED, "".join(kept).encode())
+        remaining = [f"{id}\n" for id in sorted(ids) if not id.startswith((prefix, "run:"))]
+        write_private(state / LEARNED, "".join(remaining).encode())
 
 
 def note_saved(state: Path, titles: Iterable[str]) -> None:
-    """Record what was saved in the background, for the next hook to show. Never raises."""
+    """Record titles saved in the background, for the next hook to show. Never raises."""
     path = state / SAVED
     with suppress(OSError):
         for title in () if state.is_symlink() or path.is_symlink() else titles:
@@ -638,7 +644,7 @@ def note_saved(state: Path, titles: Iterable[str]) -> None:
 
 
 def take_saved(state: Path) -> tuple[str, ...]:
-    """Return the titles recorded by `note_saved`, once: of several processes one gets them."""
+    """Return the titles recorded by `note_saved` and remove them; only one of several processes gets them."""
     data = read_small(state / SAVED, 2 * _SAVED_BYTES, follow=False).data
     if not data:
         return ()
@@ -652,7 +658,7 @@ def take_saved(state: Path) -> tuple[str, ...]:
 
 
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
-    """Record what went wrong in a hook; several processes may at once. Never raises."""
+    """Record a hook problem; several processes may do so at once. Never raises."""
     path = state / PROBLEMS
     if os.path.islink(state) or os.path.islink(path):
         return
@@ -665,18 +671,18 @@ def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
 
 
 def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
-    """Returns what went wrong, newest first, the same text of one host once; with `since` only what came after."""
-    found: dict[tuple[str, str], HookProblem] = {}
+    """Return the problems after `since`, newest first, equal texts from one host counted together."""
+    problems: dict[tuple[str, str], HookProblem] = {}
     for problem in () if os.path.islink(state) else _read_problem_rows(state / PROBLEMS):
         if since is None or problem.at > since:
             key = problem.host, problem.text
-            times = found.pop(key).times + 1 if key in found else 1
-            found[key] = replace(problem, times=times)
-    return tuple(reversed(found.values()))[:_PROBLEMS_KEPT]
+            times = problems.pop(key).times + 1 if key in problems else 1
+            problems[key] = replace(problem, times=times)
+    return tuple(reversed(problems.values()))[:_PROBLEMS_KEPT]
 
 
 def clear_problems(state: Path, *, until: datetime | None = None) -> int:
-    """Delete the problems, with `until` only those up to then; returns how many lines were deleted."""
+    """Delete the problems, with `until` only those up to that time; returns the number of deleted lines."""
     path = state / PROBLEMS
     if os.path.islink(state) or os.path.islink(path):
         return 0
@@ -701,31 +707,31 @@ def _stamp(path: Path, now: datetime) -> None:
 
 
 def _write_problems(path: Path, problems: list[HookProblem]) -> None:
-    write_private(path, b"".join(_render_problem(at.host, at.text, at.at) + b"\n" for at in problems))
+    write_private(path, b"".join(_render_problem(row.host, row.text, row.at) + b"\n" for row in problems))
 
 
-def _render_problem(host: str, text: str, at: datetime) -> bytes:
-    return json.dumps({"at": at.isoformat(), "host": host, "text": text}).encode("ascii")
+def _render_problem(host: str, text: str, time: datetime) -> bytes:
+    return json.dumps({"at": time.isoformat(), "host": host, "text": text}).encode("ascii")
 
 
 def _read_problem_rows(path: Path) -> list[HookProblem]:
-    found = []
+    problems = []
     for line in (read_small(path, _PROBLEM_BYTES, follow=False).data or b"").splitlines():
         try:
             row = json.loads(line)
-            at, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
+            time, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
         except (ValueError, RecursionError, KeyError, TypeError):
             continue
-        if isinstance(host, str) and isinstance(text, str) and at.tzinfo is not None:
-            found.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), at))
-    return found
+        if isinstance(host, str) and isinstance(text, str) and time.tzinfo is not None:
+            problems.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), time))
+    return problems
 
 
 def note_run(state: Path, row: Mapping[str, object]) -> None:
-    """Add a row to the record of background runs, one line of JSON each; several processes may do so at once.
+    """Append a background run to the record, as one line of JSON; several processes may do so at once.
 
-    The record can be deleted at any time, and a failure to write it never fails a run. Only an error may contain a
-    memory's name, so purging removes it.
+    The record can be deleted at any time, and a failure to write it never fails a run. An error may contain a memory's
+    name, so purging removes the record.
     """
     path = state / RUNS
     if os.path.islink(state) or os.path.islink(path):

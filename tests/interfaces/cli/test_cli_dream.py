@@ -180,8 +180,8 @@ def test_a_model_that_keeps_failing_is_left_out_once_and_that_is_told(cli: Cli) 
 
 def test_a_model_that_cannot_be_opened_does_not_stop_the_patterns(cli: Cli) -> None:
     for _ in range(3):
-        assert "there is no model" in cli("dream", MEMDIR_MODEL="nonsense").out
-    assert "there is no model" in cli("dream", "--model", "nonsense").refusal
+        assert "unknown model" in cli("dream", MEMDIR_MODEL="nonsense").out
+    assert "unknown model" in cli("dream", "--model", "nonsense").refusal
     told = cli("dream", MEMDIR_MODEL="nonsense")
     assert told.code == 0 and told.lines[0].startswith("without the model, ")
 

@@ -139,7 +139,7 @@ def test_a_directory_can_be_named_and_is_asked_about(cli: Cli, moved: Path) -> N
 
 def test_two_memories_are_never_mixed(cli: Cli, moved: Path) -> None:
     cli("save", "--type", "user", "--name", "m", "--description", "Writes Go every day", "--body", "x", cwd=moved)
-    assert "already holds memories" in cli("relink", "--yes", cwd=moved).refusal
+    assert "already contains memories" in cli("relink", "--yes", cwd=moved).refusal
 
 
 def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
@@ -149,7 +149,7 @@ def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
     git(one, "commit", "-q", "--allow-empty", "-m", "first")
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=one)
     git(cli.home / "work", "clone", "-q", str(one), str(two))
-    assert "still there" in cli("relink", cwd=two).out
+    assert "still exists" in cli("relink", cwd=two).out
     assert "several memories" in cli("relink", "--yes", cwd=two).refusal
 
 
@@ -263,7 +263,7 @@ def test_config_list_shows_value_default_and_source(cli: Cli) -> None:
 
 
 def test_what_names_no_model_is_refused_and_what_lacks_a_key_is_pointed_out(cli: Cli) -> None:
-    assert "there is no model 'clod'" in cli("config", "set", "model", "clod").refusal
+    assert "unknown model 'clod'" in cli("config", "set", "model", "clod").refusal
     assert cli("config", "get", "model").out == "none\n"
     told = cli("config", "set", "model", "anthropic:some-model")
     assert told.code == 0 and "ANTHROPIC_API_KEY is not set" in told.err
@@ -271,8 +271,8 @@ def test_what_names_no_model_is_refused_and_what_lacks_a_key_is_pointed_out(cli:
 
 
 def test_wrong_settings_are_refused(cli: Cli) -> None:
-    assert "there is no setting" in cli("config", "get", "nonsense").refusal
-    assert "there is no setting" in cli("config", "unset", "nonsense").refusal
+    assert "unknown setting" in cli("config", "get", "nonsense").refusal
+    assert "unknown setting" in cli("config", "unset", "nonsense").refusal
     assert "allowed: rank or file" in cli("config", "set", "index_order", "sideways").refusal
     path = cli.home / ".config" / "memdir" / "config.toml"
     path.parent.mkdir(parents=True)

@@ -155,13 +155,16 @@ def test_nothing_about_a_person_comes_into_what_others_share_by_any_way(cli: Cli
     own_folder(cli)
     where = ("--scope", scope)
     name = "team/x" if scope == "team" else "x"
-    assert "no user memory" in cli("save", "--name", "x", *where, *ABOUT).refusal
-    assert "no user memory" in cli("remember", "--type", "user", *where, "I know Go well and am new to React").refusal
+    assert "cannot contain user memories" in cli("save", "--name", "x", *where, *ABOUT).refusal
+    assert (
+        "cannot contain user memories"
+        in cli("remember", "--type", "user", *where, "I know Go well and am new to React").refusal
+    )
     cli("save", "--name", "x", *where, *FACT)
-    assert "no user memory" in cli("edit", "x", *where, "--type", "user").refusal
-    assert "no user memory" in cli("edit", "x", *where, EDITOR="sed -i s/project/user/").refusal
+    assert "cannot contain user memories" in cli("edit", "x", *where, "--type", "user").refusal
+    assert "cannot contain user memories" in cli("edit", "x", *where, EDITOR="sed -i s/project/user/").refusal
     cli("save", "--name", "me", *ABOUT)
-    assert "no user memory" in cli("promote", "me", "--to", scope).refusal and "me" in rows(cli)
+    assert "cannot contain user memories" in cli("promote", "me", "--to", scope).refusal and "me" in rows(cli)
     cli("save", "--name", "x", *where, "--replace", *FACT[:-1], "Other text.")
     path = Path(rows(cli, *where)[name]["path"])
     path.write_text(path.read_text(encoding="utf-8").replace("project", "user"), encoding="utf-8")
@@ -169,8 +172,8 @@ def test_nothing_about_a_person_comes_into_what_others_share_by_any_way(cli: Cli
     path.write_text(path.read_text(encoding="utf-8").replace("user", "project"), encoding="utf-8")
     outside = cli("history", name, "--json", *where).json[0]
     assert outside["verb"] == "outside"
-    assert "no user memory" in cli("undo", str(outside["id"]), *where).refusal
-    assert "no user memory" in cli("restore", name, *where).refusal
+    assert "cannot contain user memories" in cli("undo", str(outside["id"]), *where).refusal
+    assert "cannot contain user memories" in cli("restore", name, *where).refusal
     assert rows(cli, *where)[name]["type"] == "project"
 
 
@@ -362,7 +365,7 @@ def test_a_shared_directory_that_is_named_by_its_path_is_still_shared(cli: Cli) 
     cli("save", "--name", "deploys", "--scope", "team", *FACT)
     agent = cli.project / ".claude" / "agent-memory" / "reviewer"
     for folder in (own, cli.memory / "team", agent):
-        assert "about a person" in cli("--dir", str(folder), "save", "--name", "me", *ABOUT).refusal
+        assert "is a user memory" in cli("--dir", str(folder), "save", "--name", "me", *ABOUT).refusal
         assert "secrets" in cli("--dir", str(folder), "save", "--name", "key", *FACT[:-1], TOKEN).refusal
     user = cli.home / ".claude" / "memory"
     for folder in (user, cli.memory):
@@ -380,9 +383,9 @@ def test_what_may_not_be_there_stays_where_it_was(cli: Cli) -> None:
     for name, to, reason in (
         ("deploys", "user", "not project"),
         ("taken", "team", "`memdir read team/taken --scope team` shows it; --name"),
-        ("taken", "user", "the user memory has a taken already"),
+        ("taken", "user", "taken already exists in user memory"),
         ("vague", "team", "description"),
-        ("broken", "team", "needs name, description and type"),
+        ("broken", "team", "add name, description and type"),
         ("deploys", "project", "there is no project memory here"),
     ):
         assert reason in cli("promote", name, "--to", to, "--scope", "private").refusal, (name, to)
