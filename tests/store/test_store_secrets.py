@@ -397,7 +397,7 @@ def test_a_broken_file_of_own_rules_warns_in_private_and_stops_a_team_save(tmp_p
         "Ask ops.",
     )
     private = cli(*arguments, "--name", "demo")
-    assert private.code == 0 and "secrets were not looked for" in private.err
+    assert private.code == 0 and "cannot check for secrets" in private.err
     assert "invalid regular expression" in cli(*arguments, "--name", "team/demo").refusal
 
 
