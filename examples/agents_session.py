@@ -20,7 +20,7 @@ from memdir.interfaces.sdk.openai_agents import MemorySession, memory_tools
 
 
 async def talk(folder: Path, client: AsyncOpenAI, lines: Iterable[str]) -> None:
-    store = memdir.open_store(folder / "memory")
+    store = memdir.FileStore(folder / "memory")
     model = OpenAIChatCompletionsModel("gpt-5.4-mini", client)
     with memdir.Session(store) as memory, closing(SQLiteSession(memory.id, folder / "chats.db")) as inner:
         session, tools = MemorySession(memory, inner), memory_tools(store, session=memory.id)

@@ -23,7 +23,7 @@ from memdir.interfaces.sdk.pydantic_ai import MemoryCapability
 async def talk(memory: Path, lines: Iterable[str]) -> None:
     async with AsyncOpenAI() as client:
         model = OpenAIChatModel("gpt-5.4-mini", provider=OpenAIProvider(openai_client=client))
-        with memdir.Session(memdir.open_store(memory)) as session:
+        with memdir.Session(memdir.FileStore(memory)) as session:
             agent = Agent(model, capabilities=[MemoryCapability(session)])
             history: list[Any] = []
             for line in lines:

@@ -43,7 +43,7 @@ def chat(memory: Path, lines: Iterable[str]) -> None:
     builder.add_edge(START, "answer")
     builder.add_edge("answer", "keep")
     builder.add_edge("keep", END)
-    graph = builder.compile(store=MemdirStore(memdir.open_store(memory)))
+    graph = builder.compile(store=MemdirStore(memdir.FileStore(memory)))
     for line in lines:
         print(graph.invoke({"line": line, "reply": ""})["reply"], flush=True)
 

@@ -17,7 +17,7 @@ from memdir.interfaces.sdk.memory_tool import MemoryTool
 
 
 def chat(memory: Path, lines: Iterable[str]) -> None:
-    tool = MemoryTool(memdir.open_store(memory))
+    tool = MemoryTool(memdir.FileStore(memory))
     with anthropic.Anthropic() as client:
         for line in lines:
             # Without a thread on the server's side this works with every endpoint that speaks the Messages API.

@@ -26,7 +26,7 @@ def ask(url: str, messages: list[Any]) -> str:
 
 def chat(memory: Path, url: str, lines: Iterable[str]) -> None:
     callbacks = Callbacks(saved=lambda done: print(done.notice, flush=True))  # memory
-    with memdir.Session(memdir.open_store(memory), callbacks=callbacks) as session:  # memory
+    with memdir.Session(memdir.FileStore(memory), callbacks=callbacks) as session:  # memory
         messages: list[Any] = [{"role": "user", "content": session.context()}]  # memory
         for line in lines:
             session.prompt_arrived(line)  # memory

@@ -51,7 +51,7 @@ def answer_tools(folder: Path, calls: Iterable[Any]) -> list[Any]:
 def chat(folder: Path, lines: Iterable[str]) -> None:
     client = openai.OpenAI()
     callbacks = Callbacks(saved=lambda done: print(done.notice, flush=True))  # memory
-    store, model = memdir.open_store(folder / "memory"), memdir.open_model(f"openai:{NAME}")  # memory
+    store, model = memdir.FileStore(folder / "memory"), memdir.open_model(f"openai:{NAME}")  # memory
     with memdir.Session(store, model=model, cwd=folder, callbacks=callbacks) as session:  # memory
         system = f"You work in {folder}.\n\n{session.instructions()}"  # memory
         messages: list[Any] = [{"role": "system", "content": system}]

@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def converse(self, user: str, messages: list[Any]) -> None:
         with (
-            closing(memdir.open_store(self.root / user / "memory")) as store,  # memory
+            closing(memdir.FileStore(self.root / user / "memory")) as store,  # memory
             memdir.Session(store, id=f"web-{user}") as session,  # memory
         ):
             session.prompt_arrived(messages[-1]["content"])  # memory

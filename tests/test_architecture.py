@@ -29,15 +29,14 @@ LAZY = {
     "format.frontmatter": {"language"},
     "conversation.typed": {"language"},
     "store": {"format", "language", "store"},
-    "store.contract": {"language", "store", "operations"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
-    "operations": {"store", "models", "language", "verify", "extraction", "dream", "sync", "session"},
+    "operations": {"store", "models", "language", "verify", "recall", "extraction", "dream", "sync", "session"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.
 LAZY_LIBRARIES = set(
     "dataclasses importlib.metadata yaml tomllib tomlkit pwd subprocess hashlib tempfile html email.utils readline rich click shutil "
-    "anthropic anyio psycopg psycopg_pool starlette jwt claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage".split()
+    "anthropic anyio psycopg psycopg_pool starlette jwt asyncio claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage".split()
 )
 # Adapters that need an SDK of others: what its import prints is not ours, and it takes seconds.
 BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")} | {

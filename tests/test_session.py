@@ -16,7 +16,6 @@ from typing import Any
 import anthropic
 import pytest
 
-import memdir
 from extracting import ASKED, NOW, make_parent, make_talk, name_file
 from homes import write
 from memdir.conversation.transcripts import copy_plain, read_host_messages
@@ -26,6 +25,7 @@ from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn
 from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
+from memdir.recall.reminder import render_reminder
 from memdir.records import Message, Reply, Request, Tool, ToolCall, Usage
 from memdir.session import (
     BackgroundExtraction,
@@ -358,7 +358,7 @@ def test_memories_that_were_put_into_a_message_are_not_learned_again(session: Se
     session.remember("Remember that all releases are tagged by hand on the release machine")
     reminders = session.recall("how are releases tagged?")
     session.forget(reminders.memories[0].header.name)
-    text = memdir.render_reminder(reminders.memories[0], now=NOW, wrap=True)
+    text = render_reminder(reminders.memories[0], now=NOW, wrap=True)
     end_turn(session, say(f"how are releases tagged?\n\n{text}", "By hand."))
     assert names(session.stores[0]) == []
 
@@ -675,7 +675,7 @@ def test_what_was_told_as_saved_survives_a_kill_of_the_process(tmp_path: Path) -
         "from memdir.session import Callbacks\n"
         "def die(done):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "session = memdir.Session(memdir.open_store(sys.argv[1]), id='s1', callbacks=Callbacks(saved=die))\n"
+        "session = memdir.Session(memdir.FileStore(sys.argv[1]), id='s1', callbacks=Callbacks(saved=die))\n"
         "session.turn_ended([{'role': 'user', 'content': sys.argv[2]}])\n"
         "session.close()\n"
     )

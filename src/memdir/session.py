@@ -152,7 +152,7 @@ class Session:
         several = stores.stores if isinstance(stores, Project) else stores
         self.stores: tuple[StoreBase, ...] = tuple(several) if isinstance(several, Sequence) else (several,)
         if not self.stores:
-            raise SettingsError("a session needs a store", key="stores", hint="memdir.open_store(path) opens one")
+            raise SettingsError("a session needs a store", key="stores", hint="memdir.FileStore(path) is one")
         self.id = id or os.urandom(16).hex()
         self._state, self._place = state, self.stores[0].open_workplace(state)
         self.file = open_session(self._place.state, self.id)  # the conversation's record on disk

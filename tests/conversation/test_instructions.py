@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-import memdir
 from clihelp import SOURCE, Cli, memory_text
 from homes import make_environment, write
 from loads import ROOT
@@ -25,6 +24,7 @@ from memdir.conversation.instructions import (
     Instructions,
     build_instructions,
     find_frame,
+    instructions,
     make_directories,
     render_parts,
     render_types,
@@ -193,23 +193,23 @@ def test_a_log_is_named_by_its_pattern(here: Open) -> None:
 def test_a_store_without_a_directory_has_the_normal_mode_only() -> None:
     store = MemoryStore()
     store.write(sample_memory())
-    text = memdir.instructions(store)
+    text = instructions(store)
     assert "memory tools" in text and "(terse-replies.md)" in text and "`/" not in text
     with pytest.raises(SettingsError, match="directory"):
-        memdir.instructions(store, mode=InstructionMode.TEAM)
+        instructions(store, mode=InstructionMode.TEAM)
 
 
 def test_the_library_takes_a_store_or_several(tmp_path: Path) -> None:
     with FileStore(tmp_path / "p" / "memory") as store, FileStore(tmp_path / "u" / "memory", scope=Scope.USER) as user:
         store.write(sample_memory())
-        both = memdir.instructions([store, user])
-        assert str(user.root) in both and str(user.root) not in memdir.instructions(store)
-        assert "(terse-replies.md)" in both and memdir.instructions(store, mode=InstructionMode.OFF) == ""
+        both = instructions([store, user])
+        assert str(user.root) in both and str(user.root) not in instructions(store)
+        assert "(terse-replies.md)" in both and instructions(store, mode=InstructionMode.OFF) == ""
 
 
 def test_a_path_cannot_add_lines(tmp_path: Path) -> None:
     with FileStore(tmp_path / "a\n\n# Orders" / "memory") as store:
-        assert "\n# Orders" not in memdir.instructions(store)
+        assert "\n# Orders" not in instructions(store)
 
 
 # --- directories ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import memdir
 from dreaming import (
     BAD,
     DEPLOYS,
@@ -40,7 +39,16 @@ from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
 from memdir.dream.plan import apply_dream, plan_dream
 from memdir.dream.records import DreamPhase, ProgressStep, keep_set, load, parse_set, render_set
-from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, SettingsError, StoppedError
+from memdir.errors import (
+    BudgetError,
+    FormatError,
+    LockedError,
+    ModelError,
+    NotFoundError,
+    PathError,
+    SettingsError,
+    StoppedError,
+)
 from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
 from memdir.records import InboxItem, InboxKind, Reply, Request
@@ -95,9 +103,8 @@ def test_a_second_dream_finds_nothing_to_do(store: FileStore) -> None:
     assert image(store.root) == before and read_last(store.root) == LATER
 
 
-def test_the_public_names_are_the_ones_of_the_room(store: FileStore) -> None:
-    assert memdir.dream is dream and memdir.dream_is_due is dream_is_due
-    assert memdir.dream_is_due(store, now=NOW) is False, "there was no session"
+def test_no_dream_is_due_without_a_session(store: FileStore) -> None:
+    assert dream_is_due(store, now=NOW) is False, "there was no session"
 
 
 def test_where_there_is_no_memory_nothing_is_made(memory: Path) -> None:
@@ -670,7 +677,7 @@ def test_a_kept_set_that_was_tampered_with_is_refused(store: FileStore) -> None:
 def test_the_folder_of_sets_may_not_be_a_link(store: FileStore, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (store.state / "dreams").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(memdir.PathError):
+    with pytest.raises(PathError):
         preview_dream(store, now=NOW)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -2,10 +2,7 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
-import memdir
-from memdir.errors import ConflictError, FormatError, NotFoundError
+from memdir.extraction import extract
 from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.extraction.merge import Placement, find_rival, is_said, place
 from memdir.format import frontmatter
@@ -247,41 +244,10 @@ def test_among_hundreds_of_others_a_new_subject_is_still_new() -> None:
     assert meet(staging, "from now on keep answers under five sentences").action == "create"
 
 
-def test_a_store_remembers_a_sentence_and_saying_it_twice_changes_nothing() -> None:
-    store = MemoryStore()
-    first = store.remember("we deploy on Tuesdays only, because support is staffed then")
-    again = store.remember("we deploy on Tuesdays only, because support is staffed then")
-    assert (first.name, first.digest) == (again.name, again.digest) and store.count_changes() == 1
-    (found,) = memdir.recall(store, "may I deploy on Friday?", limit=1)
-    assert (found.name, found.title, found.kind) == (first.name, first.title, first.kind)
-    assert "support is staffed" in found.text and found.description == first.description
-    assert store.remember("I am new to React", kind="user", name="react").name == "react"
-
-
-def test_what_a_store_cannot_remember_is_an_error_that_says_why() -> None:
-    store = MemoryStore()
-    for text, words in (
-        ("", "too vague"),
-        ("thanks!", "too vague"),
-        ("my password is hunter2-Xk39!", "password"),
-    ):
-        with pytest.raises(FormatError, match=words):
-            store.remember(text)
-    with pytest.raises(NotFoundError, match="clearly about"):
-        store.remember("forget what I said about deploys")
-    store.remember("the tracker is Linear", name="tracker")
-    with pytest.raises(ConflictError, match="tracker exists"):
-        store.remember("the tracker is Jira", name="tracker")
-    with pytest.raises(TypeError, match=r"memdir\.open_store"):
-        memdir.recall("memory", "where?")  # type: ignore[arg-type]
-    with pytest.raises(memdir.SettingsError, match=r"scope='usr' is none of"):
-        memdir.open_store(scope="usr")
-
-
 def test_extract_takes_the_tables_of_an_api_and_the_name_of_a_model() -> None:
     store = MemoryStore()
     talk = [{"role": "user", "content": "Remember that the tracker is Linear"}, {"role": "assistant", "content": "ok"}]
-    assert len(memdir.extract(store, talk, model="none").written) == 1
+    assert len(extract(store, talk, model="none").written) == 1
     assert "Linear" in store.scan()[0].description
 
 

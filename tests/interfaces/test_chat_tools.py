@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def make_tools(project: Path, permissions: Permissions) -> Callable[..., ToolResult]:
-    store = memdir.open_store(project.parent / "memory")
+    store = memdir.FileStore(project.parent / "memory")
     store.clock = lambda: NOON
     tools = FileTools(
         project, (store,), permissions, session="s", show=lambda text: None, on_saved=lambda staged: None

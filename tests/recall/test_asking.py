@@ -1,12 +1,10 @@
 """Recall from Python: one store or several, with everything in its place."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import memdir
-from clihelp import SOURCE
+from memdir.recall.pipeline import recall
+from memdir.recall.reminder import render_reminder
 from memdir.records import Draft, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -19,9 +17,9 @@ QUESTION = "should a reply end with a summary?"
 
 def test_a_store_and_a_question_are_enough(tmp_path: Path) -> None:
     for store in (FileStore(tmp_path / "memory"), MemoryStore()):
-        assert list(memdir.recall(store, QUESTION)) == []
+        assert list(recall(store, QUESTION)) == []
         store.write(sample_memory())
-        told = [memdir.render_reminder(memory, now=NOW) for memory in memdir.recall(store, QUESTION, now=NOW)]
+        told = [render_reminder(memory, now=NOW) for memory in recall(store, QUESTION, now=NOW)]
         assert len(told) == 1 and "Leave out the closing summary." in told[0]
 
 
@@ -30,9 +28,7 @@ def test_the_projects_memory_hides_the_users_of_the_same_name(tmp_path: Path) ->
     project.write(sample_memory())
     user.write(sample_memory())
     user.write(Draft(Kind.USER, "Reads replies", "Reads the summary of a reply on a phone", "Short screens."))
-    found = {
-        (at.header.scope.value, at.header.name) for at in memdir.recall([project, user], QUESTION, now=NOW, limit=5)
-    }
+    found = {(at.header.scope.value, at.header.name) for at in recall([project, user], QUESTION, now=NOW, limit=5)}
     assert found == {("private", "terse-replies"), ("user", "reads-replies")}
 
 
@@ -40,20 +36,10 @@ def test_a_conversation_is_told_once_and_the_ledger_knows(tmp_path: Path) -> Non
     store = FileStore(tmp_path / "memory")
     store.write(sample_memory())
     session = open_session(store.state, "s1")
-    assert len(list(memdir.recall(store, QUESTION, session=session, now=NOW))) == 1
-    again = memdir.recall(store, QUESTION, session=session, now=NOW)
+    assert len(list(recall(store, QUESTION, session=session, now=NOW))) == 1
+    again = recall(store, QUESTION, session=session, now=NOW)
     assert list(again) == [] and again.skipped == "nothing_fits"
     assert [(at.query, at.session) for at in store.recalls("terse-replies")] == [(QUESTION, "s1")]
-
-
-def test_the_function_stays_the_function_whoever_imports_the_package(tmp_path: Path) -> None:
-    code = (
-        "import memdir.recall, memdir; from memdir.recall.pipeline import RecallRequest;"
-        "print(memdir.recall.__module__, RecallRequest.__name__)"
-    )
-    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, encoding="utf-8")
-    assert ended.stdout == "memdir.recall.pipeline RecallRequest\n"
 
 
 def test_the_oldest_of_very_many_is_found(tmp_path: Path) -> None:
@@ -69,5 +55,5 @@ def test_the_oldest_of_very_many_is_found(tmp_path: Path) -> None:
         "---\nname: L\ndescription: The lighthouse keeper\ntype: user\n---\n\nLives on the isle.\n", encoding="utf-8"
     )
     os.utime(old, (1_000_000_000, 1_000_000_000))
-    found = memdir.recall(FileStore(root), "where does the lighthouse keeper live?", now=NOW)
+    found = recall(FileStore(root), "where does the lighthouse keeper live?", now=NOW)
     assert next(iter(found)).header.name == "lighthouse"

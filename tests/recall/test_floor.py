@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import memdir
+from memdir.recall.pipeline import recall
 from memdir.store.files import FileStore
 from searching import ask, write_memory
 
@@ -63,4 +63,4 @@ def test_what_fits_comes_first(memory: Path, question: str, name: str) -> None:
 )
 def test_what_does_not_fit_gets_nothing(memory: Path, question: str) -> None:
     with FileStore(memory) as store:
-        assert list(memdir.recall(store, question)) == []
+        assert list(recall(store, question)) == []

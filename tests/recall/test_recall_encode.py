@@ -12,6 +12,7 @@ import pytest
 
 np: Any = pytest.importorskip("numpy", reason="the extra semantic is not installed")
 
+from memdir.operations.memory import Memory  # noqa: E402
 from memdir.recall import encode  # noqa: E402  (it needs numpy)
 from memdir.recall.pipeline import find_encoder, recall_in_project  # noqa: E402
 from memdir.recall.prefetch import open_selector  # noqa: E402
@@ -83,7 +84,7 @@ def test_a_search_uses_it_keeps_vectors_by_file_and_drops_them_with_the_memory(f
     memory = tmp_path / "memory"
     with closing(open_project(tmp_path, environ=env, directory=memory)) as project:
         assert find_encoder(project.settings) == folder
-        project.private.remember("The ferry to Lindholm leaves at six, from pier nine")
+        Memory(project.private).remember("The ferry to Lindholm leaves at six, from pier nine")
         ask: Any = {"peek": True, "make_selector": partial(open_selector, project)}
         found = recall_in_project(project, "when does the ferry to Lindholm leave?", **ask)
         assert found.selector == "encoder", "made-up weights select nothing for sure"
@@ -97,7 +98,7 @@ def test_a_search_uses_it_keeps_vectors_by_file_and_drops_them_with_the_memory(f
 def test_a_broken_encoder_costs_nothing_but_a_record(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "MEMDIR_ENCODER": str(tmp_path / "nowhere")}
     with closing(open_project(tmp_path, environ=env, directory=tmp_path / "memory")) as project:
-        project.private.remember("The ferry to Lindholm leaves at six, from pier nine")
+        Memory(project.private).remember("The ferry to Lindholm leaves at six, from pier nine")
         ask: Any = {"make_selector": partial(open_selector, project)}
         found = recall_in_project(project, "when does the ferry to Lindholm leave?", **ask)
         assert found.selector == "local" and found.memories

@@ -69,7 +69,7 @@ def test_memory_that_is_off_is_not_written(tmp_path: Path, project: Path) -> Non
 
 
 def test_a_store_by_path_asks_nothing_of_the_environment(tmp_path: Path) -> None:
-    with memdir.open_store(tmp_path / "tenants" / "a") as store:
+    with memdir.FileStore(tmp_path / "tenants" / "a") as store:
         store.write(sample_memory())
     assert (tmp_path / "tenants" / "a" / ".memdir" / "history.db").is_file()
 

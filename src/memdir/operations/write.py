@@ -291,7 +291,9 @@ def remember(
     return replace(done, dates=dates, warnings=warnings)
 
 
-def forget_meant(stores: Sequence[StoreBase], text: str, context: WriteContext) -> WriteResult:
+def forget_meant(
+    stores: Sequence[StoreBase], text: str, context: WriteContext, *, expect: str | None = None
+) -> WriteResult:
     """Forget a memory by its name or title, or by words on its subject. Raise NotFoundError if none is clearly meant."""
     # Imported here: `forget` needs no patterns that read sentences.
     from memdir.extraction.find import FORGET, MemoryRequest, find_forgetting
@@ -302,7 +304,7 @@ def forget_meant(stores: Sequence[StoreBase], text: str, context: WriteContext) 
     except NotFoundError:
         plain = MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text)
         return forget_described(stores, find_forgetting(text, now=context.now.astimezone()) or plain, context)
-    return forget(store, header.name, context)
+    return forget(store, header.name, context, expect=expect)
 
 
 def forget_described(stores: Sequence[StoreBase], wanted: "MemoryRequest", context: WriteContext) -> WriteResult:

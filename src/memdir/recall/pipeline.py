@@ -125,7 +125,7 @@ def recall(
     `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
     """
     if isinstance(stores, str) or not isinstance(query, str):
-        raise TypeError("recall() takes a store, as memdir.open_store(PATH) returns it, and the text of a question")
+        raise TypeError("recall() takes a store, or several, and the text of a question")
     readers = [widen(store) for store in (stores if isinstance(stores, Sequence) else [stores])]
     if selector is None:
         with LocalSearch(readers, semantic=semantic) as search:

@@ -37,7 +37,6 @@ from memdir.records import (
     InboxItem,
     InboxKind,
     InboxState,
-    Kind,
     Origin,
     Pin,
     Put,
@@ -433,16 +432,6 @@ class StoreBase(StoreReader, Inbox):
 
         done = self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
         return self._read_written(names[-1], done)
-
-    def remember(
-        self, text: str, *, kind: Kind | str | None = None, name: str | None = None, origin: Origin = PERSON
-    ) -> StoredMemory:
-        """Keep a sentence as `operations.write.remember` does."""
-        # Imported here: a store holds files, and only this verb needs the patterns that read sentences.
-        from memdir.operations.write import WriteContext, remember
-
-        wanted = None if kind is None else Kind(kind)
-        return self.read(remember([self], text, WriteContext(origin, self.clock()), kind=wanted, name=name).name)
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
         """Replace a memory's whole text, frontmatter included."""

@@ -66,7 +66,7 @@ class FileStore(StoreBase):
 
     def __init__(
         self,
-        root: Path,
+        root: Path | str,
         *,
         state: Path | None = None,
         cache: Path | None = None,
@@ -81,8 +81,8 @@ class FileStore(StoreBase):
         find_author: "Callable[[], Author] | None" = None,
         review: bool = True,
     ) -> None:
-        self.root = root
-        self.state = state or root / guard.STATE
+        self.root = Path(root).absolute()
+        self.state = state or self.root / guard.STATE
         self._cache = cache
         self.scope = scope
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from memdir.errors import NotFoundError
 from memdir.files import check_name
@@ -29,7 +31,7 @@ class MemoryStore(StoreBase):
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._lock = threading.RLock()
         self._history = History(Path(IN_MEMORY))
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None  # for records and locks, made when it is needed
 
     def scan(self) -> tuple[Header, ...]:
         with self._lock:
@@ -67,13 +69,14 @@ class MemoryStore(StoreBase):
     def open_workplace(self, root: Path | None = None) -> Workplace:
         """As for any store; without a folder, a temporary one that lasts as long as the store."""
         if root is None and self._folder is None:
-            self._folder = TemporaryDirectory(prefix="memdir-")
-        return super().open_workplace(root or Path(self._folder.name if self._folder else ""))
+            self._folder = Path(mkdtemp(prefix="memdir-"))
+            finalize(self, rmtree, self._folder, ignore_errors=True)
+        return super().open_workplace(root or self._folder)
 
     def close(self) -> None:
         self._history.close()
         if self._folder is not None:
-            self._folder.cleanup()
+            rmtree(self._folder, ignore_errors=True)
 
     def __del__(self) -> None:
         if getattr(self, "_history", None) is not None:

@@ -1,6 +1,6 @@
 """The Claude Agent SDK with a memory in the same process: hooks and tools, without `memdir install`.
 
-    with AgentMemory(memdir.open_store()) as memory:
+    with AgentMemory(memdir.FileStore("agent/memory")) as memory:
         async for message in query(prompt="…", options=memory.add_to(ClaudeAgentOptions(…))):
             …
 

@@ -1,6 +1,6 @@
 """A LangGraph store (`BaseStore`) in a memory directory: namespaces are folders, values are memories.
 
-    graph = builder.compile(store=MemdirStore(memdir.open_store()))
+    graph = builder.compile(store=MemdirStore(memdir.FileStore("agent/memory")))
 
 A value is a JSON object under a namespace and a key, and is read back as it was put. Its longest text becomes the body, so
 that people and recall can read it; the rest follows in a block of JSON. Both can be edited by hand. Namespace, key and the

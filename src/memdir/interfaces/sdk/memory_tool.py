@@ -1,6 +1,6 @@
 """Anthropic's memory tool (`memory_20250818`) on a memdir store, for the SDK's own tool runner.
 
-    memory = MemoryTool(memdir.open_store())
+    memory = MemoryTool(memdir.FileStore("agent/memory"))
     client.beta.messages.tool_runner(model=…, max_tokens=…, messages=[…], tools=[memory]).until_done()
 
 `/memories` is the memory directory: its memories are the files; MEMORY.md can be viewed and is maintained by memdir.

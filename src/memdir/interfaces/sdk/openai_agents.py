@@ -1,6 +1,6 @@
 """The OpenAI Agents SDK with a memory: a Session around another one, an input filter, tools.
 
-    memory = memdir.Session(memdir.open_store())
+    memory = memdir.Session(memdir.FileStore("agent/memory"))
     session = MemorySession(memory, SQLiteSession(memory.id, "chat.db"))
     await Runner.run(agent, "…", session=session, run_config=session.run_config())
 

@@ -1,0 +1,242 @@
+"""`Memory`, the object of the public API, and `AsyncMemory`, the same for an event loop.
+
+    with memdir.Memory("agent/notes") as memory:
+        memory.remember("we deploy on Tuesdays only")
+        print([hit.title for hit in memory.recall("may I deploy on Friday?")])
+
+Each method calls one operation or engine and holds no rule of its own.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+
+from memdir.errors import NotFoundError
+from memdir.operations import review, write
+from memdir.operations.find import find_memory, find_past, list_memories
+from memdir.operations.write import FieldChanges, TakenName, WriteContext, WriteResult
+from memdir.records import Change, Draft, Header, InboxItem, Kind, Model, Origin, Scope, StoredMemory
+from memdir.store.contract import Clock, StoreBase
+from memdir.store.open import Project, open_project, open_store
+
+if TYPE_CHECKING:
+    from memdir.dream import DreamResult
+    from memdir.extraction import ExtractResult
+    from memdir.recall.find import SearchHit
+    from memdir.recall.pipeline import RecallResult
+    from memdir.session import Session
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+PERSON = Origin()
+
+
+class Memory:
+    """A memory: this project's, or the one at `where`.
+
+    `where` is a directory, a store, several stores (the first is written to) or an open Project; without it, the memory
+    of the project in the working directory, with the user's. `model` learns and tidies: a function, or a name that
+    `open_model` takes. Without one the project's settings decide; a directory or a store uses built-in patterns.
+
+    Methods raise NotFoundError, ConflictError, FormatError, SecretError, LockedError, DiskError or ModelError, and
+    SettingsError where memory is off. A change that needs review is not an error: its `action` is WAITING.
+    """
+
+    def __init__(
+        self,
+        where: str | Path | Project | StoreBase | Sequence[StoreBase] | None = None,
+        *,
+        model: Model | str | None = None,
+        origin: Origin = PERSON,
+        clock: Clock | None = None,
+    ) -> None:
+        self._closing = ExitStack()
+        if where is None or isinstance(where, str | Path):
+            where = open_project() if where is None else open_store(where)
+            self._closing.callback(where.close)
+        self._project = where if isinstance(where, Project) else None
+        if isinstance(where, Project):
+            where.check_on()
+            where = where.stores
+        self.stores: tuple[StoreBase, ...] = (where,) if isinstance(where, StoreBase) else tuple(where)
+        self._origin, self._clock, self._model = origin, clock or self.stores[0].clock, model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def remember(self, text: str, *, kind: Kind | str | None = None, name: str | None = None) -> WriteResult:
+        """Keep a sentence in its own words: in the memory that it adds to or corrects, or as a new one.
+
+        With a `name` it is always a new memory. If the words ask to forget something, that is forgotten.
+        """
+        wanted = None if kind is None else Kind(kind)
+        return write.remember(self.stores, _check_text(text), self._context(), kind=wanted, name=name)
+
+    def save(self, draft: Draft, *, replace: bool = False) -> WriteResult:
+        """Save a draft as a new memory, or with `replace` in place of the memory of its name."""
+        taken = TakenName.REPLACE if replace else TakenName.REFUSE
+        return write.save(self.stores[0], draft, self._context(), taken=taken)
+
+    def recall(self, question: str, *, limit: int | None = None) -> "RecallResult":
+        """Return the memories that help with a question, often none; with a `limit`, the best matches."""
+        from memdir.recall.pipeline import recall, recall_in_project
+
+        if self._project is not None:
+            return recall_in_project(self._project, _check_text(question), limit=limit)
+        return recall(self.stores, _check_text(question), now=self._clock(), limit=limit)
+
+    def search(self, words: str, *, limit: int = 20) -> "tuple[SearchHit, ...]":
+        """Return the memories that contain all these words in any form, each with its best line."""
+        from memdir.recall.find import search_memories
+
+        return search_memories(self.stores, _check_text(words), limit=limit)
+
+    def get(self, name: str) -> StoredMemory:
+        """Return a memory by its name, unambiguous title or path."""
+        store, header = find_memory(self.stores, name)
+        return store.read(header.name)
+
+    def list(self, *, kind: Kind | str | None = None, scope: Scope | str | None = None) -> tuple[Header, ...]:
+        """Return the headers of all memories, newest first."""
+        return tuple(memory.header for memory in list_memories(self.stores, kind=kind, scope=scope))
+
+    def update(self, name: str, *, expect: str | None = None, **fields: Unpack[FieldChanges]) -> WriteResult:
+        """Change fields of a memory. Raise ConflictError unless it is still the version `expect`, a digest."""
+        store, header = find_memory(self.stores, name)
+        return write.update(store, header.name, fields, self._context(), expect=expect)
+
+    def forget(self, what: str, *, expect: str | None = None) -> WriteResult:
+        """Forget a memory by its name, or by words that clearly mean one; history keeps it."""
+        return write.forget_meant(self.stores, _check_text(what), self._context(), expect=expect)
+
+    def restore(self, name: str, *, change: int | None = None) -> WriteResult:
+        """Bring back the version that a change left; without a number, the one before the present one."""
+        store, known = find_past(self.stores, name)
+        return write.restore(store, known, self._context(), change=change)
+
+    def history(self, name: str | None = None, *, limit: int = 50) -> tuple[Change, ...]:
+        """Return the changes of a memory, or of the first store, newest first."""
+        store, known = (self.stores[0], None) if name is None else find_past(self.stores, name)
+        return store.changes(known, limit=limit)
+
+    def undo(self, change: int | None = None) -> WriteResult:
+        """Undo the last change of the first store, or the one with this number; an undo can be undone."""
+        return write.undo(self.stores[0], change, self._context())
+
+    def learn(self, messages: Sequence[object]) -> "ExtractResult":
+        """Learn from messages: `Message` records, tables such as `{"role": "user", "content": …}`, or SDK objects."""
+        from memdir.extraction import NOWHERE, extract
+        from memdir.extraction.turns import make_conversation
+
+        if isinstance(messages, str):
+            raise TypeError('learn() needs messages, such as [{"role": "user", "content": "…"}], not a text')
+        source = NOWHERE if self._project is None else make_conversation(self._project)
+        return extract(self.stores[0], messages, model=self._open_model(), now=self._clock(), conversation=source)
+
+    def dream(self, *, preview: bool = False) -> "DreamResult":
+        """Merge duplicates, make dates absolute and repair the index, as one change; a preview changes no memory."""
+        from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
+        from memdir.dream.by_model import NO_CONTEXT
+
+        context = NO_CONTEXT if self._project is None else find_dream_context(self._project)
+        options: dict[str, Any] = {"model": self._open_model(), "now": self._clock(), "context": context}
+        if preview:
+            return DreamResult(preview_dream(self.stores[0], **options))
+        return dream(self.stores[0], **options)
+
+    def review(self, item: InboxItem | None = None, *, approve: bool = True) -> tuple[InboxItem, ...]:
+        """Return the items that need review, oldest first; an item given is approved or rejected before."""
+        if item is not None:
+            owner = next((store for store in self.stores if store.inbox_find(item.key) == item), None)
+            if owner is None:
+                raise NotFoundError(f"no item {item.id} in the inbox", name=str(item.id), hint="review() lists them")
+            if approve:
+                review.approve(owner, item, origin=self._origin)
+            else:
+                review.reject(owner, item)
+        return tuple(waiting for store in self.stores for waiting in store.inbox())
+
+    def session(self, id: str = "") -> "Session":
+        """Return a conversation with this memory; a known id continues that conversation."""
+        from memdir.session import Session
+
+        return Session(self._project or self.stores, model=self._open_model(), id=id, clock=self._clock)
+
+    def close(self) -> None:
+        """Close what this object opened; stores that were passed in stay open."""
+        self._closing.close()
+
+    def _context(self) -> WriteContext:
+        root = None if self._project is None else self._project.places.root.path
+        return WriteContext(self._origin, self._clock(), root)
+
+    def _open_model(self) -> Model | None:
+        from memdir.models.open import find_model, open_model
+
+        if isinstance(self._model, str):
+            self._model = open_model(self._model)
+        if self._model is None and self._project is not None:
+            project = self._project
+            return find_model(project.settings, project.environment, project=str(project.places.root.path))
+        return self._model
+
+
+def _check_text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"expected text, not {type(text).__name__}")
+    return text
+
+
+def _in_thread(
+    method: Callable[Concatenate[Memory, Params], Result],
+) -> Callable[Concatenate["AsyncMemory", Params], Coroutine[Any, Any, Result]]:
+    """Return the same method for an event loop, which it does not block."""
+
+    async def call(self: "AsyncMemory", /, *args: Params.args, **options: Params.kwargs) -> Result:
+        from asyncio import to_thread
+
+        return await to_thread(method, self.memory, *args, **options)
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+class AsyncMemory:
+    """`Memory` for an event loop: takes the same arguments, and each method runs in a thread."""
+
+    def __init__(
+        self,
+        where: str | Path | Project | StoreBase | Sequence[StoreBase] | None = None,
+        *,
+        model: Model | str | None = None,
+        origin: Origin = PERSON,
+        clock: Clock | None = None,
+    ) -> None:
+        self.memory = Memory(where, model=model, origin=origin, clock=clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    remember = _in_thread(Memory.remember)
+    save = _in_thread(Memory.save)
+    recall = _in_thread(Memory.recall)
+    search = _in_thread(Memory.search)
+    get = _in_thread(Memory.get)
+    list = _in_thread(Memory.list)
+    update = _in_thread(Memory.update)
+    forget = _in_thread(Memory.forget)
+    restore = _in_thread(Memory.restore)
+    history = _in_thread(Memory.history)
+    undo = _in_thread(Memory.undo)
+    learn = _in_thread(Memory.learn)
+    dream = _in_thread(Memory.dream)
+    review = _in_thread(Memory.review)
+    session = _in_thread(Memory.session)
+    close = _in_thread(Memory.close)
