@@ -19,6 +19,7 @@ import pytest
 from cli_terminal import show
 from clihelp import Cli
 from hooking import PATIENT, call_hook
+from machines import Machine
 from mcping import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
 from memdir.format.age import render_age, render_freshness
@@ -294,6 +295,32 @@ def test_who_wrote_a_memory_is_the_same_everywhere_after_sync_and_approval(tmp_p
         "synced": "Ada",
         "approved": "Ada",
     }
+    ages = {event: str(cells["library"])[:10] for event, cells in tables.items() if "age" in event}
+    assert ages == dict.fromkeys(ages, SAVED[:10])
+
+
+def test_a_memory_has_its_age_and_author_on_another_machine_of_the_same_person(tmp_path: Path) -> None:
+    remote, tables = make_remote(tmp_path), dict[str, Cells]()
+    laptop, tower = (Machine(tmp_path, name, remote) for name in ("laptop", "tower"))
+    for machine in (laptop, tower):
+        machine.cli.project = machine.app
+        machine.cli.variables |= PATIENT
+    save(laptop.cli, "deploys")
+    laptop.init()
+    tower.init()
+    for machine in (laptop, tower):
+        with sit_down(machine.cli) as desk, closing(desk.open()) as project:
+            author, (_, row, page) = find_authors(project.private, ["deploys"])["deploys"], desk.find("deploys")
+            tables[f"{machine.name}, age"] = read_ages(desk, "deploys")
+            tables[f"{machine.name}, author"] = {
+                "library": author,
+                "page JSON, list": row["who"],
+                "page JSON, memory": author if page["fields"]["author"] == name_who(author) else page["fields"],
+            }
+    assert find_differing(tables) == ""
+    for fact in ("age", "author"):
+        assert tables[f"laptop, {fact}"]["library"] == tables[f"tower, {fact}"]["library"]
+    assert str(tables["tower, age"]["library"])[:10] == SAVED[:10]
 
 
 def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:

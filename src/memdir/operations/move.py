@@ -17,7 +17,7 @@ from memdir.frozen import replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change
 from memdir.records import TEAM_FOLDER, Edit, Forget, Put, Rewrite, Scope
 from memdir.store.contract import StoreBase
-from memdir.store.facts import find_ages
+from memdir.store.facts import find_sources
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import index_path, is_team
@@ -95,8 +95,8 @@ def _move_across(
     if target.read_bytes(f"{put.name}.md") != data:  # else a move that was killed half way
         memory = source.read(gone.name)
         if memory.digest == gone.expect:  # else the change below is refused
-            since = find_ages(source, [memory], now=source.clock())[gone.name]
-            target.note_dates({(f"{put.name}.md", memory.digest): since})
+            (facts,) = find_sources(source, [memory]).values()
+            target.note_sources({(f"{put.name}.md", memory.digest): facts})
         arrived = change(target, [put], explain(f"from {source.root}"), verb=verb).check_written().changes
     try:
         left = change(source, [gone], explain(f"to {target.root}"), verb=verb).check_written().changes

@@ -17,7 +17,7 @@ from memdir.frozen import replace
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
 from memdir.store.contract import StoreBase, StoreReader
 from memdir.store.files import SYNC
-from memdir.store.history import ChangeDate
+from memdir.store.history import ChangeDate, MemorySource
 from memdir.store.inbox import make_mark
 from memdir.store.plan import is_team
 from memdir.text import fold
@@ -69,6 +69,13 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
 
 
+def find_sources(store: StoreBase, memories: Sequence[StoredMemory]) -> dict[str, MemorySource]:
+    """Return by name age and author, which go along when a memory is moved or synced; a team's author is in its commits."""
+    ages, own = find_ages(store, memories, now=store.clock()), [at.name for at in memories if not is_team(at.name)]
+    authors = find_authors(store, own)
+    return {name: MemorySource(since, authors.get(name, "")) for name, since in ages.items()}
+
+
 def find_stored_secrets(store: StoreBase, text: str) -> "Sequence[SecretFinding]":
     """Return the secrets in a text of this store, by the built-in rules and the person's own.
 
@@ -94,7 +101,8 @@ def _find_change(
         return header.modified if stated is None else max(stated, mtime)
     if stated is None and header.scope is Scope.TEAM:
         author = store.read_signers().get(header.name)
-        stated = author.when if author is not None else None
+        moments = (date.changed, author.when if author else None)
+        stated = min((moment for moment in moments if moment), default=None)
     return stated or date.changed or date.since or header.modified
 
 

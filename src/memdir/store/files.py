@@ -41,7 +41,7 @@ from memdir.records import (
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, hold_state, utc_now
-from memdir.store.history import CompactResult, History, create_file
+from memdir.store.history import CompactResult, History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
 if TYPE_CHECKING:
@@ -279,11 +279,11 @@ class FileStore(StoreBase):
                 with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
                     history.move_recalls(db, name, new if target is self else None)
 
-    def note_dates(self, dates: Mapping[tuple[str, str], datetime]) -> None:
-        """Keep by path and digest since when bytes say what they say, before a change brings them here."""
-        if dates:
+    def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
+        """Keep by path and digest age and author of bytes, before a change brings them here."""
+        if sources:
             with self._holding() as (_, past):
-                past.note_dates(dates)
+                past.note_sources(sources)
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; returns the files. A file never seen before becomes its own baseline."""

@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from memdir.errors import DiskError, NotFoundError
 from memdir.files import is_plain_file
@@ -74,15 +75,17 @@ MIGRATIONS = (
     """
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID
     """,
+    "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
 )
 # The migrations with which a table or columns came: a reader may meet a file of an older shape, since only writers migrate.
 RECALLS_SINCE = 2
 _MARKS_SINCE = 3
 _DATES_SINCE = 5
 _SEEN_SINCE = 6
+_AUTHORS_SINCE = 7
 # Verbs that say nothing new of the world: a memory is as old as before.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
-_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote"})
+_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
 _LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN acts ON act = id WHERE NOT pending)"
@@ -220,6 +223,13 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
 
 
+class MemorySource(NamedTuple):
+    """Since when bytes have said what they say, and who wrote them, such as `person` or `agent`; empty if unknown."""
+
+    since: datetime
+    who: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactResult:
     """How many old versions were removed from a history, and their size."""
@@ -254,7 +264,7 @@ class History(Database):
                     digest = digest_of(planned.before)
                     kept = self._db.execute(_FILE_TIMES, (planned.path,)).fetchone()
                     row = (planned.path, digest, _find_times(kept, digest, signature)[0])
-                    self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row)
+                    self._db.execute("INSERT OR IGNORE INTO seen (path, digest, since_ns) VALUES (?, ?, ?)", row)
                 if self._note_outside(planned.path, planned.before, at) and planned.before is not None and signature:
                     self._remember(
                         planned.path, planned.before, signature
@@ -275,11 +285,11 @@ class History(Database):
             self._db.execute("DELETE FROM changes WHERE act = ?", (change,))
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
-    def note_dates(self, dates: Mapping[tuple[str, str], datetime]) -> None:
-        """Keep by path and digest since when bytes that are about to be brought have said what they say."""
+    def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
+        """Keep by path and digest the age and the author of bytes that are about to be brought."""
         with self.transaction(durable=False):
-            rows = [(path, digest, int(date.timestamp() * 1e9)) for (path, digest), date in dates.items()]
-            self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", rows)
+            rows = [(*key, int(source.since.timestamp() * 1e9), source.who) for key, source in sources.items()]
+            self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
 
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
@@ -448,14 +458,18 @@ class History(Database):
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
         """Return by name the last change of the text of each memory, without its files; with `names` only these."""
-        select = "SELECT path, max(act), at, verb, who, why, session FROM changes JOIN acts ON act = id"
+        columns = "path, max(act) AS act, at, verb, acts.who AS who, why, session, after"
+        source = "(SELECT nullif(seen.who, '') FROM seen WHERE seen.path = last.path AND digest = after)"
         where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({','.join('?' * len(SAME_WORDS))}))"
         values = sorted(SAME_WORDS)
         if names is not None and len(names) <= _FEW_NAMES:
             where += f" AND path IN ({','.join('?' * len(names))})"
             values += [f"{name}.md" for name in names]
         with self.reading() as db:
-            rows = db.execute(f"{select} {where} GROUP BY path", values).fetchall()
+            who = f"coalesce({source}, who)" if self.version >= _AUTHORS_SINCE else "who"
+            last = f"SELECT {columns} FROM changes JOIN acts ON act = id {where} GROUP BY path"
+            select = f"SELECT path, act, at, verb, {who}, why, session FROM ({last}) AS last"
+            rows = db.execute(select, values).fetchall()
         steps = {path.removesuffix(".md"): row for path, *row in rows if not is_index_path(path)}
         return {
             name: Change(change, datetime.fromisoformat(at), verb, Origin(*origin))

@@ -23,6 +23,7 @@ from memdir.errors import FormatError, SettingsError
 from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
+from memdir.store.history import MemorySource
 from memdir.store.state import Author, make_author
 from memdir.sync.state import (
     BRANCH,
@@ -34,7 +35,7 @@ from memdir.sync.state import (
     RemoteTree,
     TeamCommit,
     TreeEntry,
-    parse_dates,
+    parse_sources,
 )
 from memdir.text import one_line, shorten
 
@@ -462,8 +463,8 @@ class GitRemote:
         commits = read_commits(self.copy, head, after=after)
         return {path: commit.author for commit in reversed(commits) for path in commit.changes}
 
-    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
-        return {path: date for text in self.read_date_lines(head, after) for path, date in parse_dates(text).items()}
+    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
+        return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
 
     def read_date_lines(self, head: str, after: str) -> list[str]:
         """Return the lines with dates in the messages since `after`, oldest first."""

@@ -32,6 +32,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
 from memdir.project.settings import Environment
 from memdir.store.files import FileStore
+from memdir.store.history import MemorySource
 from memdir.store.open import Identity, Project, open_known, parse_address
 from memdir.store.state import (
     OWN_COPY,
@@ -58,7 +59,7 @@ from memdir.sync.state import (
     SyncPart,
     SyncResult,
     TreeEntry,
-    parse_dates,
+    parse_sources,
     read_local,
 )
 from memdir.sync.sync import SyncTask, find_point, sync
@@ -497,12 +498,14 @@ class SealedRemote:
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         return {}
 
-    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
-        dates: dict[str, datetime] = {}
+    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
+        sources: dict[str, MemorySource] = {}
         for line in self.inner.read_date_lines(head, after):
             with suppress(ValueError, self._age.DecryptError):
-                dates |= parse_dates(self._age.decrypt(base64.b64decode(line), self._keys).decode("utf-8", "replace"))
-        return dates
+                sources |= parse_sources(
+                    self._age.decrypt(base64.b64decode(line), self._keys).decode("utf-8", "replace")
+                )
+        return sources
 
     def keep(self, head: str) -> None:
         self.inner.keep(head)

@@ -29,6 +29,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.limits import TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
+from memdir.store.history import MemorySource
 from memdir.store.state import MANIFEST, Author, make_author, read_table, write_table
 from memdir.sync.state import (
     PLAIN_MODE,
@@ -297,7 +298,7 @@ class ServerRemote:
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         return self._authors
 
-    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
+    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
         return {}  # a server serves teams, whose versions have their authors' dates
 
     def keep(self, head: str) -> None:

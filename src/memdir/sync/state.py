@@ -30,6 +30,7 @@ from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.project.paths import MEMBERSHIP, find_address
 from memdir.records import TEAM_FOLDER
 from memdir.store.files import FileStore
+from memdir.store.history import MemorySource
 from memdir.store.plan import is_team
 from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, Author, read_table, write_table
 from memdir.text import one_line, printable, shorten
@@ -463,8 +464,8 @@ class Remote(Protocol):
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         """Path -> who changed it last since `after`."""
 
-    def find_dates(self, head: str, after: str) -> dict[str, datetime]:
-        """Return by path the dates that came with the messages since `after`."""
+    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
+        """Return by path age and author that came with the messages since `after`."""
 
     def keep(self, head: str) -> None:
         """All parts are in step with this head; what was only needed before may be dropped."""
@@ -484,19 +485,26 @@ class TeamRemote(Remote, Protocol):
 DATES = "Memdir-Dates: "
 
 
-def render_dates(dates: Mapping[str, datetime]) -> str:
-    rows = {path: date.astimezone(UTC).isoformat(timespec="seconds") for path, date in sorted(dates.items())}
+def render_sources(sources: Mapping[str, MemorySource]) -> str:
+    rows = {
+        path: f"{source.since.astimezone(UTC).isoformat(timespec='seconds')} {source.who}".rstrip()
+        for path, source in sorted(sources.items())
+    }
     return f"\n{DATES}{json.dumps(rows)}\n" if rows else ""
 
 
-def parse_dates(text: str) -> dict[str, datetime]:
-    """Return the dates of a message by path; what cannot be read is left out."""
+def parse_sources(text: str) -> dict[str, MemorySource]:
+    """Return ages and authors of a message by path; what cannot be read is left out."""
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    pairs = rows.items() if isinstance(rows, dict) else ()
-    return {path: date for path, row in pairs if (date := read_time(str(row))) is not None}
+    sources = {}
+    for path, row in rows.items() if isinstance(rows, dict) else ():
+        since, _, who = str(row).partition(" ")
+        if (moment := read_time(since)) is not None:
+            sources[path] = MemorySource(moment, shorten(one_line(who), 40))
+    return sources
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:

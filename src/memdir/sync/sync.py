@@ -30,8 +30,9 @@ from memdir.limits import TEAM_SECONDS, TEAM_TRIES
 from memdir.project.settings import DEFAULT, write_setting
 from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
 from memdir.store.contract import PERSON
-from memdir.store.facts import find_ages
+from memdir.store.facts import find_sources
 from memdir.store.files import SYNC, FileStore
+from memdir.store.history import MemorySource
 from memdir.store.inbox import render_edits
 from memdir.store.open import Project, find_identity, read_identity, write_identity
 from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
@@ -181,28 +182,25 @@ def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
 
 
 def _write_message(task: SyncTask, plans: Sequence[tuple[SyncInputs, OutgoingChanges]]) -> str:
-    dates: dict[str, datetime] = {}
+    sources: dict[str, MemorySource] = {}
     for inputs, out in plans:
-        dates |= _find_dates(inputs.part, out)
+        sources |= _find_sources(inputs.part, out)
     if not task.is_named:
-        return f"memdir: sync\n{state.render_dates(dates)}"
+        return f"memdir: sync\n{state.render_sources(sources)}"
     paths = [inputs.part.prefix + path for inputs, out in plans for path in sorted(out.files) if path != INDEX_FILE]
     named = _name_some([path.removesuffix(".md") for path in paths], 5) or "index"
-    return f"memdir: {named}\n{state.render_dates(dates)}"
+    return f"memdir: {named}\n{state.render_sources(sources)}"
 
 
-def _find_dates(part: SyncPart, out: OutgoingChanges) -> dict[str, datetime]:
-    """Return by path since when the outgoing files say what they say; a team's files have the dates of its commits."""
-    if part.is_shared:
-        return {}
+def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySource]:
+    """Return by path age and author of the outgoing files."""
     paths = {part.name(path): path for path, data in out.files.items() if data is not None and path != INDEX_FILE}
     memories = [
         memory
         for name, memory in part.store.read_many(paths).items()
         if memory.digest == digest_of(out.files[paths[name]] or b"")  # else a merge made it
     ]
-    ages = find_ages(part.store, memories, now=part.store.clock())
-    return {part.prefix + paths[name]: since for name, since in ages.items()}
+    return {part.prefix + paths[name]: source for name, source in find_sources(part.store, memories).items()}
 
 
 def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
@@ -246,7 +244,7 @@ def _receive(
         received = _tell_people(inputs, come, _find_authors(task, remote, inputs, head, branch, sent), asked)
     else:
         received = make_news(part, come)
-        _note_dates(remote, inputs, come, head)
+    _note_sources(remote, inputs, come, head)
     by = shorten(one_line(_name_some(sorted({news.author for news in received if news.author}), 3)), 200)
     change = _write_files(inputs, come, by or ("" if part.is_shared else "another machine"))
     withheld = dict(out.withheld)
@@ -330,12 +328,15 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
     return result.change
 
 
-def _note_dates(remote: Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
-    """Let history know since when the files of another machine say what they say; a sync does not make them younger."""
+def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
+    """Let history know age and author of the files of another machine; a sync does not make them younger."""
     part, files = inputs.part, {path: data for path, data in come.files.items() if data is not None}
-    dates = remote.find_dates(head, inputs.point.head if inputs.common is None else "") if files else {}
-    keys = {(part.locate(path), digest_of(data)): dates.get(part.prefix + path) for path, data in files.items()}
-    part.store.note_dates({key: date for key, date in keys.items() if date is not None})
+    files |= {change.path: encode(change.text) for change in come.waiting if change.text is not None}
+    sources = remote.find_sources(head, inputs.point.head if inputs.common is None else "") if files else {}
+    keys = {(part.locate(path), digest_of(data)): sources.get(part.prefix + path) for path, data in files.items()}
+    # Authors of a team's files are those of its commits.
+    known = {key: source._replace(who="") if part.is_shared else source for key, source in keys.items() if source}
+    part.store.note_sources(known)
 
 
 def _find_authors(
