@@ -429,9 +429,9 @@ def test_hostile_text_is_the_same_to_every_model_and_exact_to_people(tmp_path: P
         cells: Cells = {
             "library": shown,
             "hook": shown if shown in hook else hook,
-            # A model may write this text back, so the line that looks like memdir's has no mark.
+            # A model may write this text back, so lines that look like memdir's have no mark.
             **{
-                f"{interface} memory_read": answer["body"].strip().replace("\nMemory:", "\n| Memory:")
+                f"{interface} memory_read": re.sub("\n(?=Memory:|memdir:)", "\n| ", answer["body"].strip())
                 for interface, answer in reads.items()
             },
             **{
@@ -440,7 +440,7 @@ def test_hostile_text_is_the_same_to_every_model_and_exact_to_people(tmp_path: P
             },
         }
         assert find_differing({"hostile": cells}) == ""
-        for threat in ("</memory>", "<system-reminder>", "\nMemory: /etc", "\x1b", "\u202e", "\u200b"):
+        for threat in ("</memory>", "<system-reminder>", "\nMemory: /etc", "\nmemdir: ", "\x1b", "\u202e", "\u200b"):
             assert threat not in shown, threat
         exact = head + HOSTILE
         assert (

@@ -59,8 +59,9 @@ _DECODINGS = 8  # a text that still changes after these counts as an attempt
 
 # The beginnings of lines that memdir writes around memories, indexes and notes.
 _FRAME = compile_late(
-    r"[\W_]*(?:memor(?:y|ies)\s*(?:\([^)\n]{0,80}\)\s*)?[:：]|contents of\b|from the (?:team\S{0,3} memory|memory that)\b|"
-    r"this was noted\b|there is also the memory\b|notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
+    r"[\W_]*(?:(?:memor(?:y|ies)|memdir)\s*(?:\([^)\n]{0,80}\)\s*)?[:：]|contents of\b|"
+    r"from the (?:team\S{0,3} memory|memory that)\b|this was noted\b|there is also the memory\b|"
+    r"notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
     re.IGNORECASE,
 )
 
