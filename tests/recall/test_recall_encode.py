@@ -78,6 +78,16 @@ def test_vectors_have_length_one_and_do_not_depend_on_what_is_encoded_beside_the
     assert not np.allclose(together[0], together[1], atol=1e-2)
 
 
+def test_every_weight_of_every_layer_counts(folder: Path) -> None:
+    weights, ids = encode.read_safetensors(folder / "model.safetensors"), np.array([[2, 4, 6, 3]])
+    names = [name for name in weights if name.startswith("encoder.layer.") and name.endswith(".weight")]
+    vector = encode.run_bert(weights, ids)
+    for name in names:
+        changed = encode.run_bert({**weights, name: np.zeros_like(weights[name])}, ids)
+        assert not np.allclose(changed, vector, atol=1e-4), name
+    assert len(names) == 8 * LAYERS
+
+
 def test_a_search_uses_it_keeps_vectors_by_file_and_drops_them_with_the_memory(folder: Path, tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path / "home"), "MEMDIR_ENCODER": str(folder)}
     (tmp_path / "home").mkdir()

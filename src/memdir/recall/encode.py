@@ -127,16 +127,16 @@ def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Ar
     width = state.shape[-1]
     state = state + weights["embeddings.position_embeddings.weight"][:length]
     state = level(state + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
-    layers = sum(name.endswith("scores.self.query.bias") for name in weights)
+    layers = sum(name.endswith("attention.self.query.bias") for name in weights)
     for layer in (f"encoder.layer.{number}" for number in range(layers)):
         query, key, value = (
-            linear(state, f"{layer}.scores.self.{part}").reshape(count, length, heads, -1).transpose(0, 2, 1, 3)
+            linear(state, f"{layer}.attention.self.{part}").reshape(count, length, heads, -1).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(math.sqrt(width / heads))
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         mixed = (scores / scores.sum(-1, keepdims=True) @ value).transpose(0, 2, 1, 3).reshape(count, length, width)
-        state = level(state + linear(mixed, f"{layer}.scores.output.dense"), f"{layer}.scores.output.LayerNorm")
+        state = level(state + linear(mixed, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
         inner = linear(state, f"{layer}.intermediate.dense")
         inner = inner * (1 + find_erf(inner / np.float32(2**0.5))) / 2
         state = level(state + linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
