@@ -134,7 +134,7 @@ MUTATIONS = {
         "    except ZeroDivisionError:\n        return {}\n",
     ),
     "passing": ("models/connection.py", "passing=reason in PASSING", "passing=False"),
-    "clock": ("dream/__init__.py", "None if found is None or found - now > wait else found", "found"),
+    "clock": ("dream/__init__.py", "None if recorded is None or recorded - now > wait else recorded", "recorded"),
     "merge": ("sync/plan.py", "            data = None if merged is None else encode(merged)\n", ""),
     "both": (
         "sync/plan.py",

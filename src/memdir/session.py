@@ -29,7 +29,7 @@ from memdir.conversation.transcripts import copy_plain, read_host_messages
 from memdir.conversation.typed import strip_host_text
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
-from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
+from memdir.dream.records import Cancelled, OnProgress, never_cancelled, say_nothing
 from memdir.errors import LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractResult, ExtractSkip
 from memdir.extraction.find import FORGET
@@ -367,7 +367,7 @@ class Session:
         return self._on and self._find_due().is_due
 
     def dream(
-        self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = go_on
+        self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled
     ) -> DreamResult:
         """Consolidate the memory if that is due, or with `force` in any case; in this thread. One `undo` reverts it."""
         due = None if force else self._find_due()

@@ -713,7 +713,7 @@ def test_a_dream_that_lost_its_lock_applies_nothing(store: FileStore) -> None:
         if progress.phase is DreamPhase.APPLY:
             (store.root / ".consolidate-lock").write_text("1", encoding="utf-8")
 
-    with pytest.raises(LockedError, match="nothing was applied"):
+    with pytest.raises(LockedError, match="no changes were made"):
         dream(store, now=NOW, on_progress=steal)
     assert image(store.root) == before and list_asked(store) == []
 

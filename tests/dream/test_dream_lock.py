@@ -257,7 +257,7 @@ def test_a_lock_file_that_was_deleted_lets_nobody_displace_the_holder(memory: Pa
 
 
 def check_in_vain(held: DreamLock) -> None:
-    with pytest.raises(LockedError, match="nothing was applied"):
+    with pytest.raises(LockedError, match="no changes were made"):
         held.check()
 
 

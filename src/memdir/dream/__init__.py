@@ -1,15 +1,15 @@
-"""Consolidation across sessions: gates, lock, a plan made by patterns and a model on a staged copy, one change, one undo.
+"""Dreams: consolidate memories across sessions, with built-in patterns and a model, as one change that one undo reverts.
 
     store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
 
-A dream that is cancelled or loses its lock has changed nothing, and the time of the last dream is what it was. If the
-model fails, what patterns repair is applied all the same, and the model is asked again at the next occasion. Every run
-leaves a line in the record of runs, which names no memory.
+A dream that is cancelled or loses its lock changes nothing, not even the time of the last dream. If the model fails, the
+patches of the patterns are still applied, and the next dream asks the model again. Every run adds a line without memory
+names to the run log.
 
-The gates say whether a dream is due, in order of what they cost: settings, the hours since the last one (one `stat`),
-a count of the sessions since, the lock. Sessions are this project's conversations since the last dream, without the one
-that asks. The count is kept in `<state>/dream-scan.json` and noted before it begins, so that neither a failure nor many
-processes lead to more than one scan in ten minutes. A person who asks for a dream skips hours and sessions.
+Preconditions decide whether a dream is due, the cheapest first: settings, the hours since the last one (one `stat`), the
+number of sessions since, the lock. Sessions are this project's other conversations since the last dream. The count is
+kept in `<state>/dream-scan.json`, which is written before the scan, so that neither a failure nor many processes cause
+more than one scan in ten minutes. A dream that the user starts skips hours and sessions.
 """
 
 import json
@@ -49,28 +49,28 @@ _Row = dict[str, object]
 
 
 class DreamSkip(SkipReason):
-    """Every reason why there is no dream, or none that changed anything, with the words for it."""
+    """A reason why there was no dream, or why it changed nothing, with its text."""
 
     OFF = "off", "dreaming is switched off here"
     PAUSED = "paused", "memory is paused"
-    TOO_SOON = "too_soon", "the last one was not long ago: dream_hours says how long"
+    TOO_SOON = "too_soon", "the last dream was too recent; see the setting dream_hours"
     SCANNED_LATELY = (
         "scanned_lately",
-        "sessions were counted a moment ago and were too few: dream_scan_minutes says how often",
+        "there were too few sessions at the last count; see the setting dream_scan_minutes",
     )
     TOO_FEW_SESSIONS = (
         "too_few_sessions",
-        "there were too few sessions since the last one: dream_sessions says how many",
+        "there were too few sessions since the last dream; see the setting dream_sessions",
     )
-    LOCKED = "locked", "another one is under way"
+    LOCKED = "locked", "another dream is in progress"
     NOTHING_TO_DO = "nothing_to_do", "there is nothing to tidy"
-    FAILED = "failed", "the model failed, and without it there is nothing to tidy; the next one tries again"
+    FAILED = "failed", "the model failed, and there was nothing to tidy without it; the next dream tries again"
     CANCELLED = "cancelled", "it was cancelled and changed nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class DreamOptions:
-    """How often a project wants to dream; the defaults are those of the settings."""
+    """The dream settings of a project, with the same defaults."""
 
     on: bool = True
     paused: bool = False
@@ -84,7 +84,7 @@ _DEFAULTS = DreamOptions()
 
 @dataclass(frozen=True, slots=True)
 class DreamDue:
-    """Whether a dream is due. `sessions` is None if they were not counted; `next_at` is when to ask again."""
+    """The result of the preconditions. `sessions` is None if they were not counted; `next_at` is when to check again."""
 
     skip: DreamSkip | None = None
     last: datetime | None = None
@@ -99,7 +99,7 @@ class DreamDue:
 
 @dataclass(frozen=True, slots=True)
 class DreamResult:
-    """`skipped` says why nothing was changed; `failures` is set if the model was not asked, having failed so often."""
+    """`skipped` says why nothing changed; `failures` is set if the model was not asked because it failed too often."""
 
     patches: PatchSet | None = None
     applied: ApplyResult | None = None
@@ -109,10 +109,10 @@ class DreamResult:
 
     @property
     def text(self) -> str:
-        """What was merged, removed, added and changed, in one line."""
-        left = set(self.applied.dropped) if self.applied else set()
-        made = self.patches.patches if self.patches else ()
-        return records.summarize(at for at in made if left.isdisjoint(at.names))
+        """Return one line on merged, removed, added and changed memories."""
+        dropped = set(self.applied.dropped) if self.applied else set()
+        patches = self.patches.patches if self.patches else ()
+        return records.summarize(patch for patch in patches if dropped.isdisjoint(patch.names))
 
 
 def dream(
@@ -125,29 +125,28 @@ def dream(
     due: DreamDue | None = None,
     insist: bool = False,
     on_progress: records.OnProgress = records.say_nothing,
-    cancelled: records.Cancelled = records.go_on,
+    cancelled: records.Cancelled = records.never_cancelled,
 ) -> DreamResult:
-    """Tidy a memory directory, by patterns and, if there is a model, by it. `memdir undo` puts everything back.
+    """Tidy a memory directory with built-in patterns and, if there is one, a model. `memdir undo` restores everything.
 
-    `state` is the folder for locks and records of a store without one of its own. `due` is what the gates returned;
-    without it they are not asked. Raises LockedError if another dream is running and
-    StoppedError when cancelled; nothing was changed then. If the model fails, `patches.error` says how, and only what
-    patterns repair is changed. A model that has failed three dreams in a row is not asked in the next one; `insist` asks
-    it all the same.
+    `state` is the folder for locks and records of a store that has none. `due` is the result of the preconditions;
+    without it they are skipped. Raises LockedError if another dream is running and StoppedError when cancelled, without
+    changes. If the model fails, `patches.error` says how, and only the patches of the patterns are applied. A model that
+    failed in three dreams in a row is not asked, unless `insist` is set.
     """
-    at = now or utc_now()
+    started_at = now or utc_now()
     if due is not None and due.skip is not None:
         return DreamResult(skipped=due.skip, due=due)
     place = store.open_workplace(state)
     if not place.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
+    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         failures = 0 if model is None or insist else count_failures(place.state)
         failures = failures if failures >= DREAM_FAILURES else 0
-        patches = _plan_and_keep(store, place, progress, None if failures else model, at, context, row)
+        patches = _plan_and_keep(store, place, progress, None if failures else model, started_at, context, row)
         progress.enter(DreamPhase.APPLY)
-        return replace(_apply(store, patches, held, at, row), failures=failures)
+        return replace(_apply(store, patches, lock, started_at, row), failures=failures)
 
 
 def preview_dream(
@@ -158,18 +157,18 @@ def preview_dream(
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
     on_progress: records.OnProgress = records.say_nothing,
-    cancelled: records.Cancelled = records.go_on,
+    cancelled: records.Cancelled = records.never_cancelled,
 ) -> PatchSet:
-    """Plan and keep a set, to be applied by its id; it does not count as a dream."""
-    at = now or utc_now()
+    """Plan and store a set, which can be applied by its ID; this does not count as a dream."""
+    started_at = now or utc_now()
     place = store.open_workplace(state)
     if not place.root.is_dir():
-        return PatchSet(records.make_id(at), at, records.RULES)
+        return PatchSet(records.make_id(started_at), started_at, records.RULES)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
-        held.do_not_count()
+    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
+        lock.do_not_count()
         row["preview"] = True
-        return _plan_and_keep(store, place, progress, model, at, context, row)
+        return _plan_and_keep(store, place, progress, model, started_at, context, row)
 
 
 def apply_kept(
@@ -181,32 +180,33 @@ def apply_kept(
     now: datetime | None = None,
     on_progress: records.OnProgress = records.say_nothing,
 ) -> DreamResult:
-    """Apply a set that a preview has kept, or of its patches those with these numbers; the others count as rejected."""
-    at = now or utc_now()
+    """Apply a set that a preview stored, or its patches with these numbers; the other patches count as rejected."""
+    started_at = now or utc_now()
     place = store.open_workplace(state)
     patches = records.load(place.state, id)
     if accept is not None and not store.has_mark(patches.mark):
-        reject_patches(store, [one for number, one in enumerate(patches.patches) if number not in accept], at)
-        patches = replace(patches, patches=tuple(one for n, one in enumerate(patches.patches) if n in accept))
+        numbered = list(enumerate(patches.patches))
+        reject_patches(store, [patch for number, patch in numbered if number not in accept], started_at)
+        patches = replace(patches, patches=tuple(patch for number, patch in numbered if number in accept))
     progress = DreamProgress(on_progress)
-    with _recorded(place, progress, at) as row, hold_dream(place.root, place.state, now=at) as held:
+    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         row["by"] = patches.by
         progress.enter(DreamPhase.APPLY)
-        return _apply(store, patches, held, at, row)
+        return _apply(store, patches, lock, started_at, row)
 
 
 def find_dream_context(project: Project) -> DreamContext:
-    """What a dream in this project may read: its files and its transcripts."""
+    """Return the files and transcripts that a dream in this project may read."""
     root = project.places.root.path
     folders = list_folders(project.places, project.environment.claude_home, Path(root))
     return DreamContext(root, folders, project.settings.half_lives())
 
 
 def count_failures(state: Path) -> int:
-    """How many dreams in a row the model has failed, by the record of runs; locked and cancelled ones do not count."""
+    """Count the last dreams in a row in which the model failed; locked and cancelled ones do not count."""
     rows = (row for row in read_runs(state) if row.get("task") == TASK and not row.get("preview"))
-    tried = (row for row in rows if row.get("skipped") not in _UNTRIED)
-    return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), tried))
+    attempts = (row for row in rows if row.get("skipped") not in _UNTRIED)
+    return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), attempts))
 
 
 def _plan_and_keep(
@@ -229,10 +229,10 @@ def _plan_and_keep(
     return patches
 
 
-def _apply(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime, row: _Row) -> DreamResult:
-    applied = apply_dream(store, patches, held, now)
+def _apply(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime, row: _Row) -> DreamResult:
+    applied = apply_dream(store, patches, lock, now)
     if applied.repeated or patches.error:
-        held.do_not_count()
+        lock.do_not_count()
     proof = applied.proof
     row |= {
         "change": applied.change,
@@ -244,7 +244,7 @@ def _apply(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime, 
     if proof.missing:
         raise NotFoundError(
             f"{len(proof.missing)} sentences that this dream removed are not in the history",
-            hint=f"`memdir undo {applied.change}` puts the files back, `memdir doctor` looks for what is wrong",
+            hint=f"`memdir undo {applied.change}` restores the files, `memdir doctor` checks the store",
         )
     nothing = DreamSkip.FAILED if patches.error else DreamSkip.NOTHING_TO_DO
     skipped = nothing if applied.change is None and not applied.waiting else None
@@ -254,7 +254,7 @@ def _apply(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime, 
 
 @contextmanager
 def _recorded(place: Workplace, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
-    """A line in the record of runs, however the run ends; the row may be filled meanwhile."""
+    """Add a line to the run log, however the run ends; the block fills the row."""
     row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     try:
         yield row
@@ -275,12 +275,12 @@ def _recorded(place: Workplace, progress: DreamProgress, now: datetime) -> Itera
 
 
 def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
-    """Whether it is time for a dream, by memdir's own records of conversations and the default settings."""
+    """Return whether a dream is due, by memdir's own session records and the default settings."""
     return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
 
 
 def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
-    """Whether a dream is due in this project; `session` is the conversation that asks."""
+    """Return whether a dream is due in this project; does not count the current `session`."""
     settings, environment, root = project.settings, project.environment, project.places.root.path
     options = DreamOptions(
         on=project.places.switch.on and settings.flag("dream"),
@@ -301,13 +301,13 @@ def find_due_in(
     root: Path | None = None,
     session: str = "",
 ) -> DreamDue:
-    """The same for a workplace. Without an environment and the project's root only memdir's own records are counted."""
+    """Return whether a dream is due at a workplace. Without environment and root, only memdir's own records count."""
     if not options.on or options.paused:
         return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
     wait = timedelta(hours=options.hours)
-    found = read_last(place.root)
-    # A time further ahead than the gate is wide comes from a wrong clock, which must not stop dreams for good.
-    last = None if found is None or found - now > wait else found
+    recorded = read_last(place.root)
+    # A time far in the future comes from a wrong clock, which must not stop dreams for good.
+    last = None if recorded is None or recorded - now > wait else recorded
     if last is not None and now - last < wait:
         return DreamDue(DreamSkip.TOO_SOON, last, next_at=last + wait)
     if not place.root.is_dir():
@@ -330,15 +330,15 @@ def _count_sessions(
     session: str,
 ) -> DreamDue:
     wait, table = timedelta(minutes=options.scan_minutes), read_table(state, SCAN, _SCAN_BYTES)
-    at, before = (read_time(text) if isinstance(text := table.get(key), str) else None for key in ("at", "last"))
+    scanned, before = (read_time(text) if isinstance(text := table.get(key), str) else None for key in ("at", "last"))
     known = table.get("ids")
-    if at is not None and isinstance(known, list) and before == last and abs(now - at) < wait:
-        too_few, ids, again = DreamSkip.SCANNED_LATELY, {id for id in known if isinstance(id, str)}, at + wait
+    if scanned is not None and isinstance(known, list) and before == last and abs(now - scanned) < wait:
+        too_few, ids, again = DreamSkip.SCANNED_LATELY, {id for id in known if isinstance(id, str)}, scanned + wait
     else:
         _keep_scan(state, now, last, ())
-        found = list_transcripts(environment, root, since=last) if environment and root else ()
-        spoken = {make_leaf(at.session) for at in found if last is None or (at.ended or at.modified) > last}
-        ids = {*list_sessions(state, last), *spoken}
+        files = list_transcripts(environment, root, since=last) if environment and root else ()
+        active = {make_leaf(file.session) for file in files if last is None or (file.ended or file.modified) > last}
+        ids = {*list_sessions(state, last), *active}
         too_few, again = DreamSkip.TOO_FEW_SESSIONS, now + wait
         _keep_scan(state, now, last, ids)
     count = len(ids - {make_leaf(session)} if session else ids)
@@ -346,7 +346,7 @@ def _count_sessions(
 
 
 def list_sessions(state: Path, since: datetime | None) -> list[str]:
-    """Conversations that memdir has a record of and that went on after `since`, by the names of their files."""
+    """Return the names of the session records that changed after `since`."""
     folder, after = state / SESSIONS_FOLDER, since.timestamp() if since else None
     if find_link(folder):
         return []
@@ -362,9 +362,9 @@ def list_sessions(state: Path, since: datetime | None) -> list[str]:
         return []
 
 
-def _keep_scan(state: Path, at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
-    """Best effort: if nothing can be written, the next process counts again."""
-    table = {"at": at.isoformat(), "last": last and last.isoformat(), "ids": sorted(ids)[:DREAM_SCAN_KEPT]}
+def _keep_scan(state: Path, scanned_at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
+    """Store a scan; if that fails, the next process counts again."""
+    table = {"at": scanned_at.isoformat(), "last": last and last.isoformat(), "ids": sorted(ids)[:DREAM_SCAN_KEPT]}
     if not state.is_symlink():
         with suppress(DiskError):
             write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")

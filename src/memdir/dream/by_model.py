@@ -1,12 +1,11 @@
-"""The model's part of a dream: what it is shown, the tools it may use, and its writes on a staging.
+"""Let a model consolidate memories: its input, its tools, and its writes to a staging.
 
-It is shown the manifest, the daily logs, what may be out of date, and some texts, all bounded. A model with tools works in
-one bounded run; one without returns a list of operations, which is sent back once if it cannot be carried out. Both may
-only stage. A search of transcripts returns single lines, never a conversation.
+The input is the manifest, the daily logs, possibly outdated memories and some texts, all limited in size. A model with
+tools works in one limited run; one without returns a list of operations, and invalid ones are sent back once. Both only
+stage. A transcript search returns single lines, never a conversation.
 
-Nothing of a run is thrown away because of the rest: an operation that cannot be done is refused on its own, and what was
-staged before a run broke off is reviewed like everything else. A run that staged nothing and gave no answer has failed.
-`review` decides what may be kept.
+An invalid operation does not affect the others, and writes staged before a run broke off are reviewed like all others. A
+run that staged nothing and gave no answer has failed. `review` decides which writes are saved.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,11 +48,11 @@ _ROLES, _NOBODY = {"user": "the person", "assistant": "the agent"}, "a tool, no 
 _WRITING = ("write", "edit", "delete")
 _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
-_WORDS = 6  # of one search; more are no narrow question
-_AGAIN = "the next dream asks it again; `memdir dream --model none` does without"
+_WORDS = 6  # max words of one search, to keep it narrow
+_AGAIN = "the next dream asks it again; `memdir dream --model none` uses no model"
 _ENDS = {
-    ForkEnd.TURNS: f"it was not done after {limits.DREAM_TURNS} turns",
-    ForkEnd.CALLS: f"it was not done after {limits.DREAM_CALLS} calls",
+    ForkEnd.TURNS: f"it was not finished after {limits.DREAM_TURNS} turns",
+    ForkEnd.CALLS: f"it was not finished after {limits.DREAM_CALLS} calls",
     ForkEnd.REPEATED: "it repeated itself",
     ForkEnd.DECLINED: "it declined",
 }
@@ -61,7 +60,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DreamContext:
-    """What a dream goes by besides the memory: the project's files, the folders of its transcripts, how types age."""
+    """The context of a dream: the project's files, its transcript folders, the half-lives."""
 
     project: Path | None = None
     transcripts: tuple[Path, ...] = ()
@@ -73,7 +72,7 @@ NO_CONTEXT = DreamContext()
 
 @dataclass(frozen=True, slots=True)
 class DreamInput:
-    """What the model is shown first."""
+    """The input of the model's first request."""
 
     headers: tuple[Header, ...]
     logs: tuple[LogSlice, ...]
@@ -82,9 +81,12 @@ class DreamInput:
     cueless: tuple[str, ...] = ()
 
     def render_drifted(self) -> str:
-        """The memories that may be out of date, each with what is known about it."""
-        rows = [(f"- {at.file}, of {at.modified:%Y-%m-%d}", self.caveats.get(at.name, "")) for at in self.drifted]
-        return "\n".join(f"{line}: {why}" if why else line for line, why in rows) or _NONE
+        """List the memories that may be outdated, each with its caveat."""
+        lines = []
+        for header in self.drifted:
+            why = self.caveats.get(header.name, "")
+            lines.append(f"- {header.file}, of {header.modified:%Y-%m-%d}" + (f": {why}" if why else ""))
+        return "\n".join(lines) or _NONE
 
     def render_slots(self, now: datetime) -> dict[str, str]:
         return {
@@ -93,23 +95,23 @@ class DreamInput:
             "drifted": self.render_drifted(),
             "gone": str(count_removable(len(self.headers))),
             "cueless": ", ".join(self.cueless) or _NONE,
-            "logs": "\n\n".join(f"[{at.day.isoformat()}]\n{at.text.rstrip()}" for at in self.logs) or _NONE,
+            "logs": "\n\n".join(f"[{log.day.isoformat()}]\n{log.text.rstrip()}" for log in self.logs) or _NONE,
         }
 
     def list_messages(self) -> Iterator[Message]:
-        """The logs, entry by entry, to trace where a text came from."""
-        return (message for at in self.logs for message in split_log(at))
+        """Return the log entries, to find the provenance of a text."""
+        return (message for log in self.logs for message in split_log(log))
 
 
 def split_log(log: LogSlice) -> Iterator[Message]:
-    """The entries of a log, as of the end of its day."""
+    """Return the entries of a log, dated at the end of its day."""
     end = datetime.combine(log.day, time.max).astimezone()
     return (Message("user", entry.strip(), at=end) for entry in _ENTRY.split(log.text) if entry.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDream:
-    """A run: by folded name the reason and evidence of each write, and what the model was shown from outside."""
+    """A run: reason and evidence of each write by folded name, and the texts from outside the memory it was shown."""
 
     reasons: Mapping[str, str]
     evidence: Mapping[str, str]
@@ -121,20 +123,21 @@ class ModelDream:
 def gather(
     store: StoreBase, view: StagedView, verdicts: Mapping[str, Verdict], *, lives: HalfLives = HALF_LIVES, now: datetime
 ) -> DreamInput:
-    memories = [at for at in read_memories(view).values() if not at.header.pinned]
+    memories = [memory for memory in read_memories(view).values() if not memory.header.pinned]
     logs = tuple(select_logs(store)) if isinstance(store, Folder) else ()
-    passed = {at.header.name: text for at in memories if (text := render_passed(at, now))}
+    passed = {memory.header.name: text for memory in memories if (text := render_passed(memory, now))}
     drifted = find_drifted(view.scan(), verdicts, lives, now)
-    over = [at.header for at in memories if at.header.name in passed and at.header not in drifted]
-    shown = (*over, *drifted)[: limits.DREAM_DRIFTED]
-    known = {at.name: render_caveat(verdicts[at.name]) for at in shown if at.name in verdicts}
-    caveats = {at.name: "; ".join(filter(None, (known.get(at.name), passed.get(at.name)))) for at in shown}
-    cueless = [at.header.name for at in memories if not frontmatter.parse_fields(at.text).cues]
-    return DreamInput(view.scan(), logs, shown, caveats, tuple(cueless[: limits.DREAM_CUED]))
+    over = [memory.header for memory in memories if memory.header.name in passed and memory.header not in drifted]
+    listed = (*over, *drifted)[: limits.DREAM_DRIFTED]
+    names = [header.name for header in listed]
+    known = {name: render_caveat(verdicts[name]) for name in names if name in verdicts}
+    caveats = {name: "; ".join(filter(None, (known.get(name), passed.get(name)))) for name in names}
+    cueless = [memory.header.name for memory in memories if not frontmatter.parse_fields(memory.text).cues]
+    return DreamInput(view.scan(), logs, listed, caveats, tuple(cueless[: limits.DREAM_CUED]))
 
 
 def count_removable(memories: int) -> int:
-    """How many memories a dream may remove, besides those that it merges word for word."""
+    """Return how many memories a dream may remove, not counting those merged word for word."""
     return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
 
 
@@ -142,68 +145,66 @@ def dream_with_model(
     model: Model,
     staging: Staging,
     view: StagedView,
-    given: DreamInput,
+    dream_input: DreamInput,
     *,
     memory: Path,
     context: DreamContext,
     progress: DreamProgress,
     now: datetime,
 ) -> ModelDream:
-    """Let the model write on a staging; raises ReplyError for a run that failed, and whatever the model raises."""
+    """Let the model write to a staging; raises ReplyError for a failed run, and the model's own errors."""
     progress.enter(DreamPhase.ORIENT)
-    slots = given.render_slots(now)
+    slots = dream_input.render_slots(now)
     if can_use_tools(model):
         tools = DreamTools(staging, memory, context, progress)
         return _run_with_tools(progress.wrap(model), staging, tools, slots)
     progress.enter(DreamPhase.CONSOLIDATE)
-    return _ask_for_operations(progress.wrap(model), staging, {**slots, "texts": _render_texts(given, view)})
+    return _ask_for_operations(progress.wrap(model), staging, {**slots, "texts": _render_texts(dream_input, view)})
 
 
 def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: Mapping[str, str]) -> ModelDream:
     task = render_prompt("dream/task", **slots, turns=str(limits.DREAM_TURNS), calls=str(limits.DREAM_CALLS))
     system = render_prompt("dream/system", rules=render_prompt("dream/rules"))
     request = Request(system, (Message("user", task),), limits.FORK_TOKENS, tools=TOOLS, purpose=PURPOSE)
-    ran = run_fork(model, request, tools, turns=limits.DREAM_TURNS, calls=limits.DREAM_CALLS)
-    found = (value.get("summary") for value in find_json(ran.text) if isinstance(value, dict))
-    summary = next((text for text in found if isinstance(text, str)), None)
-    if not staging.staged and ran.end is not ForkEnd.DONE:
-        raise ReplyError(f"the model changed nothing: {_ENDS[ran.end]}", hint=_AGAIN)
-    if not staging.staged and summary is None:  # a model that did nothing must say so in the form it was asked for
-        said = shorten(one_line(ran.text), 60) or "nothing"
-        raise ReplyError(f"the model changed nothing and gave no summary: {said!r}", hint=_AGAIN)
-    told = _ENDS.get(ran.end) or (ran.text if summary is None else summary)
-    return ModelDream(
-        tools.reasons, tools.evidence, tuple(tools.shown), shorten(one_line(told), _SUMMARY_CHARS), ran.refused
-    )
+    result = run_fork(model, request, tools, turns=limits.DREAM_TURNS, calls=limits.DREAM_CALLS)
+    summaries = (value.get("summary") for value in find_json(result.text) if isinstance(value, dict))
+    summary = next((text for text in summaries if isinstance(text, str)), None)
+    if not staging.staged and result.end is not ForkEnd.DONE:
+        raise ReplyError(f"the model changed nothing: {_ENDS[result.end]}", hint=_AGAIN)
+    if not staging.staged and summary is None:  # a model that changes nothing must still return a summary
+        reply = shorten(one_line(result.text), 60) or "nothing"
+        raise ReplyError(f"the model changed nothing and gave no summary: {reply!r}", hint=_AGAIN)
+    text = shorten(one_line(_ENDS.get(result.end) or (result.text if summary is None else summary)), _SUMMARY_CHARS)
+    return ModelDream(tools.reasons, tools.evidence, tuple(tools.shown), text, result.refused)
 
 
 def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]) -> ModelDream:
-    """What cannot be carried out is told at once and asked for once more; the rest is done."""
+    """Ask for operations and stage them; invalid ones are sent back once."""
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
     messages: tuple[Message, ...] = (Message("user", render_prompt("dream/ask", **slots)),)
-    done: dict[str, Operation] = {}
+    operations: dict[str, Operation] = {}
     while True:
         try:
             reply = model(Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE))
         except ModelError:
-            if not done:
+            if not operations:
                 raise
             break
-        found, problems, kept = _carry_out(reply, staging)
-        done |= found
+        staged, problems, pinned_count = _stage_operations(reply, staging)
+        operations |= staged
         if not problems or len(messages) > 1:
             break
-        repair = render_prompt("dream/repair", problems="\n".join(f"- {at}" for at in problems))
+        repair = render_prompt("dream/repair", problems="\n".join(f"- {problem}" for problem in problems))
         messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
-    if problems and not done:
+    if problems and not operations:
         raise ReplyError(f"the model's answer cannot be used: {problems[0]}", hint=_AGAIN)
-    reasons = {fold(name): at.reason for name, at in done.items() if at.reason}
-    quotes = {fold(name): at.evidence for name, at in done.items() if at.evidence}
-    return ModelDream(reasons, quotes, (), refused=len(problems) + kept)
+    reasons = {fold(name): operation.reason for name, operation in operations.items() if operation.reason}
+    quotes = {fold(name): operation.evidence for name, operation in operations.items() if operation.evidence}
+    return ModelDream(reasons, quotes, (), refused=len(problems) + pinned_count)
 
 
-def _carry_out(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
-    """The operations of a reply that were staged, in words what could not be, and how many were about pinned memories."""
+def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
+    """Stage the operations of a reply; return those staged, the problems, and the number for pinned memories."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
         return {}, ("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short",), 0
     try:
@@ -211,13 +212,13 @@ def _carry_out(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation],
     except ReplyError as error:
         return {}, (str(error),), 0
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
-    wanted = [_complete(at, staging) for at in operations if fold(at.name) not in pinned]
-    result = stage(wanted, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    return result.done, result.problems, len(operations) - len(wanted)
+    allowed = [_complete(operation, staging) for operation in operations if fold(operation.name) not in pinned]
+    result = stage(allowed, staging, limit=limits.DREAM_WRITTEN_BYTES)
+    return result.done, result.problems, len(operations) - len(allowed)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
-    """An update with all that it leaves empty taken from the memory, so that cues can be added by themselves."""
+    """Fill the empty fields of an update from the memory, so that an update may contain only cues."""
     try:
         text = staging.read(operation.name) if operation.action == "update" else ""
     except MemdirError:
@@ -232,10 +233,10 @@ def _complete(operation: Operation, staging: Staging) -> Operation:
     )
 
 
-def _render_texts(given: DreamInput, view: StagedView) -> str:
-    """Return whole memories within the limit: those that may be out of date first, then the newest."""
+def _render_texts(dream_input: DreamInput, view: StagedView) -> str:
+    """Return complete memories within the limit: those that may be outdated first, then the newest."""
     texts, room = [], limits.DREAM_TEXT_CHARS
-    for header in dict.fromkeys((*given.drifted, *given.headers)):
+    for header in dict.fromkeys((*dream_input.drifted, *dream_input.headers)):
         try:
             text = view.read(header.name).text
         except MemdirError:
@@ -278,9 +279,9 @@ TOOLS = (
 
 
 class DreamTools:
-    """The tools of a fork, with a reason for every change, and a search of transcripts.
+    """The tools of a fork, with a reason for every change, and a transcript search.
 
-    `shown` is what the model was shown from outside the memory.
+    `shown` are the texts from outside the memory that the model was shown.
     """
 
     def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
@@ -331,11 +332,11 @@ class DreamTools:
         if not self._folders:
             return ToolResult("There are no transcripts here.")
         self._progress.enter(DreamPhase.GATHER)
-        found = search_transcripts(self._folders, words, limit=limits.DREAM_EXCERPTS)
-        # All of the message that the line stood in: only that shows whether it was the person's own.
-        for at in found:
-            role, place = at.role if at.role in _ROLES else "tool", f"{Path(at.file).stem}:{at.line}"
-            self.shown.append(Message(role, at.text or at.snippet, place, at.at))
-        heads = ((_ROLES.get(at.role, _NOBODY), f", {at.at:%Y-%m-%d}" if at.at else "", at.snippet) for at in found)
-        lines = "\n".join(f"[{who}{day}] {snippet}" for who, day, snippet in heads)
-        return ToolResult(lines or "No line holds all of these words.")
+        lines = []
+        for line in search_transcripts(self._folders, words, limit=limits.DREAM_EXCERPTS):
+            role, source = line.role if line.role in _ROLES else "tool", f"{Path(line.file).stem}:{line.line}"
+            # Only the full message shows whether the user typed the line.
+            self.shown.append(Message(role, line.text or line.snippet, source, line.at))
+            day = f", {line.at:%Y-%m-%d}" if line.at else ""
+            lines.append(f"[{_ROLES.get(line.role, _NOBODY)}{day}] {line.snippet}")
+        return ToolResult("\n".join(lines) or "No line holds all of these words.")

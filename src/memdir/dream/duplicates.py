@@ -1,6 +1,6 @@
-"""Merge memories that say the same to the letter; those that say it in other words are merged by a model.
+"""Merge memories with the same text; a model merges those with the same meaning.
 
-A merge keeps what either memory says: what only the other description, title or index line said is added to the body.
+A merge loses nothing: details that only the other description, title or index line has are added to the body.
 """
 
 import re
@@ -23,7 +23,7 @@ from memdir.text import blank_fences, find_fences, one_line, shorten
 
 # --- texts as words --------------------------------------------------------------------------------------------------
 
-_LONG = 6_000  # characters; a longer text is compared as a whole or not at all
+_LONG = 6_000  # characters; a longer text is not compared word by word
 _ARTICLES = frozenset("a an the".split())
 NEGATIONS = frozenset(
     "not never no none nobody nothing nowhere neither nor cannot without except unless hardly rarely seldom avoid "
@@ -39,11 +39,11 @@ _TOKEN = re.compile(
         | [A-Za-z_][\w]*(?:[./_][\w-]+)+(?:-[\w-]+)* | [^\W\d_]+(?:-\w+)*-\w*\d\w* )
     | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+(?:['’][^\W\d_]+)*)*)
     | (?P<stop>[.!](?=[\s"'”’»)*_]|\Z)|[。！]|\n\s*\n) | (?P<comma>[;；,，、]|[:：]|[()\[\]]|[—–]|\s-\s)
-    | (?P<sign>(?<=\d)['"’”′″]|[^\s'’‘"“”„«»…])              # all else: -20 is not 20, ✅ not ❌, C# not C
+    | (?P<sign>(?<=\d)['"’”′″]|[^\s'’‘"“”„«»…])              # anything else: -20 is not 20, ✅ not ❌, C# not C
     """,
     re.VERBOSE,
 )
-# Marks of Markdown: bullets, headings, and stars in pairs. Not underscores, which names have, nor the numbers of lists.
+# Markdown bullets, headings and paired stars; not underscores, which occur in names, nor the numbers of lists.
 _MARKDOWN = re.compile(
     r"""
       `[^`\n]+` | ^[ \t>]*(?:[-*+•]|\#{1,6})[ \t]+
@@ -57,9 +57,9 @@ _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`key` is compared. Numbers, code, quotations, signs and names are hard: they have no other spelling.
+    """A word, compared by `key`. Numbers, code, quotations, signs and names are hard: they have no other spelling.
 
-    A name is a word with capitals that does not open its sentence.
+    A name is a capitalised word that does not start its sentence.
     """
 
     key: str
@@ -110,7 +110,7 @@ def _parse_words(text: str) -> tuple[Word, ...]:
 
 
 def _drop_markdown(match: re.Match[str]) -> str:
-    """The mark of a list item ends what stood before it; code is left as it is."""
+    """Replace a bullet or heading with a full stop and drop stars; keep code."""
     raw = match.group()
     if stars := match["stars"]:
         return f" {raw[len(stars) : -len(stars)]} "
@@ -147,11 +147,11 @@ def _parse_word(raw: str, *, opens: bool) -> Iterator[Word]:
         yield from map(Word, plain.split())
 
 
-# --- memories that say the same --------------------------------------------------------------------------------------
+# --- duplicate memories ----------------------------------------------------------------------------------------------
 
 _CROWD = 24  # neighbours in a sorted block that are compared with a memory
 _ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
-# Fields that tools note for themselves; every other field of a head may be a fact.
+# Fields that tools set themselves; every other frontmatter field may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _MARKUP = re.compile(
     r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)",
@@ -162,7 +162,7 @@ _LINK = re.compile(r"(`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]")
 
 
 class MemoryFacts:
-    """One memory, read once. `exact` is the text by which it is compared: a merged memory keeps the one it had."""
+    """One memory, parsed once. `exact` is the text to compare: a merged memory keeps its old one."""
 
     def __init__(self, memory: StoredMemory, exact: str | None = None) -> None:
         self.memory = memory
@@ -177,12 +177,12 @@ class MemoryFacts:
 
     @cached_property
     def group(self) -> tuple[str, str]:
-        """Memories of another type, or of another index, are never the same memory."""
+        """Return type and index: memories that differ in these are never duplicates."""
         return str(self.memory.header.kind), index_path(self.name)[0]
 
     @cached_property
     def hard(self) -> frozenset[str]:
-        """Values and names of title and description."""
+        """Return the values and names in title and description."""
         return find_hard(self.head)
 
     @cached_property
@@ -195,7 +195,7 @@ def is_copy(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 
 def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
-    """Titles and descriptions may differ, but not in values or in one word only: "left column", "right column"."""
+    """Return whether titles and descriptions agree in values and differ in more than one word ("left", "right")."""
     if one.hard - other.words and other.hard - one.words:
         return False
     mine, theirs = one.memory.header, other.memory.header
@@ -218,10 +218,11 @@ def make_exact(text: str) -> str:
     return "\n".join(pieces).strip()
 
 
-def has_own_fields(other: MemoryFacts, kept: MemoryFacts) -> bool:
-    """Whether the head of one has a field or a remark that the other one's has not, and that a merge would drop."""
-    own, theirs = (dict(_list_fields(frontmatter.parse_fields(at.memory.text).raw)) for at in (other, kept))
-    remarks, known = (_COMMENT.findall(frontmatter.split_frontmatter(at.memory.text).head) for at in (other, kept))
+def has_own_fields(away: MemoryFacts, kept: MemoryFacts) -> bool:
+    """Return whether `away` has frontmatter fields or comments that `kept` has not: a merge would drop them."""
+    texts = (away.memory.text, kept.memory.text)
+    own, theirs = (dict(_list_fields(frontmatter.parse_fields(text).raw)) for text in texts)
+    remarks, known = (_COMMENT.findall(frontmatter.split_frontmatter(text).head) for text in texts)
     return any(theirs.get(key) != value for key, value in own.items()) or not set(remarks) <= set(known)
 
 
@@ -234,7 +235,7 @@ def _list_fields(raw: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
-    """Return the text with each link that means one memory leading to another; code is left alone."""
+    """Return the text with each link to memory `old` changed to `new`, except in code."""
     pieces, end = [], 0
     for match in _LINK.finditer(blank_fences(text)):
         if match[1] is None and find_link_target(match[2].strip(), targets) == old:
@@ -249,22 +250,22 @@ def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) ->
     The description stays one line about the memory. A title is a label: it adds something only if it names something.
     """
     text, away = kept.memory.text, other.memory.header
-    said = find_words(f"{kept.memory.header.title}. {text}")
+    known = find_words(f"{kept.memory.header.title}. {text}")
     letters = make_exact(f"{text} {other.memory.body}").lower()
-    titles = (away.title,) if find_hard(away.title) - said else ()
-    added = []
+    titles = (away.title,) if find_hard(away.title) - known else ()
+    phrases = []
     for phrase in (*away.description.split("; "), *titles, *hooks):
         words, plain = find_words(phrase), one_line(phrase).rstrip(" .;")
         # "A before B" has the words of "B before A".
-        if not words <= said or not (_ORDERED.isdisjoint(words) or plain.lower() in letters):
-            added.append(plain)
-            said |= words
+        if not words <= known or not (_ORDERED.isdisjoint(words) or plain.lower() in letters):
+            phrases.append(plain)
+            known |= words
             letters += f" {plain.lower()}"
-    return add_to_fact(parse_document(text), ". ".join(added) + ".") if added else text
+    return add_to_fact(parse_document(text), ". ".join(phrases) + ".") if phrases else text
 
 
 class DuplicateMerge:
-    """The memories while they are merged: each step sees what the last one left."""
+    """The memories during a merge: each step works on the result of the last one."""
 
     def __init__(
         self,
@@ -278,7 +279,7 @@ class DuplicateMerge:
         self.facts, self._digests, self._hooks, self._keep, self._odd = dict(facts), digests, hooks, keep, odd
         self._targets = make_targets(headers)
         self._links: dict[str, set[str]] = defaultdict(set)
-        for name, linked in resolve_links(headers, {at.name: at.memory.text for at in facts.values()}).items():
+        for name, linked in resolve_links(headers, {fact.name: fact.memory.text for fact in facts.values()}).items():
             for target in linked:
                 self._links[target].add(name)
         self.touched: set[str] = set()
@@ -333,9 +334,9 @@ class DuplicateMerge:
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
-        """Who stays: pinned before linked, linked before indexed, then the older one; a conflict copy last.
+        """Rank the memory to keep first: pinned, linked, indexed, then the older one; a conflict copy last.
 
-        In team memory nothing counts that differs between machines: two dreams must not each drop what the other kept.
+        Team memories are not ranked by facts that differ between machines, so that two dreams keep the same one.
         """
         name, linked = fact.name, self._links[fact.name]
         pins, is_bare = (name not in self._keep, name in self._odd, not linked & self._keep), name not in self._hooks
@@ -345,5 +346,5 @@ class DuplicateMerge:
 
 
 def _pair(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for at, one in enumerate(names):
-        yield from ((one, other) for other in names[at + 1 : at + 1 + _CROWD])
+    for index, one in enumerate(names):
+        yield from ((one, other) for other in names[index + 1 : index + 1 + _CROWD])

@@ -1,23 +1,23 @@
-"""One dream at a time in a memory directory: the operating system decides, `.consolidate-lock` informs.
+"""Allow one dream at a time per memory directory.
 
-    <state>/dream.lock    held with `flock` by the dream; it is released with its process, however that ends
-    .consolidate-lock     Claude Code's too: its mtime is the time of the last dream, its first line names the holder
+    <state>/dream.lock    the lock: the dream holds it with `flock`, so it is released when the process ends
+    .consolidate-lock     shared with Claude Code: its mtime is the time of the last dream, its first line the holder
 
-While memdir holds it, the second one has these lines:
+While memdir dreams, the second file contains these lines:
 
-    12345                 the holder, as Claude Code would write it
+    12345                 the holder's PID, as Claude Code would write it
     memdir
-    start 8f14e45f-99887  when that process began: another one with its PID is not the holder
-    token …               this very hold, looked for before anything is applied
-    lock 4711             the first file: whoever holds the same one knows that this holder is gone
+    start 8f14e45f-99887  when that process started: a later process with the same PID is not the holder
+    token …               identifies this dream, and is checked before anything is applied
+    lock 4711             the inode of the first file: if another process can lock that, this holder has ended
     before 17633…         the time of the last dream in nanoseconds, or `none`
 
-Its mtime is then that of the beginning, because Claude Code takes an older one for dead. At the end the body is emptied;
-after a failure the mtime is put back, or the file removed. A killed holder can do neither, so `before` counts as the time
-of the last dream while that line is there.
+The mtime is then the start of this dream, because Claude Code ignores an older lock. At the end the file is emptied; after
+a failure its mtime is restored, or the file is deleted. A killed holder can do neither, so as long as the line `before`
+exists it gives the time of the last dream.
 
-Claude Code holds it without `flock`: a living PID in a file younger than an hour counts, unless its process began after
-the file was written. It leaves its PID there when it is done, so for that hour the two cannot be told apart.
+Claude Code does not use `flock`: a living PID in a file younger than an hour counts, unless its process started after the
+file was written. Claude Code leaves its PID there at the end, so for that hour it may seem to dream still.
 """
 
 import os
@@ -37,15 +37,15 @@ FILE = ".consolidate-lock"
 LOCK = "dream.lock"
 _TEMP = f"{FILE}.memdir"
 _MARK = "memdir"
-_BYTES = 4096  # ours has two hundred
-_FOREIGN_BYTES = 16  # a PID; a longer body may be ours and has to be read
-_REUSE_SECONDS = 60.0  # a process that began so long after the file was written did not write it, also by a wrong clock
+_BYTES = 4096  # read at most; ours has two hundred
+_FOREIGN_BYTES = 16  # a PID; a longer file may be ours and must be read
+_REUSE_SECONDS = 60.0  # a process that started this long after the file was written did not write it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class DreamHolder:
-    """Who dreams now, as far as the file tells; `is_late` says that it has done so for more than an hour."""
+    """The process that dreams now, according to the file; `is_late` after more than an hour."""
 
     pid: int
     since: datetime
@@ -55,7 +55,7 @@ class DreamHolder:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What the file says. `before` stands in ours alone: the time of the last dream, None for never."""
+    """The content of the file. Only ours has `before`, the time of the last dream, None for never."""
 
     modified: int
     pid: int | None = None
@@ -67,54 +67,54 @@ class _Note:
 
     @property
     def last(self) -> int | None:
-        """When a dream last came to its end, in nanoseconds."""
+        """Return when a dream last finished, in nanoseconds."""
         return self.before if self.is_ours else self.modified
 
 
 @contextmanager
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
-    """Hold the dream of a memory directory, or raise LockedError at once with who holds it.
+    """Hold the dream lock of a memory directory, or raise LockedError at once, which names the holder.
 
-    A block that comes to its end makes `now` the time of the last dream, unless it raises or is not to count.
+    A block that finishes sets `now` as the time of the last dream, unless it calls `do_not_count`.
     """
     with ExitStack() as stack:
         folder = files.open_root(root, create=True)
         stack.callback(os.close, folder)
         with files.disk_errors(str(state)):
-            place = stack.enter_context(files.open_state(folder, root, state))
-            files.check_target(place, LOCK, LOCK)
+            state_folder = stack.enter_context(files.open_state(folder, root, state))
+            files.check_target(state_folder, LOCK, LOCK)
             try:
-                handle = stack.enter_context(hold(place, LOCK, seconds=0))
+                handle = stack.enter_context(hold(state_folder, LOCK, seconds=0))
             except LockedError as error:
                 raise _refuse(_find_holder(_read_note(folder), now), error.pid) from None
-        held = _take(folder, os.fstat(handle).st_ino, now)
+        lock = _acquire(folder, os.fstat(handle).st_ino, now)
         is_done = False
         try:
-            yield held
-            is_done = not held.is_not_counted
+            yield lock
+            is_done = not lock.is_not_counted
         finally:
-            held._leave(is_done=is_done)
+            lock._leave(is_done=is_done)
 
 
 def read_last(root: Path) -> datetime | None:
-    """When a dream last came to its end, None for never; one `stat`, unless a dream is under way or was killed."""
+    """Return when a dream last finished, None for never; takes one `stat`, unless a dream is running or was killed."""
     try:
         facts = os.stat(root / FILE, follow_symlinks=False)
     except OSError:
         return None
     if stat.S_ISREG(facts.st_mode) and facts.st_size <= _FOREIGN_BYTES:
         return _make_time(facts.st_mtime_ns)
-    note = _look(root)
+    note = _read_note_at(root)
     return _make_time(note.last) if note else None
 
 
 def find_holder(root: Path, *, now: datetime) -> DreamHolder | None:
-    """Who dreams here now. It looks and takes nothing, so it is never in a dreamer's way."""
-    return _find_holder(_look(root), now)
+    """Return the process that dreams here now, without locking anything."""
+    return _find_holder(_read_note_at(root), now)
 
 
 class DreamLock:
-    """A dream that is held; made by `hold_dream` only. `last` is when one came to its end before, None for never."""
+    """A held dream lock, created by `hold_dream` only. `last` is when a dream last finished, None for never."""
 
     def __init__(self, folder: int, note: _Note) -> None:
         self._folder, self._note = folder, note
@@ -126,27 +126,27 @@ class DreamLock:
         return _make_time(self._note.before)
 
     def check(self) -> None:
-        """Raise LockedError unless this is still the recorded holder: to be called right before anything is applied."""
-        found = None if self._is_over else _read_note(self._folder)
-        if self._is_recorded(found) and os.getpid() == self._note.pid:
+        """Raise LockedError unless this is still the recorded holder; call this right before applying anything."""
+        note = None if self._is_over else _read_note(self._folder)
+        if self._is_recorded(note) and os.getpid() == self._note.pid:
             return
-        pid, since = (found.pid, found.modified / 1e9) if found else (None, None)
-        who = "its file is gone" if found is None else f"process {pid} took it" if pid else "its file was changed"
-        message = f"this dream no longer holds the directory: {who}; nothing was applied"
+        pid, since = (note.pid, note.modified / 1e9) if note else (None, None)
+        who = "its file is missing" if note is None else f"process {pid} took it" if pid else "its file was changed"
+        message = f"this dream lost its lock: {who}; no changes were made"
         raise LockedError(message, pid=pid, since=since, hint="dream again later")
 
     def do_not_count(self) -> None:
-        """This run shall not count as a dream: a preview, or one with nothing to do that is to be tried again."""
+        """Do not count this run as a dream, because it is a preview or should be tried again."""
         self.is_not_counted = True
 
     def _leave(self, *, is_done: bool) -> None:
-        """Put down how it ended. After a failure nothing is raised: the file still says `before`, and that is true."""
+        """Record the end. After a failed dream this raises nothing, because `before` in the file is still correct."""
         self._is_over = True
         if os.getpid() != self._note.pid:
-            return  # a child that was forked meanwhile and ends: nothing of this is its own
+            return  # a forked child that ends does not hold the lock
         try:
             if not self._is_recorded(_read_note(self._folder)):
-                return  # somebody else wrote there since
+                return  # another process has written to it since
             if (last := self._note.modified if is_done else self._note.before) is not None:
                 _write(self._folder, b"", last)
             else:
@@ -155,21 +155,21 @@ class DreamLock:
             if is_done:
                 raise
 
-    def _is_recorded(self, found: _Note | None) -> bool:
-        return found is not None and found.is_ours and found.token == self._note.token
+    def _is_recorded(self, note: _Note | None) -> bool:
+        return note is not None and note.is_ours and note.token == self._note.token
 
 
-def _take(folder: int, lock: int, now: datetime) -> DreamLock:
-    """Write down that we hold it, if nobody does who has no part in our lock."""
-    found = _read_note(folder)
-    # Whoever held the same file has let go of it: that we hold it now proves it, whatever its PID says.
-    is_released = found is not None and found.is_ours and found.lock == lock
-    if not is_released and (holder := _find_holder(found, now)):
+def _acquire(folder: int, lock: int, now: datetime) -> DreamLock:
+    """Record this process as the holder; raises LockedError if a process outside our flock holds the lock."""
+    note = _read_note(folder)
+    # We hold the flock, so an older note on this file is stale, even if its PID is in use.
+    is_released = note is not None and note.is_ours and note.lock == lock
+    if not is_released and (holder := _find_holder(note, now)):
         raise _refuse(holder)
-    pid, before = os.getpid(), found.last if found else None
+    pid, before = os.getpid(), note.last if note else None
     note = _Note(_count_ns(now), pid, True, read_start(pid), os.urandom(16).hex(), lock, before)
-    shown = "none" if before is None else before
-    rows = (pid, _MARK, f"start {note.start}", f"token {note.token}", f"lock {lock}", f"before {shown}")
+    before_text = "none" if before is None else before
+    rows = (pid, _MARK, f"start {note.start}", f"token {note.token}", f"lock {lock}", f"before {before_text}")
     _write(folder, "".join(f"{row}\n" for row in rows).encode("ascii"), note.modified)
     return DreamLock(folder, note)
 
@@ -184,7 +184,7 @@ def _find_holder(note: _Note | None, now: datetime) -> DreamHolder | None:
         is_gone = bool(note.start and start and start != note.start)
     else:
         is_reused = note.pid == os.getpid() or (find_began(note.pid) or 0) > note.modified / 1e9 + _REUSE_SECONDS
-        # A time far ahead comes from a wrong clock and says as little as one long ago.
+        # A time far in the future comes from a wrong clock and is ignored like an old one.
         is_gone, is_late = is_reused or abs(age) >= DREAM_LATE_MINUTES, False
     return None if is_gone or since is None else DreamHolder(note.pid, since, note.is_ours, is_late)
 
@@ -195,11 +195,11 @@ def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
         pid, since, program = holder.pid, holder.since.timestamp(), "" if holder.is_ours else "another program, "
         who = f"{program}process {pid}, since {holder.since.astimezone():%Y-%m-%d %H:%M}"
     hint = "wait for it or end it; the lock ends with its process"
-    return LockedError(f"a dream is under way already ({who})", pid=pid, since=since, hint=hint)
+    return LockedError(f"another dream is in progress ({who})", pid=pid, since=since, hint=hint)
 
 
-def _look(root: Path) -> _Note | None:
-    """The file for whoever only reads: what may not be read counts as not there."""
+def _read_note_at(root: Path) -> _Note | None:
+    """Read the file without creating the folder; an unreadable file counts as missing."""
     try:
         folder = files.open_root(root)
         try:
@@ -219,7 +219,7 @@ def _read_note(folder: int) -> _Note | None:
 
 
 def _write(folder: int, body: bytes, modified: int) -> None:
-    """A new file in the old one's place, with its time, in one step: a kill leaves the one or the other."""
+    """Replace the file, with its mtime, atomically."""
     with files.disk_errors(FILE):
         files.check_target(folder, FILE, FILE)
         files.check_target(folder, _TEMP, _TEMP)
@@ -251,7 +251,7 @@ def _parse_count(text: str) -> int | None:
 
 
 def _make_time(ns: int | None) -> datetime | None:
-    """A time of the file system as one of the calendar's; None for one that no calendar has."""
+    """Convert a file time; None if it is out of range."""
     try:
         return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
     except OverflowError:

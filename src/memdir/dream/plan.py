@@ -1,13 +1,13 @@
-"""From a store to a patch set, and from a patch set to one change.
+"""Plan a dream as a patch set, and apply a patch set as one change.
 
-Planning changes nothing: patterns first, then the model on what they would leave. The model works on an overlay in
-memory, so its changes are written against the tidied texts, while the edits of the set expect the files as they are on
-disk; applied in this order, they fit. Patches are certain, proposals need review: no sentence is removed that another
-memory does not say or a person has not reviewed.
+Planning changes nothing: first the patterns plan, then the model works on their result. It uses an overlay in memory, so
+its changes are based on the tidied texts, while the edits of the set expect the files on disk; applied in this order, they
+fit. Patches are certain, proposals need review: no sentence is removed unless another memory says it or the user has
+reviewed it.
 
-Applying puts items into the inbox first, then makes every change together, then proves that nothing was lost. A patch
-whose memory changed meanwhile, or was pinned, is left out as a whole. Logs are marked as distilled last, because only
-then have they become memories. Applying a set twice does nothing the second time.
+Applying adds the inbox items, then makes all changes together, then proves that nothing was lost. A patch whose memory
+has been changed or pinned since is left out completely. Logs are marked as summarised last, when their memories exist.
+Applying a set again does nothing.
 """
 
 import re
@@ -71,7 +71,7 @@ from memdir.verify.check import refresh
 from memdir.verify.records import find_verdicts
 
 _TYPED_ENTRY = re.compile(rf"\[?(?P<kind>{'|'.join(Kind)})\]?(?:\s*[:,–—-]\s*|(?<=\])\s+)(?P<text>.+)", re.I | re.S)
-_HOOK_CHARS = 24  # characters a hook needs to be worth having
+_HOOK_CHARS = 24  # min characters of a useful hook
 
 
 def plan_dream(
@@ -82,7 +82,7 @@ def plan_dream(
     context: DreamContext = NO_CONTEXT,
     progress: DreamProgress | None = None,
 ) -> PatchSet:
-    """What a dream would change; without a model, and if it fails, what patterns would."""
+    """Plan the changes of a dream; without a model, or if it fails, only those of the patterns."""
     now, progress = now or utc_now(), progress or DreamProgress()
     progress.enter(DreamPhase.TIDY)
     folder = store if isinstance(store, Folder) else None
@@ -95,55 +95,57 @@ def plan_dream(
     tidied = _tidy(store, now)
     busy = tidied.busy
     free = [memory for name, memory in memories.items() if name not in busy]
-    repairs = [at for at in propose_repairs(free, verdicts, now) if _is_new(store, at[1])]
+    repairs = [proposal for proposal in propose_repairs(free, verdicts, now) if _is_new(store, proposal[1])]
     reviews = propose_reviews(store, free, verdicts, context.half_lives, now)
     tidied = replace(tidied, proposals=(*tidied.proposals, *repairs, *reviews))
     overlay = StoreOverlay(store, [patch.edits for patch in tidied.patches], now=now)
-    progress.touch(sum(not at.is_index for at in overlay.batch.changes))
-    made = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
+    progress.touch(sum(not change.is_index for change in overlay.batch.changes))
+    patch_set = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
     if model is None:
         logged = _distil(store, folder, overlay, now) if folder is not None else TidyResult()
         progress.enter(DreamPhase.CHECK)
         items = (*tidied.list_items(logged.patches), *logged.list_items(()))
-        return replace(made, patches=(*made.patches, *logged.patches), proposals=items, logs=logged.logs)
-    given = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
+        return replace(patch_set, patches=(*patch_set.patches, *logged.patches), proposals=items, logs=logged.logs)
+    gathered = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
     staging, root, fresh = Staging(overlay, now=now), Path("/memory") if folder is None else folder.root, new_run(model)
     try:
-        run = dream_with_model(fresh, staging, overlay, given, memory=root, context=context, progress=progress, now=now)
+        run = dream_with_model(
+            fresh, staging, overlay, gathered, memory=root, context=context, progress=progress, now=now
+        )
     except (ModelError, BudgetError) as error:
         progress.add(getattr(error, "usage", None))
         progress.enter(DreamPhase.CHECK)
-        made = replace(made, error=mask_words(one_line(str(error)), store.rules.find))
-        return _count_spent(replace(made, by=records.MODEL, proposals=tidied.list_items(())), progress)
+        patch_set = replace(patch_set, error=mask_words(one_line(str(error)), store.rules.find))
+        return _count_spent(replace(patch_set, by=records.MODEL, proposals=tidied.list_items(())), progress)
     progress.enter(DreamPhase.CHECK)
-    ages, notes = find_ages(store, list(memories.values()), now=now), given.list_messages()
+    ages, notes = find_ages(store, list(memories.values()), now=now), gathered.list_messages()
     safe, doubtful = review.review_patches(
         staging, overlay, run, notes, ages=ages, reader=progress.wrap(fresh), now=now
     )
-    wanted = _leave_undone(store, safe)
-    done = replace(
-        made,
+    accepted = _leave_undone(store, safe)
+    result = replace(
+        patch_set,
         by=records.MODEL,
-        patches=(*tidied.patches, *wanted),
-        proposals=(*tidied.list_items(wanted), *(at for at in doubtful if _is_new(store, at))),
-        logs=given.logs,
+        patches=(*tidied.patches, *accepted),
+        proposals=(*tidied.list_items(accepted), *(item for item in doubtful if _is_new(store, item))),
+        logs=gathered.logs,
         summary=mask_words(run.summary, store.rules.find),
         refused=run.refused,
-        spared=tidied.spared + len(safe) - len(wanted),
+        spared=tidied.spared + len(safe) - len(accepted),
     )
-    return _count_spent(done, progress)
+    return _count_spent(result, progress)
 
 
-def _count_spent(made: PatchSet, progress: DreamProgress) -> PatchSet:
-    done = progress.now
-    return replace(made, usage=done.usage, requests=done.turns, calls=done.calls)
+def _count_spent(patch_set: PatchSet, progress: DreamProgress) -> PatchSet:
+    spent = progress.now
+    return replace(patch_set, usage=spent.usage, requests=spent.turns, calls=spent.calls)
 
 
 def mark_applied_logs(store: StoreBase, state: Path) -> None:
-    """Mark the logs of dreams that were applied: one that was killed right after its change could not do it."""
-    for kept in reversed(records.list_sets(state)):
-        if kept.logs and store.has_mark(kept.mark):
-            _mark_logs(store, kept)
+    """Mark the logs of applied dreams as summarised: a dream killed after its change could not do it."""
+    for patch_set in reversed(records.list_sets(state)):
+        if patch_set.logs and store.has_mark(patch_set.mark):
+            _mark_logs(store, patch_set)
 
 
 def _mark_logs(store: StoreBase, patches: PatchSet) -> None:
@@ -153,7 +155,7 @@ def _mark_logs(store: StoreBase, patches: PatchSet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TidyResult:
-    """What is to be done without a model; `logs` are those that became memories."""
+    """The changes planned without a model; `logs` are those that become memories."""
 
     patches: tuple[Patch, ...] = ()
     proposals: tuple[NamedItem, ...] = ()
@@ -162,45 +164,47 @@ class TidyResult:
 
     @property
     def busy(self) -> set[str]:
-        """Memories with which something is to be done already."""
-        changing = [at for at in self.patches if not all(isinstance(edit, IndexEdit) for edit in at.edits)]
-        return {name for names in (*(at.names for at in changing), *(at[0] for at in self.proposals)) for name in names}
+        """Return the memories with a planned change or proposal."""
+        changing = [patch for patch in self.patches if not all(isinstance(edit, IndexEdit) for edit in patch.edits)]
+        groups = (*(patch.names for patch in changing), *(names for names, _ in self.proposals))
+        return {name for names in groups for name in names}
 
     def list_items(self, changed: Iterable[Patch]) -> tuple[InboxItem, ...]:
-        """The items, without those about a memory that is changed: they are left to the next dream."""
+        """Return the items, except for memories that change: those are left to the next dream."""
         touched = {name for patch in changed for name in patch.names}
         return tuple(item for names, item in self.proposals if not touched.intersection(names))
 
 
 def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
-    """Memories of the entries that name their type or that patterns recognise, as said; the rest of a day is one item."""
+    """Plan memories for log entries that name a type or match a pattern; the rest of a day becomes one item."""
     staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(folder))
     days: dict[str, str] = {}
     for log in logs:
-        left = [entry.text for entry in split_log(log) if not _place_entry(entry, staging)]
-        days |= {at.name: days.get(at.name, log.day.isoformat()) for at in staging.staged}
-        if left:
-            items.append(_make_log_item(log, [mask_words(text, store.rules.find) for text in left], now))
+        remaining = [entry.text for entry in split_log(log) if not _place_entry(entry, staging)]
+        days |= {memory.name: days.get(memory.name, log.day.isoformat()) for memory in staging.staged}
+        if remaining:
+            items.append(_make_log_item(log, [mask_words(text, store.rules.find) for text in remaining], now))
     patches = []
-    for at in staging.staged:
-        kind, dated = ("create", at) if at.before is None else ("update", replace(at, text=stamp(at.text or "", now)))
-        patches.append(Patch(kind, (at.name,), make_edits([dated]), f"from the log of {days[at.name]}"))
+    for memory in staging.staged:
+        kind = "create" if memory.before is None else "update"
+        edits = make_edits([memory if memory.before is None else replace(memory, text=stamp(memory.text or "", now))])
+        patches.append(Patch(kind, (memory.name,), edits, f"from the log of {days[memory.name]}"))
     waiting = tuple(((), item) for item in items if _is_new(store, item))
     return TidyResult(_leave_undone(store, patches), waiting, logs=logs)
 
 
 def _place_entry(entry: Message, staging: Staging) -> bool:
-    """Stage what an entry of a log says; returns whether patterns can tell."""
-    said, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
+    """Stage a log entry and return whether the patterns recognised it."""
+    typed_entry, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
     before = staging.copy()
     try:
-        if said is None:
-            found = [at for at in find_requests([entry], now=now) if at.action == SAVE]
+        if typed_entry is None:
+            requests = [request for request in find_requests([entry], now=now) if request.action == SAVE]
         else:
-            draft = compose_memory(said["text"], now=now, kind=Kind(said["kind"].lower()))
-            words = (draft.title, draft.description, draft.body, said["text"])
-            found = [MemoryRequest(RequestCategory.REQUEST, SAVE, draft.kind, *words)]
-        names = [at.name for request in found for at in place(request, staging)]
+            draft = compose_memory(typed_entry["text"], now=now, kind=Kind(typed_entry["kind"].lower()))
+            words = (draft.title, draft.description, draft.body, typed_entry["text"])
+            requests = [MemoryRequest(RequestCategory.REQUEST, SAVE, draft.kind, *words)]
+        names = [placement.name for request in requests for placement in place(request, staging)]
         if names and not any(frontmatter.parse_fields(staging.find_before(name) or "").pinned for name in names):
             return True
     except MemdirError:
@@ -211,8 +215,8 @@ def _place_entry(entry: Message, staging: Staging) -> bool:
 
 def _make_log_item(log: LogSlice, entries: Sequence[str], now: datetime) -> InboxItem:
     day, body = log.day.isoformat(), "\n".join(f"- {text}" for text in entries)
-    told = shorten(f"Entries of the daily log of {day}: {one_line(entries[0])}", 120)
-    draft = Draft(Kind.PROJECT, f"Log of {day}", told, f"{body}\n")
+    description = shorten(f"Entries of the daily log of {day}: {one_line(entries[0])}", 120)
+    draft = Draft(Kind.PROJECT, f"Log of {day}", description, f"{body}\n")
     edits = render_edits([Save(draft)])
     count = f"{len(entries)} entries" if len(entries) > 1 else "1 entry"
     why = f"not made into memories without a model: {count}; approving saves the text as one memory"
@@ -221,21 +225,22 @@ def _make_log_item(log: LogSlice, entries: Sequence[str], now: datetime) -> Inbo
 
 
 def _tidy(store: StoreBase, now: datetime) -> TidyResult:
-    found = plan_tidy(store, now=now)
-    every = found.patches
-    patches = [at for at in every if not _changes_team(at)]
-    left = wanted = _leave_undone(store, patches)
-    kept = set(map(id, wanted))  # by identity: to compare each with all would take long
-    spared = frozenset(name for at in every if id(at) not in kept for name in at.names)
-    if spared:  # once more, as if they were pinned: the index has to fit what stays
-        found = plan_tidy(store, now=now, keep=spared)
-        left = _leave_undone(store, [at for at in found.patches if not _changes_team(at)])
-    proposals = [*found.proposals, *(_make_team_item(at, now) for at in every if _changes_team(at))]
-    return TidyResult(left, tuple(at for at in proposals if _is_new(store, at[1])), len(patches) - len(wanted))
+    tidied = plan_tidy(store, now=now)
+    all_patches = tidied.patches
+    patches = [patch for patch in all_patches if not _changes_team(patch)]
+    left = accepted = _leave_undone(store, patches)
+    accepted_ids = set(map(id, accepted))  # by identity, because comparing all patches would be slow
+    spared = frozenset(name for patch in all_patches if id(patch) not in accepted_ids for name in patch.names)
+    if spared:  # plan again as if they were pinned, so that the index fits the memories that stay
+        tidied = plan_tidy(store, now=now, keep=spared)
+        left = _leave_undone(store, [patch for patch in tidied.patches if not _changes_team(patch)])
+    proposals = [*tidied.proposals, *(_make_team_item(patch, now) for patch in all_patches if _changes_team(patch))]
+    new = tuple(proposal for proposal in proposals if _is_new(store, proposal[1]))
+    return TidyResult(left, new, len(patches) - len(accepted))
 
 
 def _changes_team(patch: Patch) -> bool:
-    """Whether it changes what a team shares, or removes what only the team says too; an index may be repaired."""
+    """Return whether a patch concerns a team memory and changes more than index lines."""
     return any(map(is_team, patch.names)) and not all(isinstance(edit, IndexEdit) for edit in patch.edits)
 
 
@@ -248,29 +253,28 @@ def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
 
 
 def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
-    """The patches without those that a dream made before and somebody undid or rejected, until the text is another.
+    """Drop patches that the user undid or rejected after an earlier dream, as long as the text is the same.
 
-    It is the same change if every memory ends the same; for a merge, if it removes the same and adds to the same.
+    It is the same change if every memory ends the same; a merge, if it removes and extends the same memories.
     """
     if not patches:
         return ()
     undone = (change for change in store.changes() if change.verb == records.VERB and change.undone_by is not None)
-    files = {(at.path, at.before, at.after) for change in undone for at in change.files}
-    begun = {(path, before) for path, before, _ in files}
+    files = {(file.path, file.before, file.after) for change in undone for file in change.files}
+    starts = {(path, before) for path, before, _ in files}
 
     def was_undone(patch: Patch) -> bool:
-        edits = [at for at in patch.edits if isinstance(at, Forget | Rewrite)]
-        is_merge = any(isinstance(at, Forget) for at in edits)
-        ends = [(f"{at.name}.md", at.expect, digest_of(encode(at.text))) for at in edits if isinstance(at, Rewrite)]
-        gone = [(f"{at.name}.md", at.expect, None) for at in edits if isinstance(at, Forget)]
-        is_same = begun.issuperset(at[:2] for at in ends) if is_merge else files.issuperset(ends)
-        return bool(edits) and files.issuperset(gone) and is_same
+        forgets = [(f"{edit.name}.md", edit.expect, None) for edit in patch.edits if isinstance(edit, Forget)]
+        rewrites = [edit for edit in patch.edits if isinstance(edit, Rewrite)]
+        ends = [(f"{edit.name}.md", edit.expect, digest_of(encode(edit.text))) for edit in rewrites]
+        is_same = starts.issuperset(end[:2] for end in ends) if forgets else files.issuperset(ends)
+        return bool(forgets or rewrites) and files.issuperset(forgets) and is_same
 
-    return tuple(at for at in patches if not was_undone(at) and not is_rejected(store, at))
+    return tuple(patch for patch in patches if not was_undone(patch) and not is_rejected(store, patch))
 
 
 def reject_patches(store: StoreBase, patches: Sequence[Patch], now: datetime) -> None:
-    """Record that these are not wanted, as decided items of the inbox: the same edits are not planned again."""
+    """Record these patches as rejected inbox items, so that the same edits are not planned again."""
     note = "rejected in the review of a dream"
     for patch in patches:
         _, item = _make_team_item(patch, now)
@@ -280,8 +284,8 @@ def reject_patches(store: StoreBase, patches: Sequence[Patch], now: datetime) ->
 
 
 def is_rejected(store: StoreBase, patch: Patch) -> bool:
-    found = store.inbox_find(make_key(render_edits(patch.edits)))
-    return found is not None and found.state is InboxState.REJECTED
+    item = store.inbox_find(make_key(render_edits(patch.edits)))
+    return item is not None and item.state is InboxState.REJECTED
 
 
 def _is_new(store: StoreBase, item: InboxItem) -> bool:
@@ -290,7 +294,7 @@ def _is_new(store: StoreBase, item: InboxItem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """How many sentences a change removed, how many of them stand elsewhere, how many are in history, and the rest."""
+    """The number of removed sentences, of those in other memories and in history, and the sentences in neither."""
 
     removed: int = 0
     elsewhere: int = 0
@@ -300,7 +304,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The change, the memories it changed, those left out, and the new items of the inbox.
+    """The change, the memories it changed, those left out, and the new inbox items.
 
     `repeated`: the set was applied before. `undone_by`: the change that has undone it since.
     """
@@ -314,9 +318,9 @@ class ApplyResult:
     undone_by: int | None = None
 
 
-def apply_dream(store: StoreBase, patches: PatchSet, held: DreamLock, now: datetime) -> ApplyResult:
-    """Apply a set; raises LockedError, with nothing done, if this dream no longer holds the directory."""
-    held.check()
+def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime) -> ApplyResult:
+    """Apply a set; raises LockedError, without changes, if this dream has lost its lock."""
+    lock.check()
     if store.has_mark(patches.mark):
         _mark_logs(store, patches)
         change = store.change((), verb=records.VERB, mark=patches.mark).change
@@ -325,8 +329,8 @@ def apply_dream(store: StoreBase, patches: PatchSet, held: DreamLock, now: datet
     before = _read_texts(store, _list_names(patches))
     known = {item.id for item in store.inbox(None)}
     items = store.inbox_add(replace(item, at=now) for item in patches.proposals)
-    held.check()
-    done = store.change(
+    lock.check()
+    result = store.change(
         [patch.edits for patch in patches.patches],
         verb=records.VERB,
         origin=Origin(records.WHO, f"by {patches.by}, dream {patches.id}"),
@@ -336,35 +340,35 @@ def apply_dream(store: StoreBase, patches: PatchSet, held: DreamLock, now: datet
     )
     _mark_logs(store, patches)
     waiting = tuple(item.id for item in items if item.id not in known)
-    dropped = tuple(dict.fromkeys(done.dropped))
-    if done.change is None:
+    dropped = tuple(dict.fromkeys(result.dropped))
+    if result.change is None:
         return ApplyResult(None, dropped=dropped, waiting=waiting)
-    made = store.read_change(done.change)
-    names = tuple(at.path.removesuffix(".md") for at in made.files if not is_index_path(at.path))
-    return ApplyResult(made.id, names, dropped, waiting, _prove(store, made, before), done.repeated)
+    record = store.read_change(result.change)
+    names = tuple(file.path.removesuffix(".md") for file in record.files if not is_index_path(file.path))
+    return ApplyResult(record.id, names, dropped, waiting, _prove(store, record, before), result.repeated)
 
 
 def _prove(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
-    """Look up every sentence that a change removed from these memories, in all memories and in the history."""
+    """Look for every sentence that a change removed from these memories, in all memories and in history."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _read_texts(store, names).items()}
     standing = frozenset[str]().union(*now.values())
-    removed = elsewhere = kept = 0
+    removed = elsewhere = in_history = 0
     missing: list[str] = []
     for file in change.files:
         name = file.path.removesuffix(".md")
         if name not in before or file.before is None:
             continue
-        gone = {at: fold_words(at, signs=True) for at in parse_document(before[name]).list_sentences()}
-        gone = {at: folded for at, folded in gone.items() if folded not in now.get(name, ())}
+        folds = {text: fold_words(text, signs=True) for text in parse_document(before[name]).list_sentences()}
+        lost = {sentence: folded for sentence, folded in folds.items() if folded not in now.get(name, ())}
         recorded = frozenset[str]()
         with suppress(NotFoundError):
             recorded = _fold_all(store.read_content(file.before).decode("utf-8", "replace"))
-        removed += len(gone)
-        elsewhere += sum(folded in standing for folded in gone.values())
-        kept += sum(folded in recorded for folded in gone.values())
-        missing += [at for at, folded in gone.items() if folded not in recorded and folded not in standing]
-    return RemovalProof(removed, elsewhere, kept, tuple(missing))
+        removed += len(lost)
+        elsewhere += sum(folded in standing for folded in lost.values())
+        in_history += sum(folded in recorded for folded in lost.values())
+        missing += [sentence for sentence, folded in lost.items() if folded not in recorded and folded not in standing]
+    return RemovalProof(removed, elsewhere, in_history, tuple(missing))
 
 
 def _list_names(patches: PatchSet) -> Iterator[str]:
@@ -388,11 +392,11 @@ def _fold_all(text: str) -> frozenset[str]:
 
 
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:
-    """What can be put in order without a model; nothing is written.
+    """Plan the repairs that need no model, without writing them.
 
-    Relative dates come first, then duplicates, then the index: dead pointers are removed, missing ones added, long ones
-    cut to a hook, after what only the line says has been moved into its memory. A merged memory is left alone by what
-    comes after. Pinned memories, and those named in `keep`, are never changed.
+    Relative dates come first, then duplicates, then the index: broken lines are removed, missing ones added, long ones
+    shortened after their details have been moved into the memory. Later steps skip a merged memory. Pinned memories, and
+    those named in `keep`, are never changed.
     """
     headers = store.scan()
     memories = records.read_memories(store)
@@ -413,36 +417,37 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
     lines: list[Patch] = []
     if not store.rules.skip_index:
         gone = merge.gone | odd
-        free = {fold(name): at.memory for name, at in facts.items() if name not in merge.touched}
+        free = {fold(name): fact.memory for name, fact in facts.items() if name not in merge.touched}
         for prefix, text in indexes.items():
             own = [name for name in memories if index_path(name)[0] == f"{prefix}{INDEX_FILE}"]
-            fit = [at for at in own if at not in gone and not find_unfit(memories[at].header, store.rules)]
+            fit = [name for name in own if name not in gone and not find_unfit(memories[name].header, store.rules)]
             lines += _plan_long_lines(text, prefix, free, digests, fixed)
-            fit.sort(key=lambda at: (memories[at].header.modified, at), reverse=True)
+            fit.sort(key=lambda name: (memories[name].header.modified, name), reverse=True)
             lines += _plan_pointers(text, prefix, own, fit, store)
     busy = merge.touched | dated.keys() | pinned
-    left = [fact for name, fact in sorted(merge.facts.items()) if name not in busy]
-    # Each line is found in the whole index: of very many, the next dream does the rest.
+    remaining = [fact for name, fact in sorted(merge.facts.items()) if name not in busy]
+    # Finding a line takes a search of the full index, so the next dream repairs the rest.
     patches = (*dated.values(), *merged, *lines[:DREAM_LINES])
-    changed = {edit.name for at in patches for edit in at.edits if isinstance(edit, Rewrite | Forget)}
-    changed |= {at.names[0] for at in merged}
+    changed = {edit.name for patch in patches for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
+    changed |= {patch.names[0] for patch in merged}
     ages = find_ages(store, [originals[name] for name in changed], now=now)
-    return TidyResult(tuple(_stamp_all(patches, ages)), tuple(propose_expired(left, now)))
+    return TidyResult(tuple(_stamp_all(patches, ages)), tuple(propose_expired(remaining, now)))
 
 
 def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[Patch]:
-    """The patches with the time from which each rewritten memory's age counts: the newest of what it was made of."""
+    """Set the age of each rewritten memory to that of the newest memory it is made of."""
     for patch in patches:
-        if gone := [ages[edit.name] for edit in patch.edits if isinstance(edit, Forget)]:
-            ages[patch.names[0]] = max(ages[patch.names[0]], *gone)
+        if merged_ages := [ages[edit.name] for edit in patch.edits if isinstance(edit, Forget)]:
+            ages[patch.names[0]] = max(ages[patch.names[0]], *merged_ages)
         edits = (
-            replace(at, text=stamp(at.text, ages[at.name])) if isinstance(at, Rewrite) else at for at in patch.edits
+            replace(edit, text=stamp(edit.text, ages[edit.name])) if isinstance(edit, Rewrite) else edit
+            for edit in patch.edits
         )
         yield replace(patch, edits=tuple(edits))
 
 
 def _is_odd(name: str) -> bool:
-    """Whether no memory may be called so, as the conflict copy of a sync tool ("x (1)"): it may go, not be written."""
+    """Return whether a name is invalid, as of a sync tool's conflict copy ("x (1)"): it can be deleted, not written."""
     try:
         check_name(name)
     except MemdirError:
@@ -451,7 +456,7 @@ def _is_odd(name: str) -> bool:
 
 
 def _read_indexes(store: StoreBase) -> dict[str, str]:
-    """Each index by the prefix of its names, without those that cannot be read."""
+    """Return each readable index by the prefix of its names."""
     indexes: dict[str, str] = {}
     for prefix in ("", f"{TEAM_FOLDER}/"):
         with suppress(MemdirError):
@@ -467,13 +472,13 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, StoredMemory]
             name = names.get(fold(prefix + line.name)) if line.is_pointer else None
             if name is not None:
                 hooks[name] += [line.hook.rstrip("…")] if line.hook else []
-    return {name: tuple(found) for name, found in hooks.items()}
+    return {name: tuple(lines) for name, lines in hooks.items()}
 
 
 def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
-    """Relative dates of a project memory made absolute, from the day on which it was written.
+    """Make the relative dates of a project memory absolute, as of the day it was written.
 
-    Why and How to apply are left alone: they say what holds each time ("anything merged after Monday waits").
+    Why and How to apply stay, because their dates recur ("anything merged after Monday waits").
     """
     header = memory.header
     if header.kind is not Kind.PROJECT or header.problem:
@@ -490,23 +495,23 @@ def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
         text = frontmatter.set_fields(text, {"description": description}) if in_description else text
     except FormatError:
         return None
-    replaced = dict.fromkeys(f"{at.was} → {at.now_text}" for at in (*in_body, *in_description))
+    replacements = dict.fromkeys(f"{date.was} → {date.now_text}" for date in (*in_body, *in_description))
     reason = f"dates of {header.name} said as of {when.date().isoformat()}, when it was written"
     edit = Rewrite(header.name, text, memory.digest)
-    return Patch(PatchKind.DATE, (header.name,), (edit,), reason, ("; ".join(replaced),))
+    return Patch(PatchKind.DATE, (header.name,), (edit,), reason, ("; ".join(replacements),))
 
 
 def _plan_long_lines(
     text: str, prefix: str, memories: Mapping[str, StoredMemory], digests: Mapping[str, str], keep: frozenset[str]
 ) -> Iterator[Patch]:
-    """Long pointers of one index. `memories` are by folded name, without those that are being changed already."""
-    seen: set[str] = set()
+    """Shorten long lines of one index. `memories` are those without other changes, by folded name."""
+    names: set[str] = set()
     for line in find_long_lines(text):
         memory = memories.get(fold(prefix + line.name)) if line.is_pointer else None
-        if memory is None or memory.header.name in seen:
+        if memory is None or memory.header.name in names:
             continue
         name, whole = memory.header.name, line.text.strip()
-        seen.add(name)
+        names.add(name)
         short, details = _shorten_line(line), tuple(_find_details(line, memory))
         if short == whole or (details and name in keep):
             continue
@@ -523,22 +528,22 @@ def _plan_long_lines(
 
 
 def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str], store: StoreBase) -> Iterator[Patch]:
-    """Lines without a file, and memories without a line. A log is a file although no memory; so is what may not be read."""
-    pointed = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
+    """Drop lines whose file does not exist, and add lines for memories without one. Logs and unreadable files exist."""
+    entries = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
     known = set(map(fold, own))
-    for name in pointed:
-        if fold(name) not in known and _is_gone(store, f"{name}.md"):
+    for name in entries:
+        if fold(name) not in known and _is_missing(store, f"{name}.md"):
             reason = f"the index points to {name}.md, which does not exist"
             yield Patch(PatchKind.DEAD_POINTER, (name,), (DropPointer(name),), reason, ("no such file",))
-    folded = set(map(fold, pointed))
+    folded = set(map(fold, entries))
     for name in fit:
         if fold(name) not in folded:
             reason = f"no line of the index points to {name}"
             yield Patch(PatchKind.MISSING_POINTER, (name,), (AddPointer(name),), reason, (f"{name}.md exists",))
 
 
-def _is_gone(store: StoreBase, path: str) -> bool:
-    """Whether a path is allowed and has no file."""
+def _is_missing(store: StoreBase, path: str) -> bool:
+    """Return whether a path is valid and has no file."""
     try:
         check_path(path)
         return store.read_bytes(path) is None
@@ -547,9 +552,9 @@ def _is_gone(store: StoreBase, path: str) -> bool:
 
 
 def _shorten_line(line: IndexLine) -> str:
-    """The line with its link as it stands and as much of its hook as fits."""
+    """Return the line with its link unchanged and as much of its hook as fits."""
     whole = line.text.strip()
-    if not line.hook:  # the older form: words, then the file in brackets
+    if not line.hook:  # the older form: text, then the file in brackets
         start = whole.rfind("[")
         room = INDEX_LINE_CHARS - (len(whole) - start) - 1
         return f"{_cut(whole[:start].rstrip(), room)} {whole[start:]}" if start > 0 and room > _HOOK_CHARS else whole
@@ -559,7 +564,7 @@ def _shorten_line(line: IndexLine) -> str:
 
 
 def _cut(words: str, room: int) -> str:
-    """Cut at the end of a clause if there is one, else anywhere."""
+    """Cut at the end of a clause if possible, otherwise anywhere."""
     if len(words) <= room:
         return words
     for mark in ("; ", ". ", ", "):
@@ -570,10 +575,10 @@ def _cut(words: str, room: int) -> str:
 
 
 def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
-    """The parts of a hook that the memory does not say, word for word."""
+    """Yield the parts of a hook that have words the memory does not contain."""
     body = frontmatter.split_frontmatter(memory.text).body
-    said = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
+    known = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
     for part in (line.hook or line.title).split("; "):
         plain = one_line(part).strip(" .;")
-        if plain and not find_words(plain) <= said:
+        if plain and not find_words(plain) <= known:
             yield plain

@@ -1,7 +1,7 @@
-"""The records of a dream: patches, sets of them with their JSON form, and the progress of a run.
+"""The records of a dream: patches, patch sets with their JSON form, and the progress of a run.
 
-A patch set has a patch for every change, with its reason, its evidence and the digests that its edits expect, and the
-items that need review. It can be kept and applied later, at most once: its mark in the history tells.
+A patch set contains a patch for every change, with reason, evidence and the digests that its edits expect, and the items
+that need review. It can be stored and applied later; its idempotency key in history allows that only once.
 """
 
 import os
@@ -59,7 +59,7 @@ class PatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Edits that are applied together or not at all; `names` are the memories they concern, the one that stays first."""
+    """Edits that are applied together or not at all; `names` are their memories, the one that stays first."""
 
     kind: str
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """`spared` counts changes that are not made again because somebody undid them; `error` says how the model failed."""
+    """`spared` counts changes that are not repeated because the user undid them; `error` is the model's failure."""
 
     id: str
     at: datetime
@@ -96,7 +96,7 @@ class PatchSet:
 
 
 def summarize(patches: Iterable[Patch]) -> str:
-    """What was merged into what, removed, added and changed, in one line."""
+    """Return one line on merged, removed, added and changed memories."""
     parts: list[str] = []
     named: dict[str, list[str]] = {"added": [], "changed": []}
     lines = 0
@@ -116,25 +116,25 @@ def summarize(patches: Iterable[Patch]) -> str:
 
 
 def describe_change(state: Path, change: Change) -> str:
-    """What a dream's change did and how to undo it, by its kept set, or by its files if that is gone."""
-    changed = {at.path.removesuffix(".md"): at.after is not None for at in change.files}
+    """Return what a dream changed and how to undo it, from its stored set or, if that is missing, its files."""
+    changed = {file.path.removesuffix(".md"): file.after is not None for file in change.files}
     try:
-        kept = load(state, change.origin.why.rpartition(" ")[2]).patches
-        done = [
-            at for at in kept if all(edit.name in changed for edit in at.edits if isinstance(edit, Rewrite | Forget))
-        ]
+        applied = []
+        for patch in load(state, change.origin.why.rpartition(" ")[2]).patches:
+            if all(edit.name in changed for edit in patch.edits if isinstance(edit, Rewrite | Forget)):
+                applied.append(patch)
     except MemdirError:
-        done = [Patch("", (name,), () if is_there else (Forget(name),), "") for name, is_there in changed.items()]
-    return f"{summarize(done) or 'tidied'}; `memdir undo {change.id}` takes it back"
+        applied = [Patch("", (name,), () if is_there else (Forget(name),), "") for name, is_there in changed.items()]
+    return f"{summarize(applied) or 'tidied'}; `memdir undo {change.id}` reverts it"
 
 
 def make_key(edits: Sequence[Mapping[str, object]]) -> str:
-    """The key of an item of the inbox: the same edits are proposed once."""
+    """Return the key of an inbox item; it is the same for the same edits, so they are proposed once."""
     return KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
 
 
 def stamp(text: str, since: datetime) -> str:
-    """The text with the time from which its age counts, where its head can hold it."""
+    """Set the time from which a memory's age counts, if its frontmatter allows it."""
     try:
         return frontmatter.set_fields(text, {"modified": since.isoformat(timespec="seconds")})
     except FormatError:
@@ -142,7 +142,7 @@ def stamp(text: str, since: datetime) -> str:
 
 
 def make_id(now: datetime) -> str:
-    """A new id; ids sort by time."""
+    """Return a new ID; IDs sort by time."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(3).hex()}"
 
 
@@ -151,35 +151,35 @@ def keep_set(state: Path, patches: PatchSet) -> None:
 
 
 def load(state: Path, id: str) -> PatchSet:
-    """The set that was kept under an id; raises NotFoundError or FormatError."""
+    """Return the stored set with this ID; raises NotFoundError or FormatError."""
     table = kept_sets.read_set(state, id)
     if table is None:
-        shown = shorten(one_line(id), 60)
-        hint = "`memdir dream --preview` makes one; only the last ones are kept, and a purge drops them all"
-        raise NotFoundError(f"there is no dream {shown!r}", name=shown, hint=hint)
+        name = shorten(one_line(id), 60)
+        hint = "`memdir dream --preview` creates one; only the latest are kept, and a purge deletes them all"
+        raise NotFoundError(f"there is no dream {name!r}", name=name, hint=hint)
     return parse_set(table)
 
 
 def list_sets(state: Path) -> tuple[PatchSet, ...]:
-    """All sets that can be read, newest first."""
-    found = []
+    """Return all readable sets, newest first."""
+    sets = []
     for id in kept_sets.list_sets(state):
         with suppress(NotFoundError, FormatError):
-            found.append(load(state, id))
-    return tuple(found)
+            sets.append(load(state, id))
+    return tuple(sets)
 
 
 def read_memories(view: StagedView) -> dict[str, StoredMemory]:
-    """Every memory that can be read, by its name, newest first."""
-    found = {}
+    """Return all readable memories by name, newest first."""
+    memories = {}
     for header in view.scan():
         with suppress(MemdirError):
-            found[header.name] = view.read(header.name)
-    return found
+            memories[header.name] = view.read(header.name)
+    return memories
 
 
 _PLAIN = ("summary", "error", "requests", "calls", "refused", "spared")
-_LOG = ("path", "start", "end", "digest", "mtime_ns")  # without its text: that stands in the log
+_LOG = ("path", "start", "end", "digest", "mtime_ns")  # without its text, which is in the log
 _USAGE = ("fresh", "cached", "output", "stored", "dollars")
 
 
@@ -189,16 +189,16 @@ def render_set(patches: PatchSet) -> dict[str, object]:
         "at": patches.at.isoformat(),
         "by": patches.by,
         "patches": [
-            {"kind": str(at.kind), "names": list(at.names), "edits": render_edits(at.edits)}
-            | {"reason": at.reason, "evidence": list(at.evidence)}
-            for at in patches.patches
+            {"kind": str(patch.kind), "names": list(patch.names), "edits": render_edits(patch.edits)}
+            | {"reason": patch.reason, "evidence": list(patch.evidence)}
+            for patch in patches.patches
         ],
         "proposals": [
-            {"kind": at.kind.value, "title": at.title, "why": at.why, "at": at.at.isoformat(), "key": at.key}
-            | {"name": at.name, "who": at.origin.who, "reason": at.origin.why, "payload": dict(at.payload)}
-            for at in patches.proposals
+            {"kind": item.kind.value, "title": item.title, "why": item.why, "at": item.at.isoformat(), "key": item.key}
+            | {"name": item.name, "who": item.origin.who, "reason": item.origin.why, "payload": dict(item.payload)}
+            for item in patches.proposals
         ],
-        "logs": [{**_take(at, _LOG), "day": at.day.isoformat()} for at in patches.logs],
+        "logs": [{**_take(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
         "usage": _take(patches.usage, _USAGE),
         **_take(patches, _PLAIN),
     }
@@ -209,34 +209,34 @@ def _take(record: object, fields: Iterable[str]) -> dict[str, object]:
 
 
 def parse_set(table: Mapping[str, Any]) -> PatchSet:
-    """A set as it was kept; raises FormatError for one that is damaged, because it would be applied."""
+    """Return a stored set; raises FormatError if it is damaged."""
     try:
         return PatchSet(
             table["id"],
             datetime.fromisoformat(table["at"]),
             table["by"],
             tuple(
-                Patch(at["kind"], tuple(at["names"]), parse_edits(at["edits"]), at["reason"], tuple(at["evidence"]))
-                for at in table["patches"]
+                Patch(one["kind"], tuple(one["names"]), parse_edits(one["edits"]), one["reason"], (*one["evidence"],))
+                for one in table["patches"]
             ),
             tuple(map(_parse_item, table["proposals"])),
             usage=Usage(**table["usage"]),
-            logs=tuple(LogSlice(date.fromisoformat(at.pop("day")), text="", **at) for at in map(dict, table["logs"])),
+            logs=tuple(LogSlice(**{**row, "day": date.fromisoformat(row["day"])}, text="") for row in table["logs"]),
             **{key: table[key] for key in _PLAIN},
         )
     except (KeyError, TypeError, ValueError) as error:
         hint = "dream again: `memdir dream --preview`"
-        raise FormatError("this dream cannot be understood", field=one_line(str(error)), hint=hint) from None
+        raise FormatError("this dream is corrupt", field=one_line(str(error)), hint=hint) from None
 
 
 def _parse_item(row: Mapping[str, Any]) -> InboxItem:
-    at, origin = datetime.fromisoformat(row["at"]), Origin(row["who"], row["reason"])
+    created_at, origin = datetime.fromisoformat(row["at"]), Origin(row["who"], row["reason"])
     kind, title, why, key, name = (row[field] for field in ("kind", "title", "why", "key", "name"))
-    return InboxItem(InboxKind(kind), title, why, at, key, name, origin, row["payload"])
+    return InboxItem(InboxKind(kind), title, why, created_at, key, name, origin, row["payload"])
 
 
 class DreamPhase(StrEnum):
-    """Where a dream is. Patterns tidy first; a model then goes through four phases; at the end it is applied."""
+    """The phase of a dream: patterns tidy, a model works in four phases, then the result is checked and applied."""
 
     TIDY = "tidy"
     ORIENT = "orient"
@@ -249,7 +249,7 @@ class DreamPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """`files` are memories touched so far, `share` how much is done, from 0 to 1."""
+    """`files` are the memories changed so far, `share` is the progress from 0 to 1."""
 
     phase: DreamPhase
     files: int = 0
@@ -269,22 +269,22 @@ Cancelled = Callable[[], bool]
 
 
 def say_nothing(progress: ProgressStep) -> None:
-    """The default of `on_progress`."""
+    """Do nothing; the default of `on_progress`."""
 
 
-def go_on() -> bool:
-    """The default of `cancelled`."""
+def never_cancelled() -> bool:
+    """Return False; the default of `cancelled`."""
     return False
 
 
 class DreamProgress:
-    """The progress of one dream: every step is reported, and asks whether to go on."""
+    """The progress of one dream: reports every step and checks whether the dream is cancelled."""
 
-    def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = go_on) -> None:
+    def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled) -> None:
         self.now, self._on_progress, self._cancelled = ProgressStep(DreamPhase.TIDY), on_progress, cancelled
 
     def enter(self, phase: DreamPhase) -> None:
-        """Enter a phase; an earlier one than the present is ignored."""
+        """Enter a phase; ignores a phase before the current one."""
         phases = list(DreamPhase)
         self._report(replace(self.now, phase=max(phase, self.now.phase, key=phases.index)))
 
@@ -292,7 +292,7 @@ class DreamProgress:
         self._report(replace(self.now, files=files))
 
     def add(self, usage: Usage | None) -> None:
-        """Count what a request cost that failed."""
+        """Add the cost of a failed request."""
         self.now = replace(self.now, usage=sum_usage(self.now.usage, usage or Usage()))
 
     def count_call(self) -> None:
@@ -305,10 +305,10 @@ class DreamProgress:
 
     def check(self) -> None:
         if self._cancelled():
-            raise StoppedError("the dream was cancelled", hint="nothing was changed")
+            raise StoppedError("the dream was cancelled", hint="no changes were made")
 
     def wrap(self, model: Model) -> Model:
-        """The same model, its requests counted and cancelled with the dream."""
+        """Wrap the model, so that its requests are counted and cancelled with the dream."""
 
         def ask(request: Request) -> Reply:
             self.check()

@@ -1,17 +1,17 @@
-"""What may be kept of what a model staged: safe changes become patches, each other one an item of the inbox.
+"""Review a model's staged changes: safe ones become patches, the others inbox items.
 
-A change is safe if every sentence that it removes stands elsewhere afterwards or was overtaken by a newer memory or log,
-and every sentence that it adds stands in the memories and logs it may be made of. What does not stand there to the letter
-is put, for the whole run in one request, to a second reader who sees those texts only and says for each sentence whether
-it follows; without one, such a change needs review. The reasons of a rule go with the rule.
+A change is safe if every sentence that it removes is in another memory afterwards or was superseded by a newer memory or
+log, and if every sentence that it adds is in its sources. For sentences that are not there literally, one request per run
+(the second check) shows only those texts and asks which sentences follow; if it fails, the change needs review. The
+reasons of a rule may be removed with the rule.
 
-Changes that belong together are kept together or not at all: a memory that was merged away goes only if the one that took
-over its sentences is written. If more than a fifth of the directory would go, the best-founded changes are applied up to
-that share, and the others need review. Memories merged word for word do not count: nothing is removed by them.
+Related changes are applied together or not at all: a merged memory is deleted only if the one with its sentences is
+written. If more than a fifth of the directory would be deleted, the best-supported changes are applied up to that share,
+and the others need review. Memories merged word for word do not count, because nothing is lost.
 
-A rule, or a statement about the person, may be made of such memories, of the daily log and of the person's own words, but
-not of facts about the project; a fact may be made of any memory. What a team shares is for a person to change. Nothing
-pins itself. A rewritten memory is as old as the newest text it was made of.
+The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
+not facts about the project; a fact may be based on any memory. Changes to team memories need review. A model cannot pin a
+memory. A rewritten memory is as old as its newest source.
 """
 
 import re
@@ -50,18 +50,18 @@ from memdir.text import fold, fold_words, one_line, shorten
 
 _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
-_NEAREST = 4  # memories shown to the second reader for one change
+_NEAREST = 4  # memories shown in the second check of one change
 _OWN_FIELDS = frozenset("name description type modified cues metadata".split())
-_SUBJECT_TERMS = 1  # of a sentence, in something newer that overtakes it
+_SUBJECT_TERMS = 1  # min terms of a sentence in the newer text that supersedes it
 _NO_LONGER = "This no longer holds: “{}”"
 _LEFT, _OVER, _NEW = "left", "overtaken", "new"
-_SHARE = "more than a fifth of the memory would go in one dream, and others are better founded"
+_SHARE = "one dream would delete more than a fifth of the memories, and other changes have better support"
 
 
 class SentenceFate(IntEnum):
-    """What becomes of a sentence that a memory no longer says; the best-founded first."""
+    """The fate of a sentence that a memory no longer says; the best-supported first."""
 
-    KEPT = 0  # to the letter
+    KEPT = 0  # word for word
     REWORDED = 1
     OVERTAKEN = 2
     LOST = 3
@@ -69,7 +69,7 @@ class SentenceFate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemovedSentence:
-    """A sentence that a memory no longer says, and the memories that say it, or say it anew."""
+    """A sentence that a memory no longer says, and the memories that say it or supersede it."""
 
     name: str
     text: str
@@ -87,16 +87,16 @@ def review_patches(
     reader: Model,
     now: datetime,
 ) -> tuple[list[Patch], list[InboxItem]]:
-    """What is applied of what was staged, and what needs review.
+    """Return the patches to apply and the items that need review.
 
-    `notes` are the entries of the logs; `ages` says since when each memory says what it says.
+    `notes` are the log entries; `ages` are the times from which each memory's age counts.
     """
     review = _Review(staging, overlay, run, (*notes, *run.shown), ages, now)
     removed = review.ask(reader, review.find_removed(), review.find_added())
     patches: list[Patch] = []
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
-    for group in sorted(review.group(removed), key=lambda at: at.founded):
+    for group in sorted(review.group(removed), key=lambda group: group.founded):
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
         if doubt or group.founded is SentenceFate.LOST or group.gone > room:
             proposals.append(review.make_item(group, doubt))
@@ -104,13 +104,13 @@ def review_patches(
         try:
             patches.append(review.make_patch(group))
             room -= group.gone
-        except MemdirError as error:  # it cannot be written as it is: that stops no other change
+        except MemdirError as error:  # one invalid change does not stop the others
             proposals.append(review.make_item(group, one_line(str(error))))
     return patches, proposals
 
 
 class SaidSentences:
-    """Which of some texts say a sentence."""
+    """An index of the sentences in some texts."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -119,14 +119,14 @@ class SaidSentences:
                 self._names[fold_words(sentence, signs=True)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
-        """The fate of a sentence that a memory no longer says, or says still."""
+        """Return the fate of a sentence, and the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Changes that belong together, what they remove, and untouched memories that must stay for them to be right."""
+    """Related changes, the sentences they remove, and the unchanged memories they depend on (`leans`)."""
 
     staged: tuple[StagedMemory, ...]
     removed: tuple[RemovedSentence, ...]
@@ -134,159 +134,159 @@ class _Group:
 
     @property
     def kind(self) -> str:
-        if all(at.text is None for at in self.staged):
+        if all(memory.text is None for memory in self.staged):
             return "overtaken" if self.founded is SentenceFate.OVERTAKEN else "merge" if self.leans else "forget"
-        if any(at.text is None for at in self.staged):
+        if any(memory.text is None for memory in self.staged):
             return "merge"
-        return "create" if all(at.before is None for at in self.staged) else "update"
+        return "create" if all(memory.before is None for memory in self.staged) else "update"
 
     @property
     def founded(self) -> SentenceFate:
-        """How sure it is that nothing is lost, by the least sure sentence."""
-        return max((at.fate for at in self.removed), default=SentenceFate.KEPT)
+        """Return how well the removals are supported, by the weakest one."""
+        return max((sentence.fate for sentence in self.removed), default=SentenceFate.KEPT)
 
     @property
     def gone(self) -> int:
-        """Memories of which nothing is left, unless others say all of it word for word."""
-        unkept = {at.name for at in self.removed if at.fate is not SentenceFate.KEPT}
-        left = {
-            at.name: {*parse_document(at.before or "").list_sentences()}
-            & {*parse_document(at.text or "").list_sentences()}
-            for at in self.staged
+        """Count the memories that keep no sentence, except those that others contain word for word."""
+        reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
+        remaining = {
+            memory.name: {*parse_document(memory.before or "").list_sentences()}
+            & {*parse_document(memory.text or "").list_sentences()}
+            for memory in self.staged
         }
-        return sum(not left[name] for name in unkept)
+        return sum(not remaining[name] for name in reworded)
 
 
 class _Review:
-    """The changes of one run, with all that they are compared with."""
+    """The changes of one run, with the texts they are compared with."""
 
     def __init__(
         self,
         staging: Staging,
         overlay: StoreOverlay,
         run: ModelDream,
-        said: Sequence[Message],
+        messages: Sequence[Message],
         ages: Mapping[str, datetime],
         now: datetime,
     ) -> None:
         self._staged, self._overlay, self._run, self._now = staging.staged, overlay, run, now
         self.before = {name: memory.text for name, memory in read_memories(overlay).items()}
-        touched = {at.name for at in self._staged}
+        touched = {memory.name for memory in self._staged}
         self._after = {name: text for name, text in self.before.items() if name not in touched}
-        self._after |= {at.name: at.text for at in self._staged if at.text is not None}
+        self._after |= {memory.name: memory.text for memory in self._staged if memory.text is not None}
         self._ages = {name: ages.get(name, now).timestamp() for name in self.before}
-        self._typed = [(at.at or now, text) for at in said if (text := find_typed(at))]
+        self._typed = [(message.at or now, text) for message in messages if (text := find_typed(message))]
         rules = {name: text for name, text in self.before.items() if _is_rule(frontmatter.parse_fields(text).kind)}
-        self._usable = {True: rules, False: self.before}  # what a rule may be made of, and what a fact
+        self._usable = {True: rules, False: self.before}  # the sources of a rule, and of a fact
         self._unfounded: Mapping[str, tuple[str, ...]] = {}
 
-    # --- what is removed, what is added -----------------------------------------------------------------------------
+    # --- removed and added sentences --------------------------------------------------------------------------------
 
     def find_removed(self) -> list[RemovedSentence]:
-        """Each sentence that its memory no longer says, and each description that names what nothing else does."""
+        """Return the sentences that memories no longer say, and descriptions with names that no other text has."""
         remaining = SaidSentences(self._after)
         things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
-        found = []
-        for name, text in ((at.name, at.before) for at in self._staged if at.before is not None):
-            judged = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
-            found += [at for at in judged if at.fate is not SentenceFate.KEPT or name not in at.where]
+        removed = []
+        for name, text in ((memory.name, memory.before) for memory in self._staged if memory.before is not None):
+            fates = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
+            removed += [fate for fate in fates if fate.fate is not SentenceFate.KEPT or name not in fate.where]
             if find_hard(description := frontmatter.parse_fields(text).description) - things:
-                found.append(RemovedSentence(name, description, SentenceFate.LOST))
-        return found
+                removed.append(RemovedSentence(name, description, SentenceFate.LOST))
+        return removed
 
     def find_added(self) -> dict[str, tuple[str, ...]]:
-        """By name the sentences, title, description and cues that no source has."""
+        """Return by name the sentences, title, description and cues that no source has."""
         typed, added = self._list_typed(), {}
-        said = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
-        for at in self._staged:
-            if at.text is None or is_shared(at.name, self._overlay.rules):
+        sources = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
+        for memory in self._staged:
+            if memory.text is None or is_shared(memory.name, self._overlay.rules):
                 continue
-            was, fields = frontmatter.parse_fields(at.before or ""), frontmatter.parse_fields(at.text)
-            judged = (said[_is_rule(fields.kind)].judge("", text) for text in parse_document(at.text).list_sentences())
-            new = [sentence.text for sentence in judged if sentence.fate is not SentenceFate.KEPT]
-            body = frontmatter.split_frontmatter(at.text).body
-            known = {*parse_terms(f"{body} {was.title} {was.description}")}
-            cues = (cue for cue in fields.cues if cue not in was.cues)
-            heads = (fields.title, fields.description, "" if at.before else at.name, *cues)
+            old_fields, fields = frontmatter.parse_fields(memory.before or ""), frontmatter.parse_fields(memory.text)
+            source, texts = sources[_is_rule(fields.kind)], parse_document(memory.text).list_sentences()
+            new = [text for text in texts if source.judge("", text).fate is not SentenceFate.KEPT]
+            body = frontmatter.split_frontmatter(memory.text).body
+            known = {*parse_terms(f"{body} {old_fields.title} {old_fields.description}")}
+            cues = (cue for cue in fields.cues if cue not in old_fields.cues)
+            heads = (fields.title, fields.description, "" if memory.before else memory.name, *cues)
             new += [text for text in heads if not known.issuperset(parse_terms(text))]
             if new:
-                added[at.name] = tuple(dict.fromkeys(new))
+                added[memory.name] = tuple(dict.fromkeys(new))
         return added
 
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """What is removed, after a second reader has seen what stands nowhere to the letter; keeps what is unfounded."""
+        """Return the removed sentences after the second check, and set the unsupported additions."""
         lost: dict[str, list[str]] = defaultdict(list)
-        for at in removed:
-            if at.fate is SentenceFate.LOST:
-                lost[at.name].append(at.text)
+        for sentence in removed:
+            if sentence.fate is SentenceFate.LOST:
+                lost[sentence.name].append(sentence.text)
         left = {name: self._find_near(name, self._after) for name in lost}
         newer = {name: self._find_near(name, self._list_newer(name)) for name in lost}
         cases: dict[tuple[str, str], OpinionCase] = {}
         for name, texts in lost.items():
-            over, said = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
+            outdated, typed = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
             cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._after))
-            cases[_OVER, name] = OpinionCase("", tuple(over), said, self._join(newer[name], self.before))
+            cases[_OVER, name] = OpinionCase("", tuple(outdated), typed, self._join(newer[name], self.before))
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
             usable = self._usable[_is_rule(fields.kind)]
             known = self._join(self._find_near(name, usable), usable)
             cases[_NEW, name] = OpinionCase("", new, self._list_typed(), known, phrases=frozenset(fields.cues))
         follows = _ask_reader(reader, cases, self._now)
-        done = []
-        for at in removed:
-            numbers = set(_NUMBER.findall(at.text))
-            is_left = at.text in follows[_LEFT, at.name]
-            if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, at.name].before)):
-                done.append(replace(at, fate=SentenceFate.REWORDED, where=tuple(left[at.name])))
-            elif _NO_LONGER.format(at.text) in follows[_OVER, at.name] and _shares_subject(
-                at.text, cases[_OVER, at.name]
+        judged = []
+        for sentence in removed:
+            numbers = set(_NUMBER.findall(sentence.text))
+            is_left = sentence.text in follows[_LEFT, sentence.name]
+            if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, sentence.name].before)):
+                judged.append(replace(sentence, fate=SentenceFate.REWORDED, where=tuple(left[sentence.name])))
+            elif _NO_LONGER.format(sentence.text) in follows[_OVER, sentence.name] and _shares_subject(
+                sentence.text, cases[_OVER, sentence.name]
             ):
-                done.append(replace(at, fate=SentenceFate.OVERTAKEN, where=tuple(newer[at.name])))
+                judged.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=tuple(newer[sentence.name])))
             else:
-                done.append(at)
+                judged.append(sentence)
         self._unfounded = {
-            name: tuple(at for at in new if at not in follows[_NEW, name]) for name, new in added.items()
+            name: tuple(text for text in new if text not in follows[_NEW, name]) for name, new in added.items()
         }
-        return list(self._let_reasons_go(done))
+        return list(self._let_reasons_go(judged))
 
     def _list_typed(self, since: float = 0.0) -> str:
-        """What the person said after a moment, in logs and conversations."""
-        return "\n\n".join(text for at, text in self._typed if at.timestamp() > since)
+        """Return what the user typed after a time, in logs and conversations."""
+        return "\n\n".join(text for time, text in self._typed if time.timestamp() > since)
 
     def _list_newer(self, name: str) -> dict[str, str]:
-        return {at: text for at, text in self.before.items() if self._ages[at] > self._ages[name]}
+        return {other: text for other, text in self.before.items() if self._ages[other] > self._ages[name]}
 
     def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
-        """The memories that the model named for a change, then those with most of its rarer words."""
-        given = fold(f"{self._run.evidence.get(fold(name), '')} {self._run.reasons.get(fold(name), '')}")
+        """Return the memories that the model named for a change, then those that share most of its rarer words."""
+        quoted = fold(f"{self._run.evidence.get(fold(name), '')} {self._run.reasons.get(fold(name), '')}")
         own = {*parse_terms(_flatten(self.before.get(name, ""))), *parse_terms(_flatten(self._after.get(name, "")))}
-        terms = {at: own & {*parse_terms(_flatten(text))} for at, text in texts.items()}
-        counts = Counter(term for found in terms.values() for term in found)
-        # `fsum` does not depend on the order of a set: the same directory gives the same request.
-        scores = {at: fsum(1 / counts[term] for term in found) + 9 * (fold(at) in given) for at, found in terms.items()}
-        return sorted((at for at in scores if scores[at]), key=lambda at: (-scores[at], at))[:_NEAREST]
+        terms = {other: own & {*parse_terms(_flatten(text))} for other, text in texts.items()}
+        counts = Counter(term for shared in terms.values() for term in shared)
+        # `fsum` does not depend on the order of a set, so the same directory gives the same request.
+        scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * (fold(key) in quoted) for key in terms}
+        return sorted(filter(scores.get, scores), key=lambda key: (-scores[key], key))[:_NEAREST]
 
     def _join(self, names: Iterable[str], texts: Mapping[str, str]) -> str:
         return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
 
     def _let_reasons_go(self, removed: Sequence[RemovedSentence]) -> Iterator[RemovedSentence]:
-        """Why, how to apply and the description go with the rule when all of the rule has been overtaken."""
-        fates = {(at.name, at.text): at.fate for at in removed}
-        for at in removed:
-            main = parse_document(self.before.get(at.name, "")).list_sentences(PartKind.FACT)
-            ruled = [fates.get((at.name, text), SentenceFate.LOST) for text in main]
-            fate = max(ruled, default=SentenceFate.LOST)
+        """Let the other parts of a memory share the rule's fate if the complete rule is superseded."""
+        fates = {(sentence.name, sentence.text): sentence.fate for sentence in removed}
+        for sentence in removed:
+            main = parse_document(self.before.get(sentence.name, "")).list_sentences(PartKind.FACT)
+            rule_fates = [fates.get((sentence.name, text), SentenceFate.LOST) for text in main]
+            fate = max(rule_fates, default=SentenceFate.LOST)
             is_over = SentenceFate.OVERTAKEN <= fate < SentenceFate.LOST
-            yield replace(at, fate=fate) if at.fate is SentenceFate.LOST and is_over else at
+            yield replace(sentence, fate=fate) if sentence.fate is SentenceFate.LOST and is_over else sentence
 
     # --- patches and items ------------------------------------------------------------------------------------------
 
     def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
-        """Each change with those that took over its sentences."""
-        mended = map(self._mend_head, self._staged)
-        staged = {at.name: at for at in mended if at.text != at.before}
+        """Group each change with those that contain its sentences."""
+        repaired = map(self._repair_frontmatter, self._staged)
+        staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
         heads = {name: name for name in staged}
         leans: dict[str, list[str]] = {name: [] for name in staged}
 
@@ -295,68 +295,69 @@ class _Review:
                 name = heads[name]
             return name
 
-        for at in (sentence for sentence in removed if sentence.name in staged):
-            written = [name for name in at.where if name in staged and name != at.name]
-            untouched = [name for name in at.where if name not in staged]
-            if untouched and (at.fate is not SentenceFate.REWORDED or not written):
-                leans[at.name].append(untouched[0])
-            elif written and at.fate is not SentenceFate.OVERTAKEN:
-                heads[find(at.name)] = find(written[0])
+        for sentence in (sentence for sentence in removed if sentence.name in staged):
+            written = [name for name in sentence.where if name in staged and name != sentence.name]
+            untouched = [name for name in sentence.where if name not in staged]
+            if untouched and (sentence.fate is not SentenceFate.REWORDED or not written):
+                leans[sentence.name].append(untouched[0])
+            elif written and sentence.fate is not SentenceFate.OVERTAKEN:
+                heads[find(sentence.name)] = find(written[0])
         groups: dict[str, list[StagedMemory]] = defaultdict(list)
-        for one in staged.values():
-            groups[find(one.name)].append(one)
-        made = []
+        for memory in staged.values():
+            groups[find(memory.name)].append(memory)
+        result = []
         for group in groups.values():
-            own = {at.name for at in group}
-            lean = dict.fromkeys(at for name in own for at in leans[name])
-            made.append(_Group(tuple(group), tuple(at for at in removed if at.name in own), tuple(lean)))
-        return made
+            own = {memory.name for memory in group}
+            lean = dict.fromkeys(other for name in own for other in leans[name])
+            lost = tuple(sentence for sentence in removed if sentence.name in own)
+            result.append(_Group(tuple(group), lost, tuple(lean)))
+        return result
 
-    def _mend_head(self, staged: StagedMemory) -> StagedMemory:
-        """What nothing supports is replaced in the head, and a cue left out: one odd field does not sink a memory."""
+    def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
+        """Replace an unsupported title or description and drop such cues, so that they do not block a memory."""
         unfounded = self._unfounded.get(staged.name, ())
         if staged.text is None or not unfounded:
             return staged
-        was, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
-        said = " ".join(parse_document(staged.text).list_sentences())
-        title, told = was.title or shorten(said, 60), was.description or shorten(said, 150)
+        old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
+        text = " ".join(parse_document(staged.text).list_sentences())
+        title, description = old_fields.title or shorten(text, 60), old_fields.description or shorten(text, 150)
         changes: dict[str, frontmatter.FieldValue] = {"name": title} if fields.title in unfounded else {}
-        changes |= {"description": told} if fields.description in unfounded else {}
-        if len(cues := tuple(at for at in fields.cues if at not in unfounded)) < len(fields.cues):
+        changes |= {"description": description} if fields.description in unfounded else {}
+        if len(cues := tuple(cue for cue in fields.cues if cue not in unfounded)) < len(fields.cues):
             changes["cues"] = cues or None
         return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
 
     def find_doubt(self, staged: StagedMemory) -> str:
-        """Why a new text may not be kept without review; empty if it may."""
+        """Return why a new text needs review, or ""."""
         if is_shared(staged.name, self._overlay.rules):
             return SHARED
         if staged.text is None:
             return ""
         if secret := doubt_credentials(staged, self._overlay.rules.find):
             return secret.why
-        was, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
+        old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
         if fields.pinned:  # a memory that was pinned before is never staged
-            return "it would pin itself, and only a person does that"
-        if staged.before is not None and {*fields.raw} - {*was.raw} - _OWN_FIELDS:
-            return "it puts something into the head of the file that belongs nowhere"
-        said = parse_document(staged.text).list_sentences()
-        new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in said), "")
-        return f"nothing that it was made of says so: “{shorten(new, 120)}”" if new else ""
+            return "it would pin itself, and only you can do that"
+        if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _OWN_FIELDS:
+            return "it adds an unknown field to the frontmatter"
+        sentences = parse_document(staged.text).list_sentences()
+        new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
+        return f"none of its sources says this: “{shorten(new, 120)}”" if new else ""
 
     def make_patch(self, group: _Group) -> Patch:
-        staged = [self._complete(at) for at in group.staged]
-        edits = [edit for at in staged for edit in self._make_edits(group, at)]
+        staged = [self._complete(memory) for memory in group.staged]
+        edits = [edit for memory in staged for edit in self._make_edits(group, memory)]
         plan_batch(self._overlay, [edits], self._now, self._overlay.rules, drop_conflicts=True)
-        over = (at.text for at in group.removed if at.fate is SentenceFate.OVERTAKEN)
+        over = (sentence.text for sentence in group.removed if sentence.fate is SentenceFate.OVERTAKEN)
         overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
-        names = sorted((at.text is None, at.name) for at in staged)
+        names = sorted((memory.text is None, memory.name) for memory in staged)
         leans = group.leans if all(gone for gone, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
-        shown = (*leans, *(name for _, name in names))
-        return Patch(group.kind, shown, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
+        all_names = (*leans, *(name for _, name in names))
+        return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:
-        """With the digest of the file; a new name that has other words than its memory is made from the title."""
+        """Set the digest of an existing file; an unsupported new name is made from the title."""
         if staged.digest is not None or staged.text is None:
             return replace(staged, digest=self._overlay.find_digest(staged.name))
         fields = frontmatter.parse_fields(staged.text)
@@ -364,12 +365,12 @@ class _Review:
         return staged if is_fit else replace(staged, name=frontmatter.make_slug(fields.title) or staged.name)
 
     def _make_edits(self, group: _Group, staged: StagedMemory) -> Sequence[Edit]:
-        """The edits of one memory, with the time from which its age counts: tidying makes nothing younger."""
+        """Return the edits of one memory, with its age: tidying does not make a memory younger."""
         if staged.text is None:
             return make_edits([staged])
         known = SaidSentences(self.before)
-        where = [known.judge("", at).where for at in parse_document(staged.text).list_sentences()]
-        own = [self._ages[at.name] for at in group.staged if at.before is not None]
+        where = [known.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
+        own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
         times = [self._ages[name] for names in where for name in names if name] or own
         since = self._now if is_new else datetime.fromtimestamp(max(times), self._now.tzinfo)
@@ -379,30 +380,30 @@ class _Review:
             return make_edits([staged])
         draft = parse_draft(staged.name, staged.text)
         name, planned = plan_write(self._overlay, draft, None, self._now, self._overlay.rules)
-        text = next(decode(at.after) for at in planned if at.path == f"{name}.md" and at.after is not None)
+        text = next(decode(file.after) for file in planned if file.path == f"{name}.md" and file.after is not None)
         return [Put(name, stamp(text, since))]
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
-        """Rewrites that change nothing: if such a memory has changed by then, what leans on it is left out."""
+        """Yield rewrites that change nothing: if such a memory has changed since, the group is left out."""
         headers = {header.name: header for header in self._overlay.scan()}
         for name in group.leans:
             is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
             text, digest = self.before[name], self._overlay.find_digest(name)
-            # A text that is no valid UTF-8 would not be the same when it is written back.
+            # Writing invalid UTF-8 back would change it.
             if is_plain and digest is not None and digest_of(text.encode("utf-8", "replace")) == digest:
                 yield Rewrite(name, text, digest)
 
     def make_item(self, group: _Group, doubt: str) -> InboxItem:
-        """An item with every credential in it masked."""
+        """Return an inbox item with all credentials masked."""
         find = self._overlay.rules.find
-        given = ((at, self._run.evidence.get(fold(at.name), "")) for at in group.staged)
-        masked = [mask_doubt(DoubtfulWrite(at, "", quote), find) for at, quote in given]
-        edits = render_edits(make_edits(at.staged for at in masked))
-        main = next((at.staged for at in masked if at.staged.text is not None), masked[0].staged)
-        lost = next((one_line(at.text) for at in group.removed if at.fate is SentenceFate.LOST), "")
-        loss = f"it would lose what stands nowhere else: “{shorten(lost, 120)}”" if lost else _SHARE
-        quotes = dict.fromkeys(at.quote for at in masked if at.quote)
-        evidence = render_evidence([InboxQuote(text, "what the model says it rests on") for text in quotes])
+        quotes = ((memory, self._run.evidence.get(fold(memory.name), "")) for memory in group.staged)
+        masked = [mask_doubt(DoubtfulWrite(memory, "", quote), find) for memory, quote in quotes]
+        edits = render_edits(make_edits(doubt.staged for doubt in masked))
+        main = next((doubt.staged for doubt in masked if doubt.staged.text is not None), masked[0].staged)
+        lost = next((one_line(sentence.text) for sentence in group.removed if sentence.fate is SentenceFate.LOST), "")
+        loss = f"this sentence would be lost: “{shorten(lost, 120)}”" if lost else _SHARE
+        evidence_texts = dict.fromkeys(doubt.quote for doubt in masked if doubt.quote)
+        evidence = render_evidence([InboxQuote(text, "the model's evidence") for text in evidence_texts])
         return InboxItem(
             InboxKind.MEMORY if doubt else InboxKind.PROPOSAL,
             f"{group.kind} {main.name}",
@@ -417,26 +418,27 @@ class _Review:
     def _find_reason(self, group: _Group) -> str:
         return "; ".join(self._list_shown(group, self._run.reasons)) or _REASON
 
-    def _list_shown(self, group: _Group, given: Mapping[str, str]) -> list[str]:
-        """What the model gave for the memories of a group, each once, without credentials."""
-        texts = (mask_words(given.get(fold(at.name), ""), self._overlay.rules.find) for at in group.staged)
-        return list(dict.fromkeys(text for text in texts if text))
+    def _list_shown(self, group: _Group, texts: Mapping[str, str]) -> list[str]:
+        """Return the model's texts for the memories of a group, without duplicates and credentials."""
+        masked = (mask_words(texts.get(fold(memory.name), ""), self._overlay.rules.find) for memory in group.staged)
+        return list(dict.fromkeys(text for text in masked if text))
 
 
 def _ask_reader(
     reader: Model, cases: Mapping[tuple[str, str], OpinionCase], now: datetime
 ) -> Mapping[tuple[str, str], frozenset[str]]:
-    """For each case the sentences that follow; none where the reader fails, or where nothing could say so."""
-    asked = {str(number): key for number, (key, at) in enumerate(cases.items()) if at.typed or at.before}
+    """Return for each case the sentences that follow; none if the reader fails or the case has no text."""
+    asked = {str(number): key for number, (key, case) in enumerate(cases.items()) if case.typed or case.before}
     try:
-        found = ask_second_opinion(reader, [replace(cases[key], name=at) for at, key in asked.items()], now=now).follows
+        named = [replace(cases[key], name=id) for id, key in asked.items()]
+        follows = ask_second_opinion(reader, named, now=now).follows
     except (ModelError, BudgetError):
-        found = {}
-    return defaultdict(frozenset, {asked[at]: follows for at, follows in found.items()})
+        follows = {}
+    return defaultdict(frozenset, {asked[id]: sentences for id, sentences in follows.items()})
 
 
 def _shares_subject(sentence: str, case: OpinionCase) -> bool:
-    """Whether something newer speaks of the same: a date that has passed overtakes nothing, a person is asked then."""
+    """Return whether a newer text has the same subject: a passed date alone does not supersede a sentence."""
     terms = set(parse_terms(sentence))
     return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
 

@@ -1,13 +1,12 @@
-"""What may no longer hold: out-of-date claims, passed plans and old memories, each proposed for review.
+"""Propose possibly outdated memories for review: outdated claims, passed plans and old memories.
 
-- Claims that the project does not bear out, by the verdicts that `verify` has kept: a name that has moved is replaced,
-  and for what is gone the memory gets a line that says so. No word of it is removed.
-- Project memories in which every sentence has a date, and all of them passed a fortnight ago or earlier. A rule, a
-  decision or an account of what happened does not expire.
-- Memories that are old for their type, a few at a time: to approve one is to say that it still holds, which is
-  recorded as a verification and makes it fresh again.
+- Claims that the project contradicts, according to the stored verdicts of `verify`: a name that has moved is replaced,
+  and a line about missing ones is added to the memory. Nothing is removed.
+- Project memories in which every sentence has a date, and all dates passed at least a fortnight ago. Rules, decisions
+  and accounts of past events do not expire.
+- Memories that are old for their type, a few at a time: approving one marks it as verified and so makes it fresh.
 
-Age alone changes nothing and deletes nothing. Pinned memories are left alone.
+Age alone changes and deletes nothing. Pinned memories are left alone.
 """
 
 import re
@@ -47,7 +46,7 @@ _LASTING = re.compile(
     r"requires?|needs?|lessons?|remember)\b",
     re.IGNORECASE,
 )
-# An account of the past: an auxiliary, or a verb in the past without one before it.
+# An account of the past: an auxiliary, or a past-tense verb without one before it.
 _PAST = re.compile(
     r"\b(?:was|were|had|did|used to)\b"
     r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b",
@@ -57,23 +56,24 @@ _PAST = re.compile(
 def find_drifted(
     headers: Sequence[Header], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> list[Header]:
-    """What a model should look at: what is known to be out of date, then what is past its half-life, oldest first."""
+    """Return the memories a model should check: outdated ones, then those past their half-life, oldest first."""
     free = [header for header in headers if not header.pinned]
-    stale = [at for at in free if at.name in verdicts and verdicts[at.name].stale]
+    stale = [header for header in free if header.name in verdicts and verdicts[header.name].stale]
     sound = {name for name, verdict in verdicts.items() if verdict.state is VerifyState.VERIFIED}
-    old = [at for at in free if at not in stale and at.name not in sound and _weigh(at, at.modified, lives, now) < 0.5]
-    return [*stale, *sorted(old, key=lambda at: at.modified)]
+    rest = (header for header in free if header not in stale and header.name not in sound)
+    old = [header for header in rest if _weigh(header, header.modified, lives, now) < 0.5]
+    return [*stale, *sorted(old, key=lambda header: header.modified)]
 
 
 def render_passed(memory: StoredMemory, now: datetime) -> str:
-    """That the last date of a project memory has passed, if it has."""
+    """Return a note that the last date of a project memory has passed, or ""."""
     days = _find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
     last = max((day for day in days if day is not None), default=None)
     return "" if last is None or None in days or last >= now.date() else f"its last date, {last}, has passed"
 
 
 def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[NamedItem]:
-    """Project memories whose dates have all passed, to be forgotten."""
+    """Propose to forget project memories whose dates have all passed."""
     for fact in facts:
         memory, name = fact.memory, fact.name
         if memory.header.kind is Kind.PROJECT and _is_expired(fact, now):
@@ -85,28 +85,29 @@ def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[Nam
 def propose_repairs(
     memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], now: datetime
 ) -> Iterator[NamedItem]:
-    """For each memory with something out of date in it, the repair and its evidence."""
+    """Propose a repair, with evidence, for each memory with an outdated claim."""
     for memory in memories:
         header, verdict = memory.header, verdicts.get(memory.header.name)
         if verdict is None or not verdict.stale or header.pinned or header.problem:
             continue
         edit = Rewrite(header.name, repair_text(memory.text, verdict.stale, now), memory.digest)
-        found = "\n".join(sorted(f"{at.claim.text} {at.status} {at.to}" for at in verdict.stale))
-        key = _REPAIR + digest_of(encode(f"{header.name}\n{found}"))[:24]
+        claims = "\n".join(sorted(f"{claim.claim.text} {claim.status} {claim.to}" for claim in verdict.stale))
+        key = _REPAIR + digest_of(encode(f"{header.name}\n{claims}"))[:24]
         lines = memory.text.split("\n")
-        numbers = sorted({at.claim.line for at in verdict.stale if 0 < at.claim.line <= len(lines)})[:_QUOTED]
-        quotes = [InboxQuote(shorten(one_line(lines[at - 1]), _CHARS), f"{header.file}:{at}") for at in numbers]
+        numbers = sorted({check.claim.line for check in verdict.stale if 0 < check.claim.line <= len(lines)})[:_QUOTED]
+        quotes = [InboxQuote(shorten(one_line(lines[line - 1]), _CHARS), f"{header.file}:{line}") for line in numbers]
         yield _make_item(memory, edit, f"Out of date: {header.title}", render_caveat(verdict), key, quotes, now)
 
 
 def propose_reviews(
     store: StoreBase, memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> Iterator[NamedItem]:
-    """The oldest by their types' half-lives, as many as fit beside those that are in the inbox already."""
+    """Propose to review the oldest memories by half-life, up to the limit of reviews in the inbox."""
     room = DREAM_REVIEWS - sum(item.key.startswith(_REVIEW) for item in store.inbox())
     known = {name for name, verdict in verdicts.items() if verdict.state is not VerifyState.UNCHECKED}
     limit = 0.5**DREAM_REVIEW_LIVES
-    aged = [(_weigh(at.header, at.header.modified, lives, now), at) for at in memories if at.header.name not in known]
+    unknown = (memory for memory in memories if memory.header.name not in known)
+    aged = [(_weigh(memory.header, memory.header.modified, lives, now), memory) for memory in unknown]
     for fresh, memory in sorted(aged, key=lambda pair: (pair[0], pair[1].header.name)):
         if room <= 0 or fresh > limit:
             return
@@ -118,20 +119,18 @@ def propose_reviews(
 
 
 def repair_text(text: str, stale: Sequence[CheckedClaim], now: datetime) -> str:
-    """The same text with moved names replaced, and below it a line on what else is out of date.
-
-    A name is replaced only in the body, where it stands as the claim says.
-    """
+    """Replace moved names in the body, where they match the claim, and append a line on the other outdated claims."""
     start = len(text) - len(frontmatter.split_frontmatter(text).body)
-    placed = [at for at in stale if at.claim.start >= start and text[at.claim.start : at.claim.end] == at.claim.text]
-    moved = [at for at in placed if at.status is ClaimStatus.MOVED and at.to]
-    for at in sorted(moved, key=lambda at: at.claim.start, reverse=True):
-        text = text[: at.claim.start] + at.to + text[at.claim.end :]
-    left = list(dict.fromkeys(render_claim(at) for at in stale if at not in moved))
-    if not left:
+    in_body = [check for check in stale if check.claim.start >= start]
+    moved = [check for check in in_body if check.status is ClaimStatus.MOVED and check.to]
+    moved = [check for check in moved if text[check.claim.start : check.claim.end] == check.claim.text]
+    for check in sorted(moved, key=lambda check: check.claim.start, reverse=True):
+        text = text[: check.claim.start] + check.to + text[check.claim.end :]
+    notes = list(dict.fromkeys(render_claim(check) for check in stale if check not in moved))
+    if not notes:
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
-    line = f"**Checked {now.astimezone():%Y-%m-%d}:** {'; '.join(left)}."
+    line = f"**Checked {now.astimezone():%Y-%m-%d}:** {'; '.join(notes)}."
     return text.rstrip() + newline * 2 + line + newline
 
 
@@ -161,7 +160,7 @@ def _find_last_days(text: str) -> list[date | None]:
 
 
 def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:
-    """How fresh a memory is; pinned and broken ones do not age."""
+    """Return how fresh a memory is; pinned and broken ones do not age."""
     is_ageless = header.pinned or header.problem
     return 1.0 if is_ageless else weigh_age(since, now, find_half_life(header.kind, lives))
 

@@ -95,7 +95,7 @@ def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
     assert told.code == 0 and told.out.startswith("no dream: there were too few sessions")
     assert cli("dream", "--if-due", "--json").json["dream"]["skipped"] == "scanned_lately"
     assert cli("dream").code == 0
-    assert "no dream: the last one was not long ago" in cli("dream", "--if-due").out
+    assert "no dream: the last dream was too recent" in cli("dream", "--if-due").out
     assert cli("dream", "--if-due", MEMDIR_DREAM="0").out.startswith("no dream: dreaming is switched off")
 
 
@@ -108,11 +108,11 @@ def test_who_holds_the_lock_is_told(cli: Cli) -> None:
     with FileStore(cli.memory) as store:
         now = store.clock()
         with hold_dream(store.root, store.state, now=now):
-            assert "a dream is under way already" in cli("dream", MEMDIR_NOW=now.isoformat()).refusal
+            assert "another dream is in progress" in cli("dream", MEMDIR_NOW=now.isoformat()).refusal
             told = cli("dream", "--status", MEMDIR_NOW=now.isoformat())
             assert f"process {os.getpid()}" in told.out
             quiet = cli("dream", "--if-due", MEMDIR_NOW=now.isoformat(), MEMDIR_DREAM_SESSIONS="0")
-            assert quiet.code == 0 and "another one is under way" in quiet.out
+            assert quiet.code == 0 and "another dream is in progress" in quiet.out
 
 
 @pytest.mark.parametrize(
