@@ -41,7 +41,7 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models.connection import can_use_tools
 from memdir.models.open import find_model, new_run
 from memdir.operations.turn import QUICK_CHORES, TurnContext, do_chores
-from memdir.operations.write import WriteAction, WriteContext, WriteResult, forget_meant, remember
+from memdir.operations.write import PartlyMeantError, WriteAction, WriteContext, WriteResult, forget_meant, remember
 from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
@@ -334,8 +334,9 @@ class Session:
         else:
             try:
                 done = _describe_write(remember(self.stores, text, self._make_context()), text)
-            except NotFoundError:
-                done = ExtractResult(by="rules", reasons=(ExtractReason("", "unclear", _ASKED, text),))
+            except NotFoundError as error:
+                name = error.name if isinstance(error, PartlyMeantError) else ""
+                done = ExtractResult(by="rules", reasons=(ExtractReason(name, "unclear", _ASKED, text),))
         self._report_extracted(done)
         return done
 
@@ -343,6 +344,8 @@ class Session:
         """Forget a memory by its name, or by what it is about. Raises NotFoundError if none is clearly meant."""
         try:
             done = _describe_write(forget_meant(self.stores, text, self._make_context()), text)
+        except PartlyMeantError:
+            raise
         except NotFoundError:
             raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name") from None
         self._report_extracted(done)

@@ -2,12 +2,16 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
+from memdir.errors import NotFoundError
 from memdir.extraction import extract
 from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.extraction.merge import Placement, find_rival, is_said, place
 from memdir.format import frontmatter
 from memdir.models.staged import Staging, make_edits
-from memdir.records import Draft, Kind, Message
+from memdir.operations.write import WriteContext, remember
+from memdir.records import Draft, Kind, Message, Origin
 from memdir.store.memory import MemoryStore
 from tables import table
 
@@ -197,6 +201,37 @@ def test_of_a_memory_that_holds_more_only_the_sentence_goes() -> None:
     assert (placed.action, placed.name) == ("update", "tools")
     assert frontmatter.split_frontmatter(staging.read("tools")).body.strip() == "Uses fish as shell."
     assert "vim" not in staging.read("tools")
+
+
+@table(
+    "said text left",
+    [
+        ("I live in Ghent and am vegetarian", "forget that I am vegetarian", "I live in Ghent"),
+        ("I am vegetarian and I live in Ghent", "forget that I am vegetarian", "I live in Ghent"),
+        ("I am vegetarian; my home is in Ghent.", "forget that I am vegetarian", "My home is in Ghent."),
+        ("We deploy on Mondays and Tuesdays", "forget that we deploy on Tuesdays", "We deploy on Mondays"),
+    ],
+)
+def test_of_a_sentence_that_says_more_only_the_clause_goes(said: str, text: str, left: str) -> None:
+    store, _ = make()
+    write(store, "facts", f"What the person told on home and work: {said}", said, Kind.USER)
+    staging = Staging(store, now=NOW)
+    assert meet(staging, text).action == "update"
+    assert frontmatter.split_frontmatter(staging.read("facts")).body.strip() == left
+    assert frontmatter.parse_fields(staging.read("facts")).description.endswith(left.rstrip("."))
+    assert "vegetarian" not in staging.read("facts") and "Tuesday" not in staging.read("facts")
+
+
+@table("said", ["I am vegetarian and live in Ghent", "I am vegetarian and allergic to nuts. Ask before you order."])
+def test_a_forget_that_means_half_a_clause_changes_nothing_and_names_the_memory(said: str) -> None:
+    store, _ = make()
+    write(store, "facts", f"What the person told on home and work: {said}", said, Kind.USER)
+    staging = Staging(store, now=NOW)
+    placed = meet(staging, "forget that I am vegetarian")
+    assert (placed.name, placed.action, staging.staged) == ("facts", "unclear", ())
+    with pytest.raises(NotFoundError, match="facts also says something else") as raised:
+        remember([store], "forget that I am vegetarian", WriteContext(Origin(), NOW))
+    assert "memdir edit facts" in raised.value.hint and raised.value.name == "facts"
 
 
 def test_a_forget_that_could_mean_two_memories_is_unclear() -> None:

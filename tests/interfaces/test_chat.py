@@ -277,6 +277,13 @@ def test_each_event_is_what_the_page_says(chats: Chats) -> None:
     assert answer["names"] == ["deploy-on-tuesdays"]
 
 
+def test_half_of_a_clause_is_not_forgotten_and_the_memory_is_named(chats: Chats) -> None:
+    shown = chats.play("remember that I am vegetarian and live in Ghent\nforget that I am vegetarian\n").out
+    (path,) = chats.memory.glob("*ghent*.md")
+    assert f"{path.stem} also says something else: /forget {path.stem} removes all of it." in shown
+    assert "I am vegetarian and live in Ghent" in path.read_text(encoding="utf-8")
+
+
 def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memory(chats: Chats) -> None:
     """One conversation taught it, one was told it, one only names it; a fourth has nothing to do with it."""
     chats.play("remember that the xylophone is in the cellar\n")

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
 from functools import cache
+from itertools import pairwise
 
-from memdir.errors import NotFoundError
-from memdir.extraction.find import FORGET, MemoryRequest
+from memdir.errors import FormatError, NotFoundError
+from memdir.extraction.find import FORGET, MemoryRequest, compose_memory
 from memdir.format import frontmatter
 from memdir.format.document import (
     MemoryDocument,
@@ -39,6 +40,9 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*")  # "Go" and "Make" inside a sentence
 # Words as written, with signs ("us-east-1", "C#", an emoji); in CJK text, single characters.
 _WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\s\u3040-\u9fff\uac00-\ud7af，。、；：！？]+")
 _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
+# Where a clause may begin, and whether it has a subject of its own.
+_JOINT = re.compile(r"[,;]?\s+(?:and|but)\s+|;\s+")
+_SUBJECT = re.compile(r"(?:i|we|you|he|she|it|they|the|my|our|your|this|there)\b", re.IGNORECASE)
 _ACTIONS = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 _SAME, _ALIKE, _COVER = 0.8, 0.6, 0.6
 _READ = 16  # candidates whose text is read
@@ -200,21 +204,44 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     if scores.count(max(scores, default=0)) != 1:
         return "", "unclear"
     memory = matches[scores.index(max(scores))]
-    remaining = _find_left(target, memory)
-    if not remaining:
+    rests = {sentence: _find_rest(target, sentence) for sentence in memory.sentences}
+    if None in rests.values():
+        return memory.name, "unclear"
+    left = " ".join(rest for rest in rests.values() if rest)
+    dropped = [sentence for sentence, rest in rests.items() if not rest]
+    own = _find_terms(left) - _find_terms(" ".join(dropped)) - target
+    # Without words of its own in its title or description the rest only explains what is to be forgotten.
+    if tuple(rests) == tuple(rests.values()) or not own & _find_terms(f"{memory.title} {memory.description}"):
         staging.forget(memory.name)
         return memory.name, "forget"
-    text = drop_sentences(parse_document(memory.text), set(memory.sentences) - set(remaining))
-    staging.write(memory.name, frontmatter.set_fields(text, {"description": " ".join(remaining).rstrip(".。")[:140]}))
+    text, changes = memory.text, {"description": left.rstrip(".。")[:140]}
+    for sentence, rest in ((sentence, rest) for sentence, rest in rests.items() if rest and rest != sentence):
+        text = replace_sentence(parse_document(text), sentence, rest)
+        try:
+            about = compose_memory(left, now=staging.now, secrets=True)
+        except FormatError:  # too little stays to be found again
+            return memory.name, "unclear"
+        changes = {"name": about.title, "description": about.description}
+    staging.write(memory.name, frontmatter.set_fields(drop_sentences(parse_document(text), dropped), changes))
     return memory.name, "update"
 
 
-def _find_left(target: frozenset[str], known: _Known) -> list[str]:
-    """Return the sentences to keep if the memory is about more than the target, otherwise []."""
-    dropped = [sentence for sentence in known.sentences if _covers(target, _find_terms(sentence))]
-    remaining = [sentence for sentence in known.sentences if sentence not in dropped]
-    own = _find_terms(" ".join(remaining)) - _find_terms(" ".join(dropped)) - target
-    return remaining if dropped and own & _find_terms(f"{known.title} {known.description}") else []
+def _find_rest(target: frozenset[str], sentence: str) -> str | None:
+    """Return what stays of a sentence: all if it is not about the target, nothing if all of it is.
+
+    If one clause is about it, the others stay; None if they cannot stay by themselves, because they share its subject.
+    """
+    if not _covers(target, _find_terms(sentence)):
+        return sentence
+    starts = [0, *(joint.start() for joint in _JOINT.finditer(sentence)), len(sentence)]
+    clauses = [sentence[start:end] for start, end in pairwise(starts)]
+    others = [clause for clause in clauses if not _covers(target, _find_terms(clause))]
+    if len(others) + 1 != len(clauses) or not _find_terms(rest := "".join(others)):
+        return ""
+    if others[0] is clauses[0]:
+        return rest.rstrip(".") + "." * sentence.endswith(".")
+    rest = _JOINT.sub("", rest, count=1)
+    return rest[:1].upper() + rest[1:] if _SUBJECT.match(rest) else None
 
 
 def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:

@@ -435,7 +435,10 @@ def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
 
 def describe_learned(done: ExtractResult) -> str:
     """What became of a statement, and how to undo it; empty if nothing did."""
-    lines = [_UNCLEAR for reason in done.reasons if reason.action == "unclear"]
+    unclear = [reason.name for reason in done.reasons if reason.action == "unclear"]
+    lines = [
+        f"{name} also says something else: /forget {name} removes all of it." if name else _UNCLEAR for name in unclear
+    ]
     for reason in (at for at in done.reasons if at.action in _VERBS):
         verb, undo = _VERBS[reason.action]
         known = reason.name if reason.action == "forget" else frontmatter.parse_fields(reason.text).description

@@ -52,7 +52,7 @@ class Staging:
     def __init__(self, store: StagedView, *, now: datetime) -> None:
         self.store = store
         # Dates are relative to the user's time zone, not to the clock's UTC.
-        self._now = now.astimezone() if now.tzinfo is UTC else now
+        self.now = now.astimezone() if now.tzinfo is UTC else now
         self._staged: dict[str, StagedMemory] = {}
 
     def scan(self) -> tuple[Header, ...]:
@@ -77,11 +77,11 @@ class Staging:
         """Write a complete file, frontmatter included, and return whether the memory is new."""
         check_name(name)
         current = self._find(name)
-        text = resolve_text(frontmatter.quote_values(text), self._now, current.before or "")
+        text = resolve_text(frontmatter.quote_values(text), self.now, current.before or "")
         if current.before is None:
             draft = parse_draft(name, text)
             check_description(draft.description, draft.kind)
-            plan_write(self.store, draft, None, self._now, self.store.rules)
+            plan_write(self.store, draft, None, self.now, self.store.rules)
         else:
             fields = frontmatter.parse_fields(text)
             check_kind(fields, self.store.rules)
@@ -95,7 +95,7 @@ class Staging:
         """Write a draft under its own name, or that of the memory it replaces, and return the name."""
         data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
         digest = None if data is None else digest_of(data)
-        name, planned = plan_write(self, draft, digest, self._now, self.store.rules)
+        name, planned = plan_write(self, draft, digest, self.now, self.store.rules)
         after = next((change.after for change in planned if change.path == f"{name}.md"), None)
         if after is not None:
             self._staged[fold(name)] = replace(self._find(name), name=name, text=after.decode("utf-8"))

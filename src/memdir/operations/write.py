@@ -134,6 +134,14 @@ class NameTakenError(ConflictError):
         self.name, self.before, self.after = memory.name, memory.text, after
 
 
+class PartlyMeantError(NotFoundError):
+    """The memory `name` is meant, but says something else in the same clause."""
+
+    def __init__(self, name: str) -> None:
+        hint = f"`memdir edit {name}` changes it, `memdir forget {name}` removes all of it"
+        super().__init__(f"{name} also says something else", name=name, hint=hint)
+
+
 def save(
     store: StoreBase,
     draft: Draft,
@@ -313,6 +321,8 @@ def forget_described(stores: Sequence[StoreBase], wanted: "MemoryRequest", conte
         done = _retry(partial(_place, store, wanted, context))
         if done.changes:
             return done
+        if done.name:
+            raise PartlyMeantError(done.name)
     hint = "`memdir forget NAME` removes one, `memdir list` has the names"
     raise NotFoundError("no memory is clearly about that, or more than one is", name=wanted.target, hint=hint)
 
