@@ -31,8 +31,7 @@ from memdir.language.requests import compile_pattern, has, load_request_language
 from memdir.models.staged import Staging
 from memdir.recall.terms import STOP, make_term, parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind
-from memdir.store.plan import is_team
-from memdir.text import fold
+from memdir.store.plan import find_free_name, is_team
 
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b\d{4}-Q[1-4]\b|\bQ[1-4] \d{4}\b")
 _NUMBER = re.compile(r"(?<![\w.-])v?\d+(?:[.,:]\d+)*(?![\w-])")
@@ -163,12 +162,9 @@ def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]
 
 
 def _create(request: MemoryRequest, staging: Staging, folder: str) -> str:
-    slug = make_slug(request.title)
-    used = {fold(path.removesuffix(".md")) for path in staging.list_files(folder.rstrip("/"))}
-    numbered = (f"{slug[:90]}-{number}" for number in range(2, len(used) + 3))
-    leaf = slug if fold(slug) not in used else next(name for name in numbered if fold(name) not in used)
+    name = find_free_name(staging, folder + make_slug(request.title))
     kind = request.kind or Kind.PROJECT
-    return staging.save(Draft(kind, request.title, request.description, request.body, folder + leaf))
+    return staging.save(Draft(kind, request.title, request.description, request.body, name))
 
 
 def _find_candidates(text: str, staging: Staging) -> list[_Known]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from memdir import files, records
 from memdir.conversation.chat_exports import ChatExport
 from memdir.dream.duplicates import MemoryFacts, make_exact
-from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
+from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.extraction.find import compose_memory
 from memdir.extraction.provenance import doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter, index
@@ -51,7 +51,6 @@ from memdir.verify.derivable import find_derivable
 
 VERB = "import"
 _NO_SIGNATURE = Signature(0, 0, 0, 0)
-_NAMES = 1_000
 _PLACED = 100  # Up to this number, new index lines are inserted next to related ones; more are appended.
 
 
@@ -187,8 +186,7 @@ class _Planning:
         self._known = KnownMemories(MemoryFacts(memory) for memory in memories if memory.header.kind is not None)
         self._taken = {fold(file.path.removesuffix(".md")) for file in store.look()}
         self._past = _find_past(store)
-        nested = sum(memory.header.dialect is Dialect.NESTED for memory in memories)
-        self._dialect = Dialect.NESTED if nested * 2 > len(self._memories) else Dialect.FLAT
+        self._dialect = store_plan.find_dialect(store, "")
 
     def run(self, found: ReadSource) -> ImportPlan:
         steps = [self._plan_step(candidate) for candidate in found.candidates]
@@ -222,7 +220,7 @@ class _Planning:
 
     def _add(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep:
         try:
-            name = self._find_free(fact.name)
+            name = next(free for free in store_plan.number_names(fact.name) if fold(free) not in self._taken)
             rules = replace(self._store.rules, skip_index=True)
             store_plan.check_changes(store_plan.plan_put(_EmptyView(), name, text, "", self._now, rules), rules)
         except MemdirError as error:
@@ -255,14 +253,6 @@ class _Planning:
         payload = {"edits": render_edits([Put(name, body)]), "evidence": [], "source": source}
         item = InboxItem(kind, f"import {name}", why, self._now, key, name, self._origin, payload)
         return ImportStep(candidate, ImportAction.WAITING, name, why, body, None if known is not None else item)
-
-    def _find_free(self, name: str) -> str:
-        for number in range(1, _NAMES):
-            folder, slash, leaf = name.rpartition("/")
-            free = name if number == 1 else f"{folder}{slash}{leaf[:90]}-{number}"
-            if fold(free) not in self._taken:
-                return free
-        raise ConflictError("too many memories with this name")
 
     def _make_fact(self, name: str, text: str) -> MemoryFacts:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))

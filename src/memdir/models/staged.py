@@ -19,7 +19,7 @@ from memdir.format.frontmatter import check_description, decode, digest_of, enco
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Rewrite, Save, StoredMemory
-from memdir.store.plan import StoreView, WriteRules, check_kind, plan_write, resolve_text
+from memdir.store.plan import StoreView, WriteRules, check_kind, number_names, plan_write, resolve_text
 from memdir.text import check_text, find_json, fold, one_line, shorten
 
 KEY = "operations"
@@ -113,12 +113,12 @@ class Staging:
 
     def put(self, staged: StagedMemory) -> str:
         """Stage an accepted memory; a new one gets a free name if its own is used for another text."""
-        name, number = staged.name, 1
+        numbered = number_names(staged.name)
+        name = next(numbered)
         while staged.before is None and (existing := self.read_bytes(f"{name}.md")) is not None:
             if split_frontmatter(decode(existing)).body.strip() == split_frontmatter(staged.text or "").body.strip():
                 return name
-            number += 1
-            name = f"{staged.name[:90]}-{number}"
+            name = next(numbered)
         self._staged[fold(name)] = replace(staged, name=name)
         return name
 

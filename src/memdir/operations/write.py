@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError
-from memdir.files import check_name
 from memdir.format.document import compose_body, find_missing_parts
 from memdir.format.frontmatter import decode, make_slug, parse_fields, set_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
@@ -159,7 +158,7 @@ def save(
             raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted)
         draft = replace(draft, name=before.name)  # its own name: a title alone could by now lead to another file
     elif taken is TakenName.ALONGSIDE:
-        draft = replace(draft, name=find_free_name(store, draft))
+        draft = replace(draft, name=plan.find_free_name(store, draft.name or make_slug(draft.title)))
     try:
         edit, verb = Save(draft, before.digest if before else None), "edit" if before else "save"
         done = change(store, [edit], context, verb=verb)
@@ -355,17 +354,6 @@ def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
     return None if data is None else store.read(name)
 
 
-def find_free_name(store: StoreBase, draft: Draft) -> str:
-    """Return a name for the draft that is not taken: its own, or with the next number behind it."""
-    *folders, leaf = check_name(draft.name if draft.name is not None else make_slug(draft.title))
-    taken = {fold(name.removesuffix(".md")) for name in store.list_files("/".join(folders))}
-    for number in range(1, 1000):
-        free = leaf if number == 1 else f"{leaf[:90]}-{number}"
-        if fold(free) not in taken:
-            return "/".join([*folders, free])
-    raise ConflictError("too many memories with this name", hint="pass another --name")
-
-
 def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
     """Return the draft with a name in the team's folder; two titles that make one name never meet there."""
     if not team or (draft.name is not None and is_team(draft.name)):
@@ -374,7 +362,7 @@ def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
     existing = find_existing(store, named) if draft.name is None else None
     if existing is None or fold(existing.title) == fold(draft.title):
         return named
-    return replace(named, name=find_free_name(store, named))
+    return replace(named, name=plan.find_free_name(store, named.name or ""))
 
 
 def _preview_text(store: StoreBase, draft: Draft, memory: StoredMemory) -> str:

@@ -226,7 +226,7 @@ def plan_write(
             "pinned": "true" if draft.pinned else None,
             "cues": draft.cues or None,
         }
-        dialect = _find_dialect(view, name.rpartition("/")[0])
+        dialect = find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
     else:
         text = render_over(decode(current), draft, now)
@@ -528,16 +528,10 @@ def _check_scope(kind: Kind, scope: Scope) -> None:
 
 def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
     """Return the name for a draft and its current bytes: the file with the same name or title, else a free name."""
-    wanted_name = draft.name if draft.name is not None else make_slug(draft.title)
-    segments = check_name(wanted_name)
-    folder = "/".join(segments[:-1])
-    existing_names = {fold(name[:-3]): name for name in view.list_files(folder) if name.endswith(".md")}
-    for number in range(1, 1000):
-        leaf = segments[-1] if number == 1 else f"{segments[-1][:90]}-{number}"
-        existing = existing_names.get(fold(leaf), f"{leaf}.md")
-        name = f"{folder}/{existing[:-3]}" if folder else existing[:-3]
-        if fold(leaf) not in existing_names:
-            return name, None
+    existing_names, numbered = _list_names(view, draft.name if draft.name is not None else make_slug(draft.title))
+    for wanted_name in numbered:
+        if (name := existing_names.get(fold(wanted_name))) is None:
+            return wanted_name, None
         try:
             data = view.read_bytes(f"{name}.md")
         except (PathError, DiskError):
@@ -549,6 +543,27 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
         title = frontmatter.parse_fields(decode(data)).title
         if draft.name is not None or fold(title) == fold(draft.title):
             return name, data
+    raise AssertionError("unreachable")
+
+
+def find_free_name(view: StoreView, name: str) -> str:
+    """Return the name, or the same with the next free number behind it."""
+    existing_names, numbered = _list_names(view, name)
+    return next(free for free in numbered if fold(free) not in existing_names)
+
+
+def _list_names(view: StoreView, name: str) -> tuple[dict[str, str], Iterator[str]]:
+    """Return the names in the folder of a memory by their folded form, and `number_names` of its name."""
+    folders = "".join(f"{folder}/" for folder in check_name(name)[:-1])
+    names = (f"{folders}{file[:-3]}" for file in view.list_files(folders.rstrip("/")) if file.endswith(".md"))
+    return {fold(existing): existing for existing in names}, number_names(name)
+
+
+def number_names(name: str) -> Iterator[str]:
+    """Yield a name, then the same with numbers behind it. Raises ConflictError after a thousand."""
+    yield name
+    folder, slash, leaf = name.rpartition("/")
+    yield from (f"{folder}{slash}{leaf[:90]}-{number}" for number in range(2, 1000))
     raise ConflictError("too many memories with this name", hint="pass another --name")
 
 
@@ -617,7 +632,8 @@ def _clean_body(body: str) -> str:
     return body.replace("\r\n", "\n").strip("\n") + "\n"
 
 
-def _find_dialect(view: StoreView, folder: str) -> Dialect:
+def find_dialect(view: StoreView, folder: str) -> Dialect:
+    """Return the dialect of most of the folder's first memories."""
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
     known = (dialect for head in heads if (dialect := _read_dialect(head)) is not None)

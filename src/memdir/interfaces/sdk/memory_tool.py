@@ -173,7 +173,7 @@ class MemoryCommands:
         text, dated = self._date(text, frontmatter.parse_fields(text).kind)
         self._check_secrets(text, "", path)
         if not _has_frontmatter(text):
-            text = _compose_page(segments[-1], text, scope=self.store.scope, dialect=self._find_dialect())
+            text = _compose_page(segments[-1], text, scope=self.store.scope, dialect=plan.find_dialect(self.store, ""))
         try:
             write.change(self.store, [Put(name, text)], self._make_context(), verb="save").check_written()
         except ConflictError:
@@ -320,10 +320,6 @@ class MemoryCommands:
             if not self.store.rules.skip_index:
                 overlay.put(plan.plan_pointers(overlay, [new]))
         return list(overlay.list_changes())
-
-    def _find_dialect(self) -> Dialect:
-        known = [at.dialect for at in self.store.scan() if at.dialect is not None]
-        return Dialect.NESTED if known.count(Dialect.NESTED) * 2 > len(known) else Dialect.FLAT
 
     def _date(self, text: str, kind: Kind | None) -> tuple[str, str]:
         """The text with absolute dates if it goes into a project memory, and a note about them."""
