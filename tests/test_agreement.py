@@ -1,6 +1,16 @@
 """Every interface gives the same answer for the same fact of a memory, before and after whatever happens to it.
 
 Each test is a table: a row for each event, a cell for each interface; it lists the cells that disagree with the library.
+
+Seen red, each by one changed line (mutation -> cells):
+- operations/find.py: `pinned` is always False -> pins: list, list --json, read --json, MCP memory_list
+- web/site.py: a row counts 0 recalls -> recall counts: page, page JSON
+- web/overview.py: `usage.dollars or 0.0` -> unknown price: page JSON
+- cli/quick.py: without `out.is_table` -> a recall on a terminal counts
+- store/facts.py: no `read_signers` of a team's store -> server: the author is "api"
+- sync/sync.py: no dates for a team's files -> synced and approved: the age is the commit's
+- store/history.py: `seen.who` is not read -> the author on another machine is "sync"
+- format/shown.py: `memdir:` is not in _FRAME -> the hostile text passes for memdir's voice
 """
 
 import html
