@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 from memdir.errors import DiskError, FormatError, MemdirError, StoppedError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import chat_terminal
-from memdir.interfaces.chat_terminal import ChatTranscript, Permissions, Screen, Terminal, is_terminal, play_lines
+from memdir.interfaces.chat_terminal import ChatTranscript, Permissions, Screen, Terminal, play_lines
+from memdir.interfaces.cli import is_terminal
 from memdir.records import Message, Model, Usage
 from memdir.store.open import Project, open_project
 from memdir.text import one_line, replace_surrogates, shorten

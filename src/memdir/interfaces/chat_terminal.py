@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TextIO
+from typing import Any
 
 from memdir import __version__
 from memdir.conversation.lines import describe_transcript
@@ -25,6 +25,7 @@ from memdir.conversation.transcripts import read_messages, read_tail
 from memdir.conversation.typed import strip_host_text
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
+from memdir.interfaces.cli import is_terminal
 from memdir.project.settings import read_environment
 from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
@@ -106,13 +107,6 @@ def _write(text: str) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:  # closed
-        return False
 
 
 def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:

@@ -81,17 +81,9 @@ PROMPTS: Mapping[str, tuple[str, tuple[str, str] | None]] = {
 }
 TOOLS = [
     types.Tool(
-        name=offer.name,
-        title=offer.title,
-        description=offer.description,
         input_schema=dict(offer.input),
         output_schema=dict(offer.output),
-        annotations=types.ToolAnnotations(
-            read_only_hint=offer.reads,
-            destructive_hint=offer.destroys,
-            idempotent_hint=offer.repeats,
-            open_world_hint=False,
-        ),
+        **tools.describe_tool(offer),
         # Claude Code shows the core tools without a search for them.
         _meta={"anthropic/alwaysLoad": True} if offer.core else None,
     )

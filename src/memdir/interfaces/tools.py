@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
@@ -199,7 +200,7 @@ def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin =
     if name not in BY_NAME:
         hint = f"there are {', '.join(BY_NAME)}"
         raise NotFoundError(f"there is no tool {shorten(one_line(name), 60)!r}", name=name, hint=hint)
-    arguments = _check_arguments(BY_NAME[name], given)
+    arguments = check_arguments(name, BY_NAME[name].input, given)
     project.check_on()
     context = _ToolContext(project, origin)
     if not BY_NAME[name].reads and context.read_record().private:
@@ -235,31 +236,37 @@ def make_tool_time(when: datetime) -> str:
     return when.isoformat(timespec="seconds")
 
 
-def _check_arguments(offer: ToolSpec, given: Arguments) -> Arguments:
-    """The arguments without those that are null; raises FormatError for what the schema does not allow."""
-    properties = offer.input["properties"]
-    required = offer.input.get("required", ())
+def describe_tool(offer: ToolSpec) -> dict[str, Any]:
+    """Return the fields of a tool that are the same in every MCP server: all but its schemas."""
+    hints = {"read_only_hint": offer.reads, "destructive_hint": offer.destroys, "idempotent_hint": offer.repeats}
+    facts = {"name": offer.name, "title": offer.title, "description": offer.description}
+    return facts | {"annotations": hints | {"open_world_hint": False}}
+
+
+def check_arguments(tool: str, schema: Schema, given: Arguments) -> dict[str, Any]:
+    """Return the arguments without those that are null; raise FormatError for what the schema does not allow."""
+    properties, required = schema["properties"], schema.get("required", ())
     assert isinstance(properties, Mapping) and isinstance(required, Sequence)
     known = f"it takes {', '.join(properties)}"
     arguments = {key: value for key, value in given.items() if value is not None}
     for key in arguments:
         if key not in properties:
-            raise FormatError(f"{offer.name} has no {shorten(one_line(key), 40)!r}", field=key, hint=known)
+            raise FormatError(f"{tool} has no {shorten(one_line(key), 40)!r}", field=key, hint=known)
     for key in required:
         if key not in arguments:
-            raise FormatError(f"{offer.name} needs {key}", field=str(key), hint=known)
+            raise FormatError(f"{tool} needs {key}", field=str(key), hint=known)
     for key, value in arguments.items():
-        check_argument(key, value, properties[key])
+        _check_argument(key, value, properties[key])
     return arguments
 
 
-def check_argument(key: str, value: object, schema: Schema) -> None:
+def _check_argument(key: str, value: object, schema: Schema) -> None:
     wanted = str(schema["type"])
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise FormatError(f"{key} is not a {wanted}", field=key, hint=f"give {key} as a {wanted}")
     if isinstance(value, list):
         for part in value:
-            check_argument(key, part, _TEXT)
+            _check_argument(key, part, _TEXT)
     if isinstance(value, str):
         try:
             value.encode("utf-8")

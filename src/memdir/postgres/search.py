@@ -156,13 +156,8 @@ class PostgresSearch(LocalSearch):
         return self._catalogs[number]
 
     def _refresh(self, number: int) -> int:
-        count, self._heads[number] = _refresh_rows(self._sources[number], open_words())
+        count, self._heads[number] = refresh_rows(self._sources[number], open_words())
         return count
-
-
-def refresh_search(store: PostgresStore, table: WordTable | None) -> int:
-    """Bring the rows of a store up to its files; returns how many memories were read."""
-    return _refresh_rows(store, table)[0]
 
 
 def _read_head(store: PostgresStore) -> SearchHead:
@@ -170,7 +165,7 @@ def _read_head(store: PostgresStore) -> SearchHead:
     return SearchHead(*rows[0]) if rows else SearchHead(0, 0, None, 0, 0, VERSION, 0, 0, 0)
 
 
-def _refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, SearchHead]:
+def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, SearchHead]:
     head = _read_head(store)
     if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
         return 0, head

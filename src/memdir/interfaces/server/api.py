@@ -445,17 +445,13 @@ def list_changed(call: Call) -> Answer:
     is_reset = since > head.revision or call.query.get("epoch", head.epoch) != head.epoch
     since = 0 if is_reset else since
     head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
+    gone = [(path, None, version, actor, at, None) for path, version, actor, at in deleted if since]
     files = [
         {
             "path": path, "content_sha256": digest, "version": version, "actor": actor, "at": at.astimezone(UTC).isoformat(),
             "content": None if data is None else bytes(data).decode("utf-8", "replace"),
         }
-        for path, digest, version, actor, at, data in written
-    ]  # fmt: skip
-    files += [
-        {"path": path, "content_sha256": None, "version": version, "actor": actor, "at": at.astimezone(UTC).isoformat(), "content": None}
-        for path, version, actor, at in deleted
-        if since
+        for path, digest, version, actor, at, data in (*written, *gone)
     ]  # fmt: skip
     return 200, {"revision": head.revision, "epoch": head.epoch, "reset": is_reset or not since, "files": files}
 

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
 from memdir import __version__
-from memdir.errors import FormatError, MemdirError, NotFoundError
+from memdir.errors import MemdirError, NotFoundError
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
 from memdir.frozen import replace
 from memdir.interfaces import tools
@@ -83,19 +83,8 @@ def _make_tool(name: str) -> types.Tool:
     offer = tools.BY_NAME[name]
     taken = offer.input["properties"]
     assert isinstance(taken, Mapping)
-    properties = {key: at for key, at in taken.items() if key != "scope"} | {"store": _STORE}
-    return types.Tool(
-        name=offer.name,
-        title=offer.title,
-        description=offer.description,
-        input_schema={**offer.input, "properties": properties},
-        annotations=types.ToolAnnotations(
-            read_only_hint=offer.reads,
-            destructive_hint=offer.destroys,
-            idempotent_hint=offer.repeats,
-            open_world_hint=False,
-        ),
-    )
+    properties = {key: schema for key, schema in taken.items() if key != "scope"} | {"store": _STORE}
+    return types.Tool(input_schema={**offer.input, "properties": properties}, **tools.describe_tool(offer))
 
 
 _TOOLS = [
@@ -113,7 +102,7 @@ _NAMED = {at.name: at for at in _TOOLS}
 
 def call_tool(context: ServerContext, caller: Caller, name: str, given: Arguments) -> Json:
     """Call one tool for a caller; raises as the API does."""
-    asked = _check(name, given)
+    asked = tools.check_arguments(name, _NAMED[name].input_schema, given)
     call = Call(context, caller, {}, {}, {}, who=AGENT)
     if name == "memory_stores":
         return api.list_stores(call)[1]
@@ -172,19 +161,3 @@ def _find_only(call: Call) -> str:
             "say which store", hint=f"there are {', '.join(at['name'] for at in stores[:20]) or 'none'}"
         )
     return str(stores[0]["id"])
-
-
-def _check(name: str, given: Arguments) -> dict[str, Any]:
-    tool = _NAMED[name]
-    properties = tool.input_schema["properties"]
-    for key, value in given.items():
-        if key not in properties:
-            raise FormatError(
-                f"{name} has no {shorten(one_line(key), 40)!r}", field=key, hint=f"it takes {', '.join(properties)}"
-            )
-        if value is not None:
-            tools.check_argument(key, value, properties[key])
-    for key in tool.input_schema.get("required", ()):
-        if given.get(key) is None:
-            raise FormatError(f"{name} needs {key}", field=key, hint=f"it takes {', '.join(properties)}")
-    return {key: value for key, value in given.items() if value is not None}
