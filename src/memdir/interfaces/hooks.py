@@ -377,10 +377,10 @@ def _list_titles(titles: Sequence[str]) -> str:
 
 def _start_selection(call: HookInput, project: Project, text: str) -> None:
     """Start the process that selects beside the turn, if there is a model or an encoder; a later hook shows the result."""
-    from memdir.recall.pipeline import selects_beside
+    from memdir.recall.pipeline import selects_in_background
     from memdir.store.sessions import QUESTION, open_session
 
-    if not selects_beside(project):
+    if not selects_in_background(project):
         return
 
     question = {"text": text, "transcript": call.text("transcript_path"), "id": os.urandom(8).hex()}

@@ -1,10 +1,9 @@
-"""A sentence encoder, the extra `semantic`: it finds memories by what a sentence says where no word of it is the same.
+"""A sentence encoder, the extra `semantic`: find memories by the meaning of a sentence, without common words.
 
-Loading numpy and the weights takes longer than a prompt hook may, so only processes that nobody waits for, and
-`memdir recall`, use this. The encoder is all-MiniLM-L6-v2 (any BERT of that shape): six layers forwards in numpy, equal
-to the original to six digits. Its weights come from a package that carries them, or from a folder that the setting
-`encoder` names; nothing is downloaded. Vectors of memories are kept in `encoded.db` next to the derived index, by the
-file's signature, and can be deleted at any time.
+Loading numpy and the weights takes too long for a prompt hook, so only background processes and `memdir recall` use this.
+The encoder is all-MiniLM-L6-v2 (or any BERT of that shape): six layers in numpy, equal to the original to six digits. Its
+weights come from an installed package, or from the folder in the setting `encoder`; nothing is downloaded. The vectors of
+memories are stored in `encoded.db` next to the derived index, by file signature, and can be deleted at any time.
 """
 
 import json
@@ -25,14 +24,14 @@ from memdir.format.frontmatter import parse_fields
 from memdir.records import StoredMemory
 from memdir.store.contract import Folder, StoreReader
 
-np: Any = import_module("numpy")  # not among the packages that types are checked with
+np: Any = import_module("numpy")  # mypy runs without this package
 Array = Any
 
 FILE = "encoded.db"
-TOKENS = 128  # of one text: what follows hardly turns its vector
+TOKENS = 128  # of one text; more hardly change its vector
 BODY_CHARS = 1_000
-SECONDS = 20.0  # of one search for new memories; the next one continues
-BATCH = 1_024  # tokens at a time
+SECONDS = 20.0  # limit of one update; the next one continues
+BATCH = 1_024  # tokens per run
 _WORD_CHARS = 100
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors (path TEXT PRIMARY KEY, sig TEXT NOT NULL, count INTEGER, data BLOB NOT NULL)"
@@ -58,14 +57,14 @@ class SentenceEncoder:
         vectors = None
         for length, numbers in by_length.items():  # texts of the same length need no padding
             for start in range(0, len(numbers), max(1, BATCH // length)):
-                some = numbers[start : start + max(1, BATCH // length)]
-                rows = run_bert(self._weights, np.array([pieces[index] for index in some]))
+                batch = numbers[start : start + max(1, BATCH // length)]
+                rows = run_bert(self._weights, np.array([pieces[index] for index in batch]))
                 vectors = np.zeros((len(texts), rows.shape[1]), np.float32) if vectors is None else vectors
-                vectors[some] = rows
+                vectors[batch] = rows
         return vectors
 
     def _split(self, text: str) -> list[int]:
-        """The numbers of a text's pieces: words in small letters without accents, each as the longest known parts."""
+        """Return the IDs of a text's pieces: lower-case words without accents, each as the longest known parts."""
         plain = unicodedata.normalize("NFD", text.lower())
         spaced = "".join(_space(char) for char in plain if unicodedata.category(char) != "Mn")
         ids = [self._vocabulary["[CLS]"]]
@@ -89,7 +88,7 @@ class SentenceEncoder:
 
 
 def _space(char: str) -> str:
-    """A sign, or a character of a script without spaces, as a word of its own; a control character as a space."""
+    """Return a sign or CJK character as a separate word, and a control character as a space."""
     kind = unicodedata.category(char)
     if kind[0] == "C" or char.isspace():
         return " "
@@ -112,7 +111,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Array:
-    """Run the network forwards, for texts of equally many pieces; returns the mean of the output, rows of length 1."""
+    """Run the network on texts with the same number of pieces; return the mean of the output, in rows of length 1."""
 
     def linear(rows: Array, name: str) -> Array:
         return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -145,7 +144,7 @@ def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Ar
 
 
 def find_erf(rows: Array) -> Array:
-    """The error function by Abramowitz and Stegun 7.1.26: wrong by 1.5e-7 at most, and no need for scipy."""
+    """Return the error function (Abramowitz and Stegun 7.1.26), accurate to 1.5e-7, without scipy."""
     t = 1 / (1 + np.float32(0.3275911) * np.abs(rows))
     factors = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
     tail = np.zeros_like(rows)
@@ -157,9 +156,10 @@ def find_erf(rows: Array) -> Array:
 def make_encoder(
     folder: Path,
 ) -> tuple[Callable[[str], list[float]], Callable[[StoreReader, str], Mapping[str, EncodedParts]]]:
-    """Return a function from a question to its direction, and one from a store and a question to the parts of a score, by
-    path: the cosine of the question with the memory's cues together, the mean of its two best cues, and the cosine with
-    the whole memory."""
+    """Return a function from a question to its direction, and one from a store and a question to parts of a score by path.
+
+    These are the cosine of the question with all cues together, the mean of the two best cues, and that with all text.
+    """
     encoder = SentenceEncoder(folder)
 
     def encode(text: str) -> list[float]:
@@ -180,7 +180,7 @@ def make_encoder(
 
 
 def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
-    """The parts of one memory, of which `count` rows are cues and the last one is the whole."""
+    """Return the parts of one memory; the first `count` rows are its cues, the last one is its full text."""
     values = np.frombuffer(data, np.float32).reshape(count + 1, -1) @ query
     pooled = np.frombuffer(data, np.float32).reshape(count + 1, -1)[:count].mean(0)
     best = sorted(values[:count], reverse=True)[:2]
@@ -189,7 +189,7 @@ def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
 
 
 def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
-    """The cues of a memory (title and description, if it has none) and the whole of it."""
+    """Return the cues of a memory (title and description, if it has none) and its full text."""
     header = memory.header
     head = f"{header.title}. {header.description}"
     return list(parse_fields(memory.text).cues) or [head], f"{head}. {memory.body[:BODY_CHARS]}"

@@ -98,7 +98,7 @@ def _find_in(store: StoreReader, words: Sequence[QueryWord]) -> Iterator[tuple[b
 
 
 def _read_text(store: StoreReader, header: Header) -> str | None:
-    """A memory's text; None if it has gone or may not be read."""
+    """Return a memory's text; None if it is missing or unreadable."""
     try:
         data = store.read_bytes(header.file)
         return None if data is None else data.decode("utf-8", "replace")
@@ -108,7 +108,7 @@ def _read_text(store: StoreReader, header: Header) -> str | None:
 
 def _make_word(text: str) -> QueryWord:
     stem = make_term(text) if _WORDS.fullmatch(text) else ""
-    # Forms of a word begin alike, but for a last letter that changes: "happy", "happiness".
+    # Forms of a word begin alike, except for a last letter that changes: "happy", "happiness".
     alike = next((offset for offset, pair in enumerate(zip(text, stem, strict=False)) if pair[0] != pair[1]), len(stem))
     common = text[: max(0, alike - 1)] if stem else text
     is_plain = common.isascii() and len(common) > 2 and not re.search(r"[^\w.-]", common)
@@ -117,9 +117,8 @@ def _make_word(text: str) -> QueryWord:
 
 def _find_word(word: QueryWord, folded: str) -> int:
     """Return the offset of the word or another form of it; -1 if not found."""
-    place = folded.find(word.text)
-    if place >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
-        return place
-    initial = word.stem[0]
-    forms = (one.start() for one in _WORDS.finditer(folded) if one[0][0] == initial and make_term(one[0]) == word.stem)
-    return next(forms, -1)
+    offset = folded.find(word.text)
+    if offset >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
+        return offset
+    matches = (match for match in _WORDS.finditer(folded) if match[0][0] == word.stem[0])
+    return next((match.start() for match in matches if make_term(match[0]) == word.stem), -1)

@@ -8,9 +8,9 @@ the files are canonical. Scores are computed in `select`.
     bodies    a document's passages (cues among them), vectors, and what counts before any question
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
-    totals    counts over all documents; the kind of this index; the listing and the folders it was brought up to
+    totals    counts over all documents; the kind of this index; the listing and the folders at the last update
 
-Documents of a term lie in blocks by their number, so that changing one document rewrites one block a term.
+The documents of a term are stored in blocks by number, so that changing one document rewrites one block per term.
 """
 
 import heapq
@@ -45,13 +45,13 @@ from memdir.store import files
 from memdir.text import fold, fold_link
 
 # --- the word table: for 30,000 English stems how rare each is, which others are near it, and a vector ---------------
-# A file that is mapped into memory, so that a cold process reads only the pages it needs. `benchmarks/build_words.py`
-# makes it; docs/decisions describes how. It has single English words, no names and no phrases; a word it does not know
-# counts as rare and is near nothing.
+# The file is mapped into memory, so that a cold process reads only the pages it needs. `benchmarks/build_words.py` makes
+# it; docs/decisions describes how. It has single English words, no names and no phrases; an unknown word counts as rare
+# and has no neighbours.
 #
-# Vectors of passages and queries are weighted sums of word vectors, one byte a value, added and compared without numpy:
-# importing numpy costs a cold process more than a whole query. Two loops that run in C do the work: Python's long
-# integers add many slots of 64 bits at once, and `math.dist` measures from one byte string to another.
+# Vectors of passages and queries are weighted sums of word vectors, one byte per value. They are added and compared
+# without numpy, whose import costs a cold process more than a query. Two loops run in C instead: Python's long integers
+# add many slots of 64 bits at once, and `math.dist` returns the distance between two byte strings.
 
 FILE = Path(__file__).with_name("words.bin")
 Vector = tuple[bytes, float]  # each value plus 128, and the length of the vector
@@ -65,14 +65,14 @@ _POINT = 32  # bits behind the point when sums are scaled to a byte: the other h
 
 
 class WordTable:
-    """Lookups only. The words are sorted, since bisection can start at once; a dictionary would have to be built."""
+    """A read-only word table. The words are sorted for bisection, because building a dictionary takes time."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         size = struct.unpack_from("<I", self._map, 0)[0]
         if size > _HEAD_BYTES:
-            raise ValueError(f"{path} does not begin like a word table")
+            raise ValueError(f"{path} is not a word table")
         head = json.loads(self._map[4 : 4 + size])
         self.count, self.dim, self.near_count = (_read_size(head, name) for name in ("n", "dim", "k"))
         self.name = f"{path.name}-{self.count}-{self.dim}-{head.get('kind', '')}"
@@ -83,18 +83,18 @@ class WordTable:
         self._near = self._rarity + self.count
         self._similar = self._near + self.count * self.near_count * 2
         self._words = self._map[start : self._vectors].split(b"\n")
-        # Checked once here, so that no lookup can run over an end.
+        # Checked here once, so that no lookup exceeds the file.
         if len(self._map) != self._similar + self.count * self.near_count or len(self._words) != self.count:
-            raise ValueError(f"{path} is truncated, or not of the size it says")
+            raise ValueError(f"{path} does not have the size in its header")
 
     def find(self, word: str) -> int | None:
         """Return a word's number; None for a word the table does not know."""
         key = word.encode("utf-8", "replace")
-        place = bisect_left(self._words, key)
-        return place if place < self.count and self._words[place] == key else None
+        index = bisect_left(self._words, key)
+        return index if index < self.count and self._words[index] == key else None
 
     def rarity(self, word: str) -> float:
-        """0.1 for the commonest words of the language, 1 for rare and unknown ones."""
+        """Return 0.1 for the commonest words of the language, 1 for rare and unknown ones."""
         number = self.find(word)
         return 1.0 if number is None else self._map[self._rarity + number] / 255
 
@@ -106,7 +106,7 @@ class WordTable:
         ids = struct.unpack_from(f"<{self.near_count}H", self._map, self._near + number * self.near_count * 2)
         start = self._similar + number * self.near_count
         pairs = zip(ids, self._map[start : start + self.near_count], strict=True)
-        return [(self._words[one].decode("utf-8", "replace"), value / 255) for one, value in pairs if one < self.count]
+        return [(self._words[id].decode("utf-8", "replace"), value / 255) for id, value in pairs if id < self.count]
 
     def vector(self, word: str) -> tuple[bytes, float] | None:
         """Return a word's vector as signed bytes, and its weight in a sum."""
@@ -119,7 +119,7 @@ class WordTable:
 
 @cache
 def open_words(path: Path = FILE) -> WordTable | None:
-    """Open the table that came with memdir; None if it is missing or broken: then ranking is by words alone."""
+    """Open the table that came with memdir; None if it is missing or broken, and ranking uses words alone."""
     try:
         return WordTable(path)
     except (OSError, ValueError, struct.error):
@@ -151,7 +151,7 @@ def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
 def _read_size(head: object, name: str) -> int:
     value = head.get(name) if isinstance(head, dict) else None
     if type(value) is not int or value < 1:
-        raise ValueError(f"the head of the word table has no {name}")
+        raise ValueError(f"the header of the word table has no {name}")
     return value
 
 
@@ -167,7 +167,7 @@ def _scale_down(slots: int, zero: int, dim: int) -> bytes:
 
 @cache
 def _make_ones(dim: int) -> int:
-    """A 1 in every slot."""
+    """Return an integer with a 1 in every slot."""
     return int.from_bytes((1).to_bytes(_SLOT, sys.byteorder) * dim, sys.byteorder)
 
 
@@ -190,10 +190,10 @@ def _find_length(values: bytes) -> float:
 
 # --- the index -------------------------------------------------------------------------------------------------------
 
-SATURATION = 0.9  # BM25's k1: how soon more occurrences of the same word count no more
-_BLOCK_BITS = 11  # 2,048 documents a block
+SATURATION = 0.9  # BM25's k1: how soon more occurrences of a word stop counting
+_BLOCK_BITS = 11  # 2,048 documents per block
 COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"3-{sys.byteorder}"  # how rows are written; an index of another kind is built again
+_SCHEMA = f"3-{sys.byteorder}"  # an index with another schema is built again
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
@@ -210,9 +210,9 @@ _ADD_TERM = "INSERT INTO terms (word, df) VALUES (?, ?) ON CONFLICT (word) DO UP
 _ADD_COUNT = "INSERT INTO totals VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 _MANY = 500  # values in one IN (…)
 _BUSY_SECONDS = 0.5
-LARGE = 500  # files; listing fewer takes no noticeable time, and finds what was overwritten in place
-_SETTLED_NS = 2_000_000_000  # a folder that changed just now may change again with the same time
-_BATCH = 2_000  # files in one transaction: what a killed build loses, and what is in memory at once
+LARGE = 500  # files; listing fewer takes no noticeable time, and finds files overwritten in place
+_SETTLED_NS = 2_000_000_000  # a folder that has just changed may change again with the same mtime
+_BATCH = 2_000  # files per transaction, which a killed build loses and which are in memory at once
 _CACHE_KIB = 16_384
 _NO_LINKS: frozenset[str] = frozenset()
 _KINDS = {"": None, **{kind.value: kind for kind in Kind}}
@@ -255,13 +255,13 @@ class IndexTotals:
     passages: int
 
     def idf(self, df: int) -> float:
-        """The weight of a word that occurs in `df` documents; some may have been added since these were counted."""
+        """Return the weight of a word that occurs in `df` documents; some may be newer than these totals."""
         df = min(df, self.docs)
         return math.log(1.0 + (self.docs - df + 0.5) / (df + 0.5))
 
 
 class Catalog:
-    """One open index. Without `semantic` the table serves for rarity alone: no neighbours and no vectors are used."""
+    """One open index. Without `semantic` the table is used for rarity only, not for neighbours and vectors."""
 
     def __init__(self, path: Path, table: WordTable | None, *, semantic: bool = True) -> None:
         self.path = path
@@ -274,21 +274,19 @@ class Catalog:
         self._db.close()
 
     def __del__(self) -> None:
-        if hasattr(
-            self, "_db"
-        ):  # its user did not close it, and Python 3.13 warns of open connections that are dropped
+        if hasattr(self, "_db"):  # Python 3.13 warns of connections that were not closed
             self._db.close()
 
     def rebuild(self) -> None:
-        """Delete the index and begin with an empty one."""
+        """Delete the index and start with an empty one."""
         self._db.close()
         files.drop_index(self.path)
         self._db = self._open()
 
     def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
-        """Bring the index up to the files; returns how many were read. A busy index is left as it is.
+        """Update the index to the files and return how many were read. A busy index is left unchanged.
 
-        `marks` are the facts of the folders. They are kept with the index of a large directory, for `read_marks`.
+        `marks` are the stats of the folders. They are stored in the index of a large directory, for `read_marks`.
         """
         listing, version = _digest(listed), self._read_version()
         folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
@@ -300,22 +298,23 @@ class Catalog:
         signatures = _render_signatures(listed)
         changed = {path: signature for path, signature in signatures.items() if known.get(path) != signature}
         gone = [path for path in known if path not in signatures]
-        return self._bring(changed, gone, read, {"listing": listing, "folders": folders}, version)
+        return self._update_rows(changed, gone, read, {"listing": listing, "folders": folders}, version)
 
     def update(self, changed: ChangedListing, read: Read) -> int:
-        """As `refresh`, with nothing but what has changed since the index had its marks."""
+        """Update the index with the changes since its marks were stored; return how many files were read."""
         totals = {"listing": "", "folders": _render_marks(changed.marks)}
-        return self._bring(_render_signatures(changed.changed), changed.gone, read, totals)
+        return self._update_rows(_render_signatures(changed.changed), changed.gone, read, totals)
 
     def read_marks(self) -> dict[str, Stat]:
-        """The facts of the folders up to which the index was brought; empty for a small directory, which is listed."""
+        """Return the stats of the folders at the last update; empty for a small directory, which is listed."""
         try:
-            return {folder: tuple(one) for folder, one in json.loads(_find_total(self._db, "folders") or "{}").items()}
+            marks = json.loads(_find_total(self._db, "folders") or "{}")
+            return {folder: tuple(stat) for folder, stat in marks.items()}
         except ValueError:
             return {}
 
     def read_inodes(self, folder: str) -> dict[str, int]:
-        """The files that lie in a folder, as the index knows them."""
+        """Return the indexed files of a folder with their inodes."""
         select, values = "SELECT path, sig FROM files WHERE instr(path, '/') = 0", tuple[str, ...]()
         if folder:
             select = "SELECT path, sig FROM files WHERE path > ? AND path < ? AND instr(substr(path, ?), '/') = 0"
@@ -324,20 +323,20 @@ class Catalog:
 
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
         signatures: dict[str, str] = {}
-        for some in _split(paths):
-            signatures.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(some)})", some))
+        for batch in _split(paths):
+            signatures.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(batch)})", batch))
         return signatures
 
     def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
-        """Return those of some files that the index knows with another signature."""
+        """Return the files that have another signature in the index."""
         known = self.find_signatures(list(now))
         return {path: stat for path, stat in now.items() if path in known and known[path] != _render_signature(stat)}
 
     def has_name(self, name: str) -> bool:
-        """Whether there is a memory of this name, however it is spelled."""
+        """Return whether there is a memory with this name, in any spelling."""
         return self._db.execute("SELECT 1 FROM files WHERE key = ?", (fold(name),)).fetchone() is not None
 
-    def _bring(
+    def _update_rows(
         self, changed: Mapping[str, str], gone: Sequence[str], read: Read, totals: Mapping[str, str], version: int = 0
     ) -> int:
         paths, count = list(changed), 0
@@ -348,16 +347,16 @@ class Catalog:
                 if (data := read(path)) is not None
             ]
             is_last = start + _BATCH >= len(paths)
-            # A file that could not be read leaves the listing open, and so does another process: both are compared again.
-            is_whole = is_last and count + len(rows) == len(paths) and self._read_version() == version
-            last = {**totals, **({} if is_whole else {"listing": ""})} if is_last else {"listing": ""}
+            # After an unreadable file or a write by another process, the next refresh compares all files again.
+            is_complete = is_last and count + len(rows) == len(paths) and self._read_version() == version
+            last = {**totals, **({} if is_complete else {"listing": ""})} if is_last else {"listing": ""}
             if not self._change(rows, changed, gone if is_last else (), last):
                 break
             count += len(rows)
         return count
 
     def read_links(self) -> dict[str, frozenset[str]]:
-        """Path to the folded names a memory links to, of those that link to any."""
+        """Return for each path with links the folded names of their targets."""
         rows = self._db.execute("SELECT path, links FROM bodies WHERE links <> ''").fetchall()
         return {path: frozenset(links.split("\n")) for path, links in rows}
 
@@ -368,8 +367,8 @@ class Catalog:
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Return number and document frequency of the words that occur here."""
         terms = {}
-        for some in _split(words):
-            rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(some)})", some)
+        for batch in _split(words):
+            rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(batch)})", batch)
             terms.update({word: (term, df) for word, term, df in rows})
         return terms
 
@@ -387,8 +386,8 @@ class Catalog:
 
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         docs: list[int] = []
-        for some in _split(paths):
-            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_marks(some)})", some)
+        for batch in _split(paths):
+            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_marks(batch)})", batch)
             docs += [doc for (doc,) in rows]
         return docs
 
@@ -405,13 +404,13 @@ class Catalog:
         return rows
 
     def _read_version(self) -> int:
-        """A number that changes when another process writes."""
+        """Return a number that changes when another process writes."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _change(
         self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
     ) -> bool:
-        """One transaction. Another process may have been faster, so what to add is decided inside."""
+        """Write one transaction, without rows that another process has added already; False if the index is busy."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -459,7 +458,7 @@ class Catalog:
         self._db.executemany(_APPEND, [(*key, array("I", blocks[key]).tobytes()) for key in sorted(blocks)])
 
     def _remove(self, paths: Sequence[str]) -> None:
-        """Remove documents; the rows are then as if they had never been there, but for vectors."""
+        """Remove documents and all traces of them, except in the vectors of others."""
         db = self._db
         for docs in _split(self.find_docs(paths)):
             numbers = ",".join(map(str, docs))
@@ -480,9 +479,10 @@ class Catalog:
     def _remove_postings(self, term: int, docs: set[int]) -> None:
         for key in {(term, doc >> _BLOCK_BITS) for doc in docs}:
             row = self._db.execute("SELECT data FROM postings WHERE term = ? AND block = ?", key).fetchone()
-            left = array("I", (one for one in array("I", row[0] if row else b"") if one >> COUNT_BITS not in docs))
-            if left:
-                self._db.execute("UPDATE postings SET data = ? WHERE term = ? AND block = ?", (left.tobytes(), *key))
+            postings = array("I", row[0] if row else b"")
+            rest = array("I", (posting for posting in postings if posting >> COUNT_BITS not in docs))
+            if rest:
+                self._db.execute("UPDATE postings SET data = ? WHERE term = ? AND block = ?", (rest.tobytes(), *key))
             else:
                 self._db.execute("DELETE FROM postings WHERE term = ? AND block = ?", key)
 
@@ -493,7 +493,7 @@ class Catalog:
         try:
             return self._open_once()
         except sqlite3.DatabaseError as error:
-            # Files behind a linked folder may belong to others; a file in our own folder may be deleted.
+            # Only a file in our own folder may be deleted; a linked folder may belong to others.
             if _is_busy(error) or os.path.islink(self.path.parent):
                 raise
             files.drop_index(self.path)
@@ -510,7 +510,7 @@ class Catalog:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        """An index with vectors serves a search without them, and keeps them; not the other way round."""
+        """Create the tables if the index has another kind; one with vectors also works for a search without."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
         own_kind = full if self.semantic else plain
@@ -541,23 +541,22 @@ def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: in
         return list(scores)
     least = heapq.nlargest(limit, scores.values())[-1]
     best = [doc for doc, score in scores.items() if score > least]
-    # Of those with the same score the later ones, which are the newer more often than not.
+    # Later documents, which are usually newer, win ties.
     same = sorted([doc for doc, score in scores.items() if score == least], reverse=True)
     return best + same[: limit - len(best)]
 
 
 def is_large(path: Path) -> bool:
-    """Whether an index is brought up to date in part at a prompt, because its directory is large."""
+    """Return whether a directory is so large that a prompt updates only a part of its index."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             return bool(_find_total(db, "folders"))
-    except sqlite3.Error:  # nothing was searched here yet, or it is broken and the next search builds it again
+    except sqlite3.Error:  # there is no index yet, or it is broken and the next search builds it again
         return False
 
 
 def parse_memory(path: str, text: str, signature: str) -> IndexRow:
-    """A memory as terms, without vectors. The first passage is title and description, unless the body repeats them; the
-    next are its cues."""
+    """Return a memory as terms, without vectors: title and description (unless the body repeats them), cues, body."""
     fields = frontmatter.parse_fields(text)
     body = frontmatter.split_frontmatter(text).body
     title = fields.title or path.removesuffix(".md").replace("/", " ").replace("_", " ").replace("-", " ")
@@ -582,7 +581,7 @@ def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rari
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process holds the index: then nothing is wrong with it."""
+    """Return whether another process has locked the index, which is then not broken."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # `open_index` has errors of its own
     return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -609,7 +608,7 @@ def _read_moment(seconds: float) -> datetime:
 
 
 def _render_signature(stat: Stat) -> str:
-    """Render as text, since inode numbers of some file systems do not fit SQLite's signed integers."""
+    """Render a stat as text, because some inode numbers exceed SQLite's signed integers."""
     return " ".join(map(str, stat))
 
 
@@ -618,15 +617,15 @@ def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """Render the facts of folders; none for one that changed just now, which is then listed again."""
+    """Render the stats of folders, except those that have just changed, so that they are listed again."""
     latest = time.time_ns() - _SETTLED_NS
     return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 
 
 def _digest(listed: Mapping[str, Stat]) -> str:
-    """A short form of a listing in the order it was read: the same digest means that nothing has changed.
+    """Return a digest of a listing in the order it was read; the same digest means that nothing has changed.
 
-    Hashes of numbers, unlike those of text, are the same in every process; where one differs, files are compared.
+    Python's hashes of numbers, unlike those of text, are the same in every process.
     """
     names = "\n".join(listed).encode("utf-8", "replace")
     return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"

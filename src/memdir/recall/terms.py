@@ -1,6 +1,6 @@
-"""Text as terms: English stems without stop words, character pairs for Chinese, Japanese and Korean; passages; dates.
+"""Split text into terms (English stems without stop words, CJK character pairs) and passages, and find dates.
 
-The same functions are used when a memory is indexed and when it is searched for.
+Indexing and searching use the same functions.
 """
 
 import re
@@ -28,7 +28,7 @@ know plan best good great better provide explain describe list show example info
 wondering curious guide guidance way kind type sort thing
 """.split()
 
-NAME, NUMBER = "@name", "@number"  # how a prompt's identifiers and numbers are read
+NAME, NUMBER = "@name", "@number"  # replace identifiers and numbers in a prompt
 _CODE = compile_late(
     r"`[^`\n]*`|\b\w+(?:\.\w+)+(?:\(\))?|\b\w+\(\)|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b[A-Z]{2,}\b|\w*/\w[\w/.]*|\"[^\"\n]*\"|\S*[{}<>=|&;$\\]\S*"
 )
@@ -43,7 +43,7 @@ _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
 _MONTH |= {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}
 _NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
 _CLEAR = "|".join(name for name in sorted(_MONTH, key=len, reverse=True) if name not in ("may", "mar", "march"))
-# Patterns of dates are compiled when a question first looks as if it had one: most do not.
+# Date patterns are compiled when a question first seems to contain a date, because most do not.
 _SHORT = [name[:3] for name in _MONTHS]
 _DAY_MONTH = rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAMES})\b\.?,?(?: (\d{{4}}))?"
 _MONTH_DAY = rf"\b({_NAMES})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?"
@@ -55,7 +55,7 @@ _stemmer = Stemmer.Stemmer("english")
 
 @lru_cache(maxsize=65_536)
 def make_term(word: str) -> str:
-    """Return the form in which two words are the same word."""
+    """Return the normal form of a word, which is the same for all its forms."""
     plain = word.lower().replace("’", "'").removesuffix("'s").replace("'", "")
     return str(_stemmer.stemWord(plain))
 
@@ -83,13 +83,13 @@ def parse_terms(text: str) -> list[str]:
 
 
 def parse_prompt(text: str) -> list[str]:
-    """Return every word of a prompt in lower case, stop words too; code, paths and numbers as one sign each."""
+    """Return all words of a prompt in lower case, with stop words; code, paths and numbers as one sign each."""
     plain = _DIGITS.sub(f" {NUMBER} ", _CODE.sub(f" {NAME} ", text))
     return _PROMPT.findall(plain.lower())
 
 
 def is_date_term(term: str) -> bool:
-    """Whether a term is a number, a month or a weekday: it says when rather than what."""
+    """Return whether a term is a number, a month or a weekday, which says when rather than what."""
     return term[:1].isdigit() or term in _CALENDAR
 
 
@@ -117,10 +117,10 @@ def parse_dates(text: str) -> list[tuple[int, int, int]]:
     return dates or [(_number(match[2]), _MONTH[match[1] or match[3]], 0) for match in re.finditer(_MONTH_ONLY, low)]
 
 
-def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
+def match_date(dates: list[tuple[int, int, int]], day: datetime) -> float:
     """Return how well a day matches the dates of a question, 0 to 1."""
     best = 0.0
-    for year, month, number in wanted:
+    for year, month, number in dates:
         if day.month == month and (not year or day.year == year):
             best = max(best, 0.5 if not number else 1.0 if day.day == number else 0.25)
     return best
@@ -128,15 +128,15 @@ def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
 
 def _split_cjk(word: str) -> Iterator[str]:
     """Yield characters and pairs of each CJK run, and the words between them."""
-    place = 0
+    offset = 0
     for run in _CJK.finditer(word):
-        if run.start() > place:
-            yield make_term(word[place : run.start()])
+        if run.start() > offset:
+            yield make_term(word[offset : run.start()])
         yield from run.group()
-        yield from (run.group()[offset : offset + 2] for offset in range(len(run.group()) - 1))
-        place = run.end()
-    if place < len(word):
-        yield make_term(word[place:])
+        yield from (run.group()[index : index + 2] for index in range(len(run.group()) - 1))
+        offset = run.end()
+    if offset < len(word):
+        yield make_term(word[offset:])
 
 
 def _join_sentences(sentences: list[str]) -> Iterator[str]:

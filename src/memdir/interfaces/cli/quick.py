@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.format.age import render_age
 from memdir.interfaces.cli import CliContext, Output, Row, Styled, TableColumn, fill
-from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project, selects_beside
+from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project, selects_in_background
 from memdir.records import Excerpt, Pick
 from memdir.store.open import Project
 
@@ -114,7 +114,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
 
 def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":
     """The model or encoder, if there is one; the local search where a person wants the best that match, or its scores."""
-    if asked.explain or asked.no_semantic or asked.limit is not None or not selects_beside(project):
+    if asked.explain or asked.no_semantic or asked.limit is not None or not selects_in_background(project):
         return lambda search: search
     # Imported here: most calls ask no model.
     from memdir.recall.prefetch import open_selector

@@ -23,7 +23,7 @@ from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
 from memdir.recall.find import search_memories
-from memdir.recall.prefetch import select_beside
+from memdir.recall.prefetch import select_in_background
 from memdir.store.state import note_problem
 
 _TOOL_MESSAGES = 40  # the newest of a transcript, in which tools in use are found
@@ -83,7 +83,7 @@ def select_verb(call: CliContext, session: str) -> None:
 
     project = call.open()
     try:
-        select_beside(project, session, read_tools)
+        select_in_background(project, session, read_tools)
     except MemdirError as error:
         note_problem(project.private.state, "select", str(error), project.now())
 
