@@ -13,9 +13,10 @@ from memdir.models.staged import Staging, make_edits
 from memdir.operations.write import WriteContext, remember
 from memdir.records import Draft, Kind, Message, Origin
 from memdir.store.memory import MemoryStore
-from tables import table
+from tables import read_rows, table
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+ROWS = read_rows("request_merges")
 
 
 def hear(text: str, before: str = "I have done it.") -> MemoryRequest:
@@ -79,20 +80,7 @@ def test_what_says_more_about_the_same_is_added_or_kept_beside_it(old: str, new:
     assert new.removeprefix("remember that ") in staging.read(placed.name)
 
 
-@table(
-    "old new gone",
-    [
-        ("remember that the deploy day is Tuesday", "no, remember that the deploy day is Friday", "Tuesday"),
-        ("remember the freeze starts 2026-11-20", "Actually, remember the freeze starts 2026-11-27", "2026-11-20"),
-        (
-            "from now on keep answers under five sentences",
-            "from now on keep answers under three sentences",
-            "five",
-        ),
-        ("from now on use npm", "from now on use pnpm instead of npm", "use npm\n"),
-        ("记住测试数据库每周日清空", "不对，记住测试数据库每周六清空", "周日"),
-    ],
-)
+@table("old new gone", ROWS["a_correction_replaces_the_old_sentence"])
 def test_a_correction_replaces_the_old_sentence(old: str, new: str, gone: str) -> None:
     store, staging = make(old)
     placed = meet(staging, new)
@@ -127,21 +115,7 @@ def test_no_file_name_carries_a_date() -> None:
     assert "2026-11-19" not in staging.read(placed.name)
 
 
-@table(
-    "old new",
-    [
-        ("from now on use tabs in Go", "from now on use spaces in Python"),
-        ("remember that release 4.2 goes out on 2026-12-01", "remember that release 4.3 goes out on 2027-01-10"),
-        ("remember that we deploy the API on Tuesday", "remember that we deploy the docs on Friday"),
-        ("never force push to main", "never rebase my branches without asking"),
-        ("remember that the legal team approves the texts", "remember that the data team owns the runners"),
-        ("from now on no emoji in commit messages", "from now on write commit messages in English"),
-        ("remember that Node 20 is needed on CI", "remember that Node 22 is needed on laptops"),
-        ("from now on use tabs, not spaces in Go", "from now on use spaces in Python"),
-        ("from now on use spaces in Python", "from now on use tabs, not spaces in Go"),
-        ("remember that the small runners have no docker", "remember that the big runners have no docker"),
-    ],
-)
+@table("old new", ROWS["another_subject_is_another_memory"])
 def test_another_subject_is_another_memory(old: str, new: str) -> None:
     _, staging = make(old)
     placed = meet(staging, new)
@@ -286,26 +260,7 @@ def test_extract_takes_the_tables_of_an_api_and_the_name_of_a_model() -> None:
     assert "Linear" in store.scan()[0].description
 
 
-@table(
-    "first second",
-    [
-        ("thing-1 is kept in the harbour", "thing-2 is kept in the harbour"),
-        ("backups go to us-east-1", "backups go to us-east-2"),
-        ("the C++ build takes an hour", "the C# build takes an hour"),
-        ("Anna reports to Bob", "Bob reports to Anna"),
-        ("dumps are copied from Berlin to Oslo", "dumps are copied from Oslo to Berlin"),
-        ("the client retries 3 times after 5 seconds", "the client retries 5 times after 3 seconds"),
-        ("the 🍎 printer needs paper", "the 🍌 printer needs paper"),
-        ("the price is 5€", "the price is 5$"),
-        ("x.y is the pin of the sensor", "x.z is the pin of the sensor"),
-        ("Makefiles have tabs, scripts have spaces", "Makefiles have spaces, scripts have tabs"),
-        ("the prefix key is Ctrl-A in tmux", "the prefix key is Ctrl-B in tmux"),
-        ("the queue is called jobs_1", "the queue is called jobs_2"),
-        ("python3.11 is used in CI", "python3.12 is used in CI"),
-        ("房间 4-A 用于会议", "房间 4-B 用于会议"),
-        ("the beta flag is off", "the beta flag is on"),
-    ],
-)
+@table("first second", ROWS["what_differs_in_a_number_a_sign_or_its_order_is_not_known_already"])
 def test_what_differs_in_a_number_a_sign_or_its_order_is_not_known_already(first: str, second: str) -> None:
     store, staging = make(f"remember that {first}")
     assert meet(staging, f"remember that {second}").action == "create"

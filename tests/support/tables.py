@@ -1,7 +1,9 @@
 """A table of cases as one test that lists every failing row."""
 
 import inspect
+import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,3 +34,8 @@ def table(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
         return run
 
     return decorate
+
+
+def read_rows(group: str) -> Any:
+    """Read the tables of a group of tests, each under the name of its test."""
+    return json.loads((Path(__file__).parents[1] / "data" / "rows" / f"{group}.json").read_text(encoding="utf-8"))

@@ -6,64 +6,21 @@ from hypothesis import strategies as st
 from memdir.limits import CLAIMS
 from memdir.records import Kind
 from memdir.verify.claims import find_claims
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("claims")
 
 
 def claims_of(body: str, *, weak: bool = False) -> list[tuple[str, str]]:
     return [(str(at.kind), at.text) for at in find_claims(body, Kind.PROJECT) if weak or not at.is_weak]
 
 
-@table(
-    "text wanted",
-    [
-        ("See `src/auth/login.ts`.", [("path", "src/auth/login.ts")]),
-        ("See src/auth/login.ts, then stop.", [("path", "src/auth/login.ts")]),
-        ("It fails at `app/main.py:12`.", [("path", "app/main.py")]),
-        ("Tests lie in `tests/unit/` today.", [("path", "tests/unit/")]),
-        ("`Makefile` and `package.json` differ.", [("path", "Makefile"), ("path", "package.json")]),
-        ("The `app/[slug]/page.tsx` route.", [("path", "app/[slug]/page.tsx")]),
-        ("A [guide](docs/guide.html) exists.", [("path", "docs/guide.html")]),
-        ("`handleAuth()` is slow.", [("symbol", "handleAuth")]),
-        ("Call handleAuth() once.", [("symbol", "handleAuth")]),
-        ("`GameState.update` and `store::open`.", [("symbol", "GameState.update"), ("symbol", "store::open")]),
-        ("The `Card` class is frozen.", [("symbol", "Card")]),
-        ("The class GameState holds it.", [("symbol", "GameState")]),
-        ("`user_id` is an int, parse_user_id checks it.", [("symbol", "user_id"), ("symbol", "parse_user_id")]),
-        ("`MAX_RETRIES` is 3.", [("constant", "MAX_RETRIES")]),
-        ("The environment variable `API_TOKEN` must be set.", [("variable", "API_TOKEN")]),
-        ("Set `$DEPLOY_ENV` first.", [("variable", "DEPLOY_ENV")]),
-        ("Use `--dry-run`.", [("flag", "--dry-run")]),
-        ("Run `npm run build:prod`.", [("command", "npm run build:prod")]),
-        ("Run `make deploy`.", [("command", "make deploy")]),
-        ("Run `python -m tools.seed --all`.", [("command", "python -m tools.seed"), ("flag", "--all")]),
-        ("Run `./scripts/setup --fast`.", [("path", "./scripts/setup"), ("flag", "--fast")]),
-        ("Freeze until 2026-03-05.", [("date", "2026-03-05")]),
-        ("Due March 5, 2026.", [("date", "2026-03-05")]),
-        ("Frist: spätestens 5. März 2026.", [("date", "2026-03-05")]),
-        ("See [[deploy-freeze]].", [("link", "deploy-freeze")]),
-        ("```sh\nmake fixtures\n```", [("command", "make fixtures")]),
-        ("认证在`src/auth.py`里，调用 handleAuth()。", [("path", "src/auth.py"), ("symbol", "handleAuth")]),
-    ],
-)
+@table("text wanted", ROWS["what_is_named_is_claimed"])
 def test_what_is_named_is_claimed(text: str, wanted: list[tuple[str, str]]) -> None:
-    assert claims_of(text) == wanted
+    assert claims_of(text) == [tuple(claim) for claim in wanted]
 
 
-@table(
-    "text",
-    [
-        "Use tabs and/or spaces, 3/4 of the time, over TCP/IP.",
-        "Node.js and Vue.js people like GitHub, JavaScript and PostgreSQL; see https://a.example/b/c.py for more.",
-        "Mail me@example.com about v1.2.3, e.g. tomorrow -- or not. Make sure it works.",
-        "The API returns 503. TODO: ask. See www.example.com/x.html.",
-        "As of 2026-01-05 it worked; the freeze ended on 2026-01-06.",
-        "`application/json` and `text/plain` are types, `https://x.example/a.py` an address.",
-        "```python\nfrom old_module import old_name\nopen('x/y.py')\n```",
-        "He said *never* and _maybe_ and __always__.",
-        "<!-- src/hidden.py -->",
-        "It is `null`, `true` or `3.14`.",
-    ],
-)
+@table("text", ROWS["prose_addresses_and_examples_claim_nothing"])
 def test_prose_addresses_and_examples_claim_nothing(text: str) -> None:
     assert claims_of(text) == []
 

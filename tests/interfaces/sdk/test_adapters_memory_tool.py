@@ -17,6 +17,7 @@ from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.state import Author
 from servers import AnthropicServer, Call
+from tables import read_rows
 
 HEAD = "---\nname: Deploys\ndescription: We deploy on Tuesdays only\ntype: {kind}\n---\n\n"
 KEY = "sk-test-1234567890"
@@ -62,118 +63,7 @@ async def _drive(url: str, asked: Any) -> None:
     assert done.content[0].text == "Done."
 
 
-ROUND: list[tuple[dict[str, object], str, bool]] = [
-    (
-        {"command": "create", "path": "/memories/notes.txt", "file_text": "one\ntwo\nthree\n"},
-        "File created successfully at: /memories/notes.txt",
-        False,
-    ),
-    (
-        {"command": "create", "path": "/memories/notes.txt", "file_text": "other"},
-        "Error: File /memories/notes.txt already exists",
-        True,
-    ),
-    (
-        {"command": "view", "path": "/memories/notes.txt"},
-        "Here's the content of /memories/notes.txt with line numbers:\n     1\tone\n     2\ttwo\n     3\tthree",
-        False,
-    ),
-    (
-        {"command": "view", "path": "/memories/notes.txt", "view_range": [2, -1]},
-        "Here's the content of /memories/notes.txt with line numbers:\n     2\ttwo\n     3\tthree",
-        False,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/notes.txt", "old_str": "two", "new_str": "2"},
-        "The memory file has been edited.\n     1\tone\n     2\t2\n     3\tthree",
-        False,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/notes.txt", "old_str": "one\n"},
-        "The memory file has been edited.\n     1\t2\n     2\tthree",
-        False,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/notes.txt", "old_str": "two", "new_str": "2"},
-        "No replacement was performed, old_str `two` did not appear verbatim in /memories/notes.txt.",
-        True,
-    ),
-    (
-        {"command": "insert", "path": "/memories/notes.txt", "insert_line": 0, "insert_text": "three"},
-        "The file /memories/notes.txt has been edited.",
-        False,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/notes.txt", "old_str": "three", "new_str": "3"},
-        "No replacement was performed. Multiple occurrences of old_str `three` in lines: 1, 3. "
-        "Please ensure it is unique",
-        True,
-    ),
-    (
-        {"command": "insert", "path": "/memories/notes.txt", "insert_line": 4, "insert_text": "x"},
-        "Error: Invalid `insert_line` parameter: 4. It should be within the range of lines of the file: [0, 3]",
-        True,
-    ),
-    (
-        {"command": "insert", "path": "/memories/none.md", "insert_line": 0, "insert_text": "x"},
-        "Error: The path /memories/none.md does not exist",
-        True,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/none.md", "old_str": "a", "new_str": "b"},
-        "Error: The path /memories/none.md does not exist. Please provide a valid path.",
-        True,
-    ),
-    (
-        {"command": "view", "path": "/memories/none.md"},
-        "The path /memories/none.md does not exist. Please provide a valid path.",
-        True,
-    ),
-    (
-        {"command": "create", "path": "/memories/plans/a.md", "file_text": "x"},
-        "File created successfully at: /memories/plans/a.md",
-        False,
-    ),
-    (
-        {"command": "rename", "old_path": "/memories/notes.txt", "new_path": "/memories/plans/a.md"},
-        "Error: The destination /memories/plans/a.md already exists",
-        True,
-    ),
-    (
-        {"command": "rename", "old_path": "/memories/none", "new_path": "/memories/b.md"},
-        "Error: The path /memories/none does not exist",
-        True,
-    ),
-    (
-        {"command": "rename", "old_path": "/memories/notes.txt", "new_path": "/memories/plans/b.txt"},
-        "Successfully renamed /memories/notes.txt to /memories/plans/b.txt",
-        False,
-    ),
-    (
-        {"command": "rename", "old_path": "/memories/", "new_path": "/memories/x"},
-        "Error: Cannot rename the /memories directory itself",
-        True,
-    ),
-    ({"command": "delete", "path": "/memories"}, "Error: Cannot delete the /memories directory itself", True),
-    ({"command": "delete", "path": "/memories//"}, "Error: Cannot delete the /memories directory itself", True),
-    ({"command": "delete", "path": "/memories/none"}, "Error: The path /memories/none does not exist", True),
-    ({"command": "delete", "path": "/memories/plans"}, "Successfully deleted /memories/plans", False),
-    (
-        {"command": "view", "path": "/memoriesX"},
-        "Error: The path /memoriesX is not in /memories. Please provide a valid path.",
-        True,
-    ),
-    (
-        {"command": "view", "path": "/memories/.."},
-        "Error: The path /memories/.. leads out of /memories. Please provide a valid path.",
-        True,
-    ),
-    (
-        {"command": "dance"},
-        "Error: The parameter `command` is one of view, create, str_replace, insert, delete, rename.",
-        True,
-    ),
-]
+ROUND: list[tuple[dict[str, object], str, bool]] = read_rows("memory_tool")["ROUND"]
 
 
 @pytest.mark.parametrize("kind", ["MemoryTool", "AsyncMemoryTool"])
