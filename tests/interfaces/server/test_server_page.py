@@ -333,7 +333,7 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
         check()
         assert "Fridays" in org.admin("GET", "/v1/stores/main/memories/deploys")[1]["content"]
         page.locator("#notice button").click()
-        page.get_by_text("Taken back.").wait_for()
+        page.get_by_text("Undone.").wait_for()
         assert "Thursdays" in org.admin("GET", "/v1/stores/main/memories/deploys")[1]["content"]
         page.get_by_role("link", name="Inbox").click()
         page.get_by_text("Build bot").first.wait_for()

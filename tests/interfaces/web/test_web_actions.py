@@ -32,7 +32,7 @@ def site(project: Project) -> Site:
     return Site(project.stores, title="work", clock=project.now, project=project)
 
 
-def submit(site: Site, **fields: str) -> actions.Done:
+def submit(site: Site, **fields: str) -> actions.ActionResult:
     """Submit the edit form of the memory with some fields changed."""
     memory = site.stores["private"].read(NAME)
     form = {

@@ -32,7 +32,7 @@ from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcPro
 from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
 from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
-from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, Done, Form, MergeNeeded, change_many
+from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, ActionResult, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
 from memdir.interfaces.web.listen import AsgiScope, Receive, Send
 from memdir.interfaces.web.pages import WHO
@@ -240,7 +240,7 @@ class MemberPage:
         site.can_review = caller.may_write and (caller.is_admin or not found.review)
         return caller, session, site
 
-    def _act(self, call: Call, name: str, action: Callable[..., Done], _: Site, *given: Any) -> Done:
+    def _act(self, call: Call, name: str, action: Callable[..., ActionResult], _: Site, *given: Any) -> ActionResult:
         """Do what a form asks for, on a store opened with the rights that the member has now; note what is refused."""
         try:
             if action is _decide:
@@ -275,7 +275,7 @@ def _make_site(found: OpenStore) -> Site:
     return Site([store], title=found.name, place=place, clock=store.clock, make_search=search, origin=origin)
 
 
-def _decide(call: Call, form: Form) -> Done:
+def _decide(call: Call, form: Form) -> ActionResult:
     """Approve or reject as the API does it."""
     what, keys = "approve" if form["do"] == "approve" else "reject", form.every("item")
     for key in keys:
@@ -284,17 +284,17 @@ def _decide(call: Call, form: Form) -> Done:
             raise NotFoundError("there is no such item", name=key)
         decide_item(replace(call, params={**call.params, "id": number, "decision": what}))
     to = f"/inbox?item={form['next']}" if form["next"] else "/inbox"
-    return Done(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
+    return ActionResult(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
 
 
-def _forget_many(site: Site, form: Form) -> Done:
+def _forget_many(site: Site, form: Form) -> ActionResult:
     if form["do"] != "forget" or not form.every("key"):
         raise NotFoundError("there is nothing to forget", hint="select memories first")
     return change_many(site, form)
 
 
 # What a member may do: with one memory, and with a store. What the page does with files of a machine is not here.
-_ACTIONS: Mapping[str, Callable[..., Done]] = {
+_ACTIONS: Mapping[str, Callable[..., ActionResult]] = {
     **{f"{MEMORY}{name}": MEMORY_ACTIONS[name] for name in ("save", "pin", "forget", "restore")},
     **{name: SITE_ACTIONS[name] for name in ("remember", "undo")},
     "decide": _decide,

@@ -1,11 +1,11 @@
-"""What a person does on a page. Each is a change that can be undone on the spot; nothing here decides anything about memory."""
+"""Actions of the web interface. Each is one change that the page offers to undo; decisions about memory are made elsewhere."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from memdir.dream import apply_kept
-from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
@@ -35,19 +35,19 @@ class Form:
         self._values = values
 
     def __getitem__(self, key: str) -> str:
-        found = self._values.get(key, ())
-        return found[-1].replace("\r\n", "\n") if found else ""
+        values = self._values.get(key, ())
+        return values[-1].replace("\r\n", "\n") if values else ""
 
     def has(self, key: str) -> bool:
         return key in self._values
 
     def every(self, key: str) -> list[str]:
-        return [at for at in self._values.get(key, ()) if at]
+        return [value for value in self._values.get(key, ()) if value]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What was done, in words; where to go on; and what takes it back: `home:change` in the order in which to undo."""
+class ActionResult:
+    """A message, the page to open next, and the changes to undo as `home:change`, in that order."""
 
     text: str
     to: str
@@ -56,10 +56,10 @@ class Done:
 
 
 class MergeNeeded(Exception):
-    """A save that met a change of somebody else; `data` is what the page of the conflict shows."""
+    """The memory changed since it was opened; `data` fills the conflict page."""
 
     def __init__(self, data: Row) -> None:
-        super().__init__("the memory was changed meanwhile")
+        super().__init__("the memory changed since it was opened")
         self.data = data
 
 
@@ -67,11 +67,13 @@ def _path(home: str, name: str) -> str:
     return f"/m/{home}/{quote_path(name)}"
 
 
-def _find_undo(done: WriteResult) -> tuple[str, ...]:
-    return tuple(f"{store.scope.value}:{number}" for store, number in done.changes)
+def _find_undo(result: WriteResult) -> tuple[str, ...]:
+    return tuple(f"{store.scope.value}:{number}" for store, number in result.changes)
 
 
 def _make_context(site: Site) -> WriteContext:
+    """Return who writes and when; raises an error if memory is off for the project."""
+    _check_on(site)
     return WriteContext(site.origin, site.now())
 
 
@@ -80,26 +82,28 @@ def _check_on(site: Site) -> None:
         site.project.check_on()
 
 
-def save_memory(site: Site, home: str, name: str, form: Form) -> Done:
-    """Save an edited memory, by its fields or as a whole text; MergeNeeded if it was changed since it was opened."""
-    _check_on(site)
+def save_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
+    """Save an edited memory, by its fields or as full text.
+
+    Raises MergeNeeded if the memory changed since it was opened.
+    """
     store, base, expect, context = site.store(home), form["base"], form["expect"], _make_context(site)
     fields = FieldChanges() if form.has("text") else _find_changes(base, form)
     if form["text"] == base or not (fields or form.has("text")):
-        return Done("Nothing was changed.", _path(home, name))
+        return ActionResult("Nothing was changed.", _path(home, name))
     try:
         if fields:
-            done = write.update(store, name, fields, context, expect=expect)
+            result = write.update(store, name, fields, context, expect=expect)
         else:
-            done = write.rewrite(store, name, form["text"], context, expect=expect)
+            result = write.rewrite(store, name, form["text"], context, expect=expect)
     except (ConflictError, NotFoundError):
         text = write.compose_update(name, base, fields, site.now()) if fields else form["text"]
         raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
-    return _report(done, f"Saved {_name(done)}.", _path(home, name))
+    return _report(result, f"Saved {_name(result)}.", _path(home, name))
 
 
 def _find_changes(base: str, form: Form) -> FieldChanges:
-    """Return the fields in which the form differs from the text that was opened."""
+    """Return the fields in which the form differs from the original text."""
     opened, fields = parse_fields(base), FieldChanges()
     title, description, body = form["title"].strip(), form["description"].strip(), form["body"].strip("\n")
     if title != opened.title:
@@ -121,20 +125,20 @@ def _read_cues(form: Form) -> tuple[str, ...]:
     return tuple(line.strip() for line in form["cues"].split("\n") if line.strip())
 
 
-def _name(done: WriteResult) -> str:
-    return plain(done.memory.header.title, 80) if done.memory else plain(done.name, 80)
+def _name(result: WriteResult) -> str:
+    return plain(result.memory.header.title, 80) if result.memory else plain(result.name, 80)
 
 
-def _report(done: WriteResult, text: str, to: str) -> Done:
-    """Return what the page says of a write; one that needs review leads to its item."""
-    if done.review is None:
-        return Done(text, to, _find_undo(done))
-    item = f"/inbox?item={done.scope.value}:{done.review.item}"
-    return Done("It was not written yet: somebody else has to approve it.", item, tone="w")
+def _report(result: WriteResult, text: str, to: str) -> ActionResult:
+    """Return the message for a write; if it needs review, its inbox item is opened next."""
+    if result.review is None:
+        return ActionResult(text, to, _find_undo(result))
+    item = f"/inbox?item={result.scope.value}:{result.review.item}"
+    return ActionResult("Not saved yet: another person has to approve it.", item, tone="w")
 
 
 def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, mine: str) -> Row:
-    """The three versions side by side, and one merged of them."""
+    """Return the three versions side by side and their merge."""
     try:
         current = store.read(name)
         theirs, expect = current.text, current.digest
@@ -142,16 +146,16 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
         theirs, expect = None, ""
     merged = merge_memory(base, mine, theirs)
     change = next(iter(store.changes(name, limit=1)), None)
-    sides = [split_paragraphs(split_frontmatter(at or "").body) for at in (mine, base, theirs)]
+    sides = [split_paragraphs(split_frontmatter(text or "").body) for text in (mine, base, theirs)]
     now = site.now()
     return {
         "home": home,
         "name": name,
         "path": _path(home, name),
-        "who": name_who(change.origin.who) if change else "Somebody",
+        "who": name_who(change.origin.who) if change else "Another process",
         "when": show_time(change.at, now) if change else "",
         "is_gone": theirs is None,
-        "clashes": [plain(at, 200) for at in merged.clashes],
+        "clashes": [plain(clash, 200) for clash in merged.clashes],
         "rows": list(_align(*sides)),
         "result": merged.text if merged.text is not None else mine,
         "mine": mine,
@@ -162,114 +166,112 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
 
 
 def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> list[Row]:
-    """Paragraphs of three versions in rows; one that only a side has stands in a row of its own."""
+    """Return the paragraphs of three versions in rows; an added paragraph gets its own row."""
     from difflib import SequenceMatcher
 
-    rows: list[list[list[str]]] = [[[], [at], []] for at in base] + [[[], [], []]]
+    rows: list[list[list[str]]] = [[[], [paragraph], []] for paragraph in base] + [[[], [], []]]
     for column, side in ((0, mine), (2, theirs)):
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, list(base), list(side), autojunk=False).get_opcodes():
             for offset in range(j2 - j1):
-                at = min(i1 + offset, i2 - 1) if tag != "insert" and i2 > i1 else i1
-                rows[min(at, len(rows) - 1)][column].append(side[j1 + offset])
-    made = []
+                row = min(i1 + offset, i2 - 1) if tag != "insert" and i2 > i1 else i1
+                rows[min(row, len(rows) - 1)][column].append(side[j1 + offset])
+    aligned = []
     for one, old, other in rows:
-        texts = ["\n\n".join(at) for at in (one, old, other)]
+        texts = ["\n\n".join(paragraphs) for paragraphs in (one, old, other)]
         if not any(texts):
             continue
         is_mine, is_theirs = texts[0] != texts[1], texts[2] != texts[1]
         clash = is_mine and is_theirs and texts[0] != texts[2]
         cells = [mark_inserted(texts[1], text) for text in (texts[0], texts[1], texts[2])]
         note = "" if is_mine == is_theirs else "yours is taken" if is_mine else "theirs is taken"
-        made.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
-    return made
+        aligned.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
+    return aligned
 
 
-def pin_memory(site: Site, home: str, name: str, form: Form) -> Done:
-    _check_on(site)
+def pin_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     pinned = form["pinned"] == "1"
-    done = write.pin(site.store(home), [name], pinned, _make_context(site))
-    return _report(done, f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name))
+    result = write.pin(site.store(home), [name], pinned, _make_context(site))
+    return _report(result, f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name))
 
 
-def forget_memory(site: Site, home: str, name: str, form: Form) -> Done:
-    _check_on(site)
-    done = write.forget(site.store(home), name, _make_context(site), expect=form["expect"] or None)
-    return _report(done, f"Forgot {_name(done)}. It stays in history.", "/memories")
+def forget_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
+    result = write.forget(site.store(home), name, _make_context(site), expect=form["expect"] or None)
+    return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")
 
 
-def restore_memory(site: Site, home: str, name: str, form: Form) -> Done:
-    _check_on(site)
+def restore_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     change = int(form["change"]) if form["change"].isdecimal() else None
-    done = write.restore(site.store(home), name, _make_context(site), change=change)
-    return _report(done, f"Restored {_name(done)}.", _path(home, name))
+    result = write.restore(site.store(home), name, _make_context(site), change=change)
+    return _report(result, f"Restored {_name(result)}.", _path(home, name))
 
 
-def move_to(site: Site, home: str, name: str, form: Form) -> Done:
-    _check_on(site)
+def move_to(site: Site, home: str, name: str, form: Form) -> ActionResult:
     store = site.files.get(home)
     if site.project is None or store is None:
-        raise NotFoundError("memories are moved where their files are")
+        raise NotFoundError("memories can only be moved on the machine with their files")
     to = Scope(form["to"]) if form["to"] in set(Scope) else Scope.PRIVATE
     verb = "demote" if to is Scope.PRIVATE else "promote"
     target, new_name = find_scope_store(site.project, name, to)
-    done = move(store, name, target, new_name, _make_context(site), verb=verb)
-    return _report(done, f"Moved to {name_scope(to)}.", _path(target.scope.value, new_name))
+    result = move(store, name, target, new_name, _make_context(site), verb=verb)
+    return _report(result, f"Moved to {name_scope(to)}.", _path(target.scope.value, new_name))
 
 
-def verify_memory(site: Site, home: str, name: str, form: Form) -> Done:
+def verify_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     store = site.files.get(home)
     if site.project is None or store is None:
-        raise NotFoundError("memories are checked where the project's files are")
+        raise NotFoundError("memories can only be verified on the machine with the project")
     root = None if store.scope is Scope.USER else site.project.places.root.path
     report = verify(store, root, [name], now=site.now())
-    stale = sum(len(at.stale) for at in report.verdicts)
-    text = report.problem or (
-        f"{stale} of what it names no longer holds." if stale else "Checked: all that could be checked holds."
-    )
-    return Done(text, _path(home, name), tone="w" if stale or report.problem else "g")
+    stale = sum(len(verdict.stale) for verdict in report.verdicts)
+    text = report.problem or (f"Outdated claims: {stale}." if stale else "Verified: no outdated claims.")
+    return ActionResult(text, _path(home, name), tone="w" if stale or report.problem else "g")
 
 
-def use_new_path(site: Site, home: str, name: str, form: Form) -> Done:
-    """Put the new name of what moved in place of the old one."""
-    _check_on(site)
+def use_new_path(site: Site, home: str, name: str, form: Form) -> ActionResult:
+    """Replace a moved path in a memory with its new path."""
     store = site.store(home)
     memory = store.read(name)
     verdict = find_verdicts(store, {name: memory.digest}).get(name) if isinstance(store, Folder) else None
     number = int(form["claim"]) if form["claim"].isdecimal() else -1
     if verdict is None or not 0 <= number < len(verdict.claims):
-        raise NotFoundError("what was checked has changed since", hint="check it again")
-    at = verdict.claims[number]
-    if at.status is not ClaimStatus.MOVED or memory.text[at.claim.start : at.claim.end].find(at.claim.text) < 0:
-        raise NotFoundError("this has no new name", hint="check it again")
-    old = memory.text[at.claim.start : at.claim.end]
-    text = memory.text[: at.claim.start] + old.replace(at.claim.text, at.to) + memory.text[at.claim.end :]
-    done = write.rewrite(store, name, text, _make_context(site), expect=memory.digest)
+        raise NotFoundError("the memory changed since it was verified", hint="verify it again")
+    checked = verdict.claims[number]
+    if (
+        checked.status is not ClaimStatus.MOVED
+        or memory.text[checked.claim.start : checked.claim.end].find(checked.claim.text) < 0
+    ):
+        raise NotFoundError("no new path is known", hint="verify it again")
+    old = memory.text[checked.claim.start : checked.claim.end]
+    text = (
+        memory.text[: checked.claim.start]
+        + old.replace(checked.claim.text, checked.to)
+        + memory.text[checked.claim.end :]
+    )
+    result = write.rewrite(store, name, text, _make_context(site), expect=memory.digest)
     with suppress(MemdirError):
         verify_memory(site, home, name, form)
-    return _report(done, f"{plain(at.claim.text, 60)} became {plain(at.to, 60)}.", _path(home, name))
+    return _report(result, f"{plain(checked.claim.text, 60)} became {plain(checked.to, 60)}.", _path(home, name))
 
 
-def remember(site: Site, form: Form) -> Done:
-    """A new memory in the person's own words, or with every field given."""
-    _check_on(site)
+def remember(site: Site, form: Form) -> ActionResult:
+    """Save a new memory from free text or from the form's fields."""
     home = form["home"] or next(iter(site.stores))
     store, context = site.store(home), _make_context(site)
     if form.has("body"):
         kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
         about = form["title"].strip(), form["description"].strip(), form["body"]
-        done = write.save(store, Draft(kind, *about, cues=_read_cues(form) or None), context)
+        result = write.save(store, Draft(kind, *about, cues=_read_cues(form) or None), context)
     else:
         if not form["words"].strip():
-            raise FormatError("there is nothing to remember", field="words", hint="write it in your own words")
-        done = write.remember([store], form["words"], context)
-    if done.action is WriteAction.FORGOTTEN:
-        return _report(done, f"Forgot {_name(done)}. It stays in history.", "/memories")
-    return _report(done, f"Remembered {_name(done)}.", _path(home, done.name))
+            raise FormatError("the text is empty", field="words", hint="write it in your own words")
+        result = write.remember([store], form["words"], context)
+    if result.action is WriteAction.FORGOTTEN:
+        return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")
+    return _report(result, f"Remembered {_name(result)}.", _path(home, result.name))
 
 
-def change_many(site: Site, form: Form) -> Done:
-    """Forget, pin or check the selected memories of the list; forgetting and pinning are one change of each store."""
-    _check_on(site)
+def change_many(site: Site, form: Form) -> ActionResult:
+    """Forget, pin or verify the selected memories; forgetting and pinning are one change per store."""
     keys, verb, context = form.every("key"), form["do"], _make_context(site)
     names: dict[str, list[str]] = {}
     for key in keys:
@@ -286,15 +288,14 @@ def change_many(site: Site, form: Form) -> Done:
                 verify_memory(site, home, name, form)
     words = {"forget": "Forgot", "pin": "Pinned", "unpin": "Unpinned", "check": "Checked"}.get(verb, "Did nothing with")
     text = f"{words} {len(keys)} {'memory' if len(keys) == 1 else 'memories'}."
-    if waiting := next((done for done in results if done.review), None):
+    if waiting := next((result for result in results if result.review), None):
         return _report(waiting, text, "/memories")
-    return Done(text, "/memories", tuple(key for done in results for key in _find_undo(done)))
+    return ActionResult(text, "/memories", tuple(key for result in results for key in _find_undo(result)))
 
 
-def undo(site: Site, form: Form) -> Done:
-    """Take back changes, each given as `home:number`; the undo can itself be undone."""
-    _check_on(site)
-    made: list[str] = []
+def undo(site: Site, form: Form) -> ActionResult:
+    """Undo changes given as `home:number`; the undo can itself be undone."""
+    undo_keys: list[str] = []
     back = form["to"] if form["to"].startswith("/") and not form["to"].startswith("//") else "/timeline"
     for key in form.every("change"):
         home, _, number = key.partition(":")
@@ -303,24 +304,22 @@ def undo(site: Site, form: Form) -> Done:
         if change.undone_by is not None:
             raise ConflictError(f"change {change.id} was already undone")
         names = [form[f"only-{key}"]] if form.has(f"only-{key}") else []
-        done = write.undo(store, change.id, _make_context(site), names=names)
-        if done.review is not None:
-            return _report(done, "", back)
-        made = [*_find_undo(done), *made]
-    return Done("Taken back.", back, tuple(made))
+        result = write.undo(store, change.id, _make_context(site), names=names)
+        if result.review is not None:
+            return _report(result, "", back)
+        undo_keys = [*_find_undo(result), *undo_keys]
+    return ActionResult("Undone.", back, tuple(undo_keys))
 
 
 # The inbox.
 
 
-def decide(site: Site, form: Form) -> Done:
-    """Approve or reject items; with a text, the one item as the person has changed it."""
+def decide(site: Site, form: Form) -> ActionResult:
+    """Approve or reject items; an edited text replaces that of a single item."""
     what, note = form["do"], f"{REVIEW}{time.time_ns()}"
-    keys = form.every("item")
-    if not keys:
+    if not (keys := form.every("item")):
         raise NotFoundError("nothing was selected", hint="select an item first")
-    problems = []
-    done = 0
+    problems, count = [], 0
     for key in keys:
         _, store, item = find_item(site, key)
         try:
@@ -330,116 +329,109 @@ def decide(site: Site, form: Form) -> Done:
                 approve(store, item, origin=site.origin, note=note, edits=edits)
             else:
                 reject(store, item, note=note)
-            done += 1
+            count += 1
         except MemdirError as error:
             problems.append(f"{plain(item.title, 60)}: {error}")
-    if problems and not done:
-        raise ConflictError("; ".join(problems), hint="compare it, change the memory by hand, and reject the item")
+    if problems and not count:
+        raise ConflictError("; ".join(problems), hint="edit the memory and reject the item")
     words = "Approved" if what == "approve" else "Rejected"
     left = f" Not done: {'; '.join(problems)}." if problems else ""
-    return Done(f"{words} {done}.{left}", f"/inbox?item={form['next']}" if form["next"] else "/inbox", ("review",))
+    return ActionResult(
+        f"{words} {count}.{left}", f"/inbox?item={form['next']}" if form["next"] else "/inbox", ("review",)
+    )
 
 
 def _edit_item(edits: tuple[Edit, ...], form: Form) -> tuple[Edit, ...]:
-    edit = edits[0]
-    if isinstance(edit, Save):
+    if isinstance(edit := edits[0], Save):
         kind = Kind(form["type"]) if form["type"] in set(Kind) else edit.draft.kind
         title, description = form["title"] or edit.draft.title, form["description"] or edit.draft.description
-        return (
-            replace(
-                edit, draft=replace(edit.draft, kind=kind, title=title, description=description, body=form["body"])
-            ),
-        )
+        draft = replace(edit.draft, kind=kind, title=title, description=description, body=form["body"])
+        return (replace(edit, draft=draft),)
     if isinstance(edit, Rewrite | Put):
         return (replace(edit, text=form["body"]),)
     raise FormatError("this item cannot be edited", field="edits")
 
 
-def undo_review(site: Site, form: Form) -> Done:
-    """Let the items that were decided last wait again, and take back what that changed."""
-    found = find_last_review(site)
-    if not found:
-        raise NotFoundError("nothing was reviewed yet")
-    for _, store, item in found:
+def undo_review(site: Site, form: Form) -> ActionResult:
+    """Reopen the items decided last and undo their changes."""
+    if not (items := find_last_review(site)):
+        raise NotFoundError("nothing has been reviewed yet")
+    for _, store, item in items:
         reopen(store, item, origin=site.origin)
-    return Done(f"{len(found)} {'waits' if len(found) == 1 else 'wait'} for you again.", "/inbox")
+    return ActionResult(f"{len(items)} {'item needs' if len(items) == 1 else 'items need'} review again.", "/inbox")
 
 
 # Dreams.
 
 
-def start_dream(site: Site, form: Form) -> Done:
-    is_preview = form["do"] != "run"
-    site.start_dream(is_preview=is_preview, with_model=form["model"] != "none")
-    return Done("", "/dream")
+def start_dream(site: Site, form: Form) -> ActionResult:
+    site.start_dream(is_preview=form["do"] != "run", with_model=form["model"] != "none")
+    return ActionResult("", "/dream")
 
 
-def cancel_dream(site: Site, form: Form) -> Done:
+def cancel_dream(site: Site, form: Form) -> ActionResult:
     site.cancel_dream()
-    return Done("The dream is being cancelled; nothing was changed.", "/dream", tone="w")
+    return ActionResult("The dream is being cancelled; nothing was changed.", "/dream", tone="w")
 
 
-def apply_dream(site: Site, id: str, form: Form) -> Done:
-    """Apply the accepted patches of a preview as one change; the others are remembered as rejected."""
+def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
+    """Apply the accepted patches of a preview as one change and record the others as rejected."""
     _check_on(site)
-    if site.project is None:
-        raise NotFoundError("dreams are applied where the memory's files are")
     count = int(form["count"]) if form["count"].isdecimal() else 0
     accept = {number for number in range(count) if form[f"h{number}"] != "no"}
-    result = apply_kept(site.project.private, id, accept=accept, now=site.now())
+    result = apply_kept(site.local_project.private, id, accept=accept, now=site.now())
     applied = result.applied
     change = applied.change if applied else None
-    names = ", ".join(plain(at, 60) for at in applied.dropped[:5]) if applied else ""
-    left = f" Left out, because it was changed or pinned meanwhile: {names}." if names else ""
+    names = ", ".join(plain(name, 60) for name in applied.dropped[:5]) if applied else ""
+    left = f" Skipped because changed or pinned since: {names}." if names else ""
     if change is None:
         waiting = f" {len(applied.waiting)} need review." if applied and applied.waiting else ""
-        return Done(f"Nothing was changed: {count - len(accept)} rejected.{left}{waiting}", "/dream", tone="w")
+        return ActionResult(f"Nothing was changed: {count - len(accept)} rejected.{left}{waiting}", "/dream", tone="w")
     proof = applied.proof if applied else None
     lost = f" Nothing lost: {proof.removed} sentences removed are in history." if proof and proof.removed else ""
-    return Done(f"Applied {len(accept)} of {count}.{left}{lost}", f"/dream/{id}", (f"private:{change}",))
+    return ActionResult(f"Applied {len(accept)} of {count}.{left}{lost}", f"/dream/{id}", (f"private:{change}",))
 
 
 # Health, settings, team.
 
 
-def fix(site: Site, form: Form) -> Done:
-    """Do the safe fixes of one kind in one store, or all of them."""
+def fix(site: Site, form: Form) -> ActionResult:
+    """Apply the safe fixes of one kind in one store, or all of them."""
     _check_on(site)
-    project = site.project
-    if project is None:
-        raise NotFoundError("fixes are made where the memory's files are")
-    kind, home, where, undo, fixed = form["kind"], form["home"], form["where"], [], 0
-    skip = project.settings.flag("skip_index")
+    project, kind, home, where = site.local_project, form["kind"], form["home"], form["where"]
+    skip, undo, fixed = project.settings.flag("skip_index"), list[str](), 0
     for key, store in site.files.items():
         if home and home != key:
             continue
         before = next(iter(store.changes(limit=1)), None)
-        found = [at for at in doctor.examine(store, skip_index=skip) if at.fixable]
-        found = [at for at in found if not kind or (at.kind == kind and (not where or at.where == where))]
-        fixed += doctor.repair(store, found)
-        new = [at for at in store.changes(limit=10) if before is None or at.id > before.id]
-        undo += [f"{key}:{at.id}" for at in new if at.verb != "outside"]
+        findings = [finding for finding in doctor.examine(store, skip_index=skip) if finding.fixable]
+        findings = [
+            finding
+            for finding in findings
+            if not kind or (finding.kind == kind and (not where or finding.where == where))
+        ]
+        fixed += doctor.repair(store, findings)
+        new = [change for change in store.changes(limit=10) if before is None or change.id > before.id]
+        undo += [f"{key}:{change.id}" for change in new if change.verb != "outside"]
     if not kind or kind == "hook_problem":
         state, now = project.private.state, site.now()
         fixed += doctor.repair_background(state, doctor.examine_background(state, now=now), now=now)
-    return Done(f"Fixed {fixed}." if fixed else "There was nothing to fix.", "/health", tuple(undo))
+    return ActionResult(f"Fixed {fixed}." if fixed else "There was nothing to fix.", "/health", tuple(undo))
 
 
-def change_setting(site: Site, form: Form) -> Done:
-    if site.project is None:
-        raise NotFoundError("settings are those of a person's machine")
-    key, value = form["key"], form["value"]
-    setting, environment = find_setting(key), site.project.environment
+def change_setting(site: Site, form: Form) -> ActionResult:
+    project, key = site.local_project, form["key"]
+    setting = find_setting(key)
     if form["do"] == "default":
-        remove_setting(environment, key)
+        remove_setting(project.environment, key)
     else:
-        write_setting(environment, setting.key, value)
+        write_setting(project.environment, setting.key, form["value"])
     reload_project(site)
-    return Done(f"{key} is now {site.project.settings[key]}.", form["to"] or "/health#settings")
+    return ActionResult(f"{key} is now {site.local_project.settings[key]}.", form["to"] or "/health#settings")
 
 
 def reload_project(site: Site) -> None:
-    """Read the settings again; the stores stay open, since what they look at has not moved."""
+    """Read the settings again; the stores stay open because their directories are the same."""
     old = site.project
     if old is not None:
         fresh = open_project(old.places.root.path, environ=old.environment.inherited)
@@ -448,29 +440,26 @@ def reload_project(site: Site) -> None:
             store.close()
 
 
-def sync_team(site: Site, form: Form) -> Done:
+def sync_team(site: Site, form: Form) -> ActionResult:
     _check_on(site)
-    if site.project is None:
-        raise SettingsError("there is no team here")
-    done = team_sync.sync(team_sync.open_sync(site.project), now=site.now())
-    undo = (f"private:{done.change}",) if getattr(done, "change", None) is not None else ()
-    return Done(f"Synced: {done.outcome.value}.", "/health#team", undo)
+    result = team_sync.sync(team_sync.open_sync(site.local_project), now=site.now())
+    undo = (f"private:{result.change}",) if getattr(result, "change", None) is not None else ()
+    return ActionResult(f"Synced: {result.outcome.value}.", "/health#team", undo)
 
 
-def revert_author(site: Site, form: Form) -> Done:
+def revert_author(site: Site, form: Form) -> ActionResult:
     _check_on(site)
-    if site.project is None:
-        raise SettingsError("there is no team here")
-    store, author = site.project.private, form["author"]
-    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(site.project, is_offline=True)
-    origin = replace(site.origin, why=f"what {plain(author, 60)} wrote was taken back")
-    done = team_sync.revert_author(store, remote, head, author, origin=origin)
-    undo_key = (f"private:{done.change}",) if done.change is not None else ()
-    return Done(f"Took back {done.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
+    project, author = site.local_project, form["author"]
+    store = project.private
+    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(project, is_offline=True)
+    origin = replace(site.origin, why=f"reverted changes by {plain(author, 60)}")
+    result = team_sync.revert_author(store, remote, head, author, origin=origin)
+    undo_key = (f"private:{result.change}",) if result.change is not None else ()
+    return ActionResult(f"Reverted {result.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
 
 
-# Address below a memory's own, and of the whole, to what is done there.
-MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], Done]] = {
+# The last part of the URL to the action it runs.
+MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], ActionResult]] = {
     "save": save_memory,
     "pin": pin_memory,
     "forget": forget_memory,
@@ -479,7 +468,7 @@ MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], Done]] = {
     "check": verify_memory,
     "use": use_new_path,
 }
-SITE_ACTIONS: Mapping[str, Callable[[Site, Form], Done]] = {
+SITE_ACTIONS: Mapping[str, Callable[[Site, Form], ActionResult]] = {
     "remember": remember,
     "many": change_many,
     "undo": undo,

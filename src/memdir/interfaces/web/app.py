@@ -49,7 +49,7 @@ from memdir.errors import (
 from memdir.frozen import list_fields
 from memdir.interfaces.web import actions, overview, pages, plots, review
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, OPEN, LoopbackGate, OneTimeToken
-from memdir.interfaces.web.actions import Done, Form, MergeNeeded
+from memdir.interfaces.web.actions import ActionResult, Form, MergeNeeded
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.interfaces.web.pages import Params, Row
 from memdir.interfaces.web.render import DiffLine, mark_code, plain
@@ -130,7 +130,7 @@ class _Pages:
     def __init__(self, find_site: FindSite) -> None:
         self._find_site = find_site
         self._kept: OrderedDict[tuple[object, ...], str] = OrderedDict()
-        self._notices: OrderedDict[tuple[object, str], Done] = OrderedDict()  # by session and number
+        self._notices: OrderedDict[tuple[object, str], ActionResult] = OrderedDict()  # by session and number
         self._templates = make_templates()
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
@@ -162,7 +162,9 @@ class _Pages:
 
         return [Route(f"{path}.json", answer), Route(path, answer)]
 
-    def _render(self, request: Request, site: Site, template: str, data: Row, notice: Done | None = None) -> str:
+    def _render(
+        self, request: Request, site: Site, template: str, data: Row, notice: ActionResult | None = None
+    ) -> str:
         frame = pages.make_frame(site, site.memories())
         twin = f"{request.url.path.removesuffix('.json')}.json"
         word = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
@@ -202,7 +204,7 @@ class _Pages:
             raise HTTPException(404)
         return await self._run(request, lambda site, form: action(site, home, name, form))
 
-    async def _run(self, request: Request, action: Callable[[Site, Form], Done]) -> Response:
+    async def _run(self, request: Request, action: Callable[[Site, Form], ActionResult]) -> Response:
         kind = request.headers.get("content-type", "").partition(";")[0]
         if kind != "application/x-www-form-urlencoded":
             raise HTTPException(415, "send a form")
@@ -228,7 +230,7 @@ class _Pages:
             return JSONResponse(_make_plain(conflict.data), 409)
         return HTMLResponse(self._render(request, site, "conflict.html", conflict.data), 409)
 
-    def _go(self, request: Request, done: Done) -> Response:
+    def _go(self, request: Request, done: ActionResult) -> Response:
         path, _, anchor = done.to.partition("#")
         if done.text:
             number = f"{len(self._notices)}-{id(done):x}"

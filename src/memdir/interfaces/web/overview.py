@@ -1,4 +1,4 @@
-"""What the pages about the whole show: why something is recalled, changes over time, and the state of the project."""
+"""The content of the pages about recall, the timeline and the state of the project."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -62,28 +62,26 @@ def show_why(site: Site, params: Params) -> Row:
         "replay": _replay(site, session, now) if session else None,
     }
     if prompt.strip():
-        found = run_recall(site, prompt, session=session)
-        picks = list(found.picks)
-        picks.sort(key=lambda pick: (bool(pick.dropped), -pick.score))
+        recall = run_recall(site, prompt, session=session)
+        picks = sorted(recall.picks, key=lambda pick: (bool(pick.dropped), -pick.score))
         top = max([pick.score for pick in picks], default=0.0) or 1.0
-        texts = (f"{at.header.title} {at.header.description} {' '.join(at.header.cues)}" for at in picks)
+        texts = (f"{pick.header.title} {pick.header.description} {' '.join(pick.header.cues)}" for pick in picks)
         spelled, asked = plots.find_words((*texts, prompt)), set(parse_terms(prompt))
         met = sorted({term for pick in picks for term in pick.evidence.words})
-        excerpts = [show_memory(at, now=now) for at in found.memories]
         data["result"] = {
-            "skipped": found.skipped.words if found.skipped else "",
-            "elapsed_ms": round(found.elapsed_ms, 1),
-            "selector": found.selector,
-            "shown": len(found.memories),
+            "skipped": recall.skipped.words if recall.skipped else "",
+            "elapsed_ms": round(recall.elapsed_ms, 1),
+            "selector": recall.selector,
+            "shown": len(recall.memories),
             "best": round(max([pick.score for pick in picks], default=0.0), 3),
             "least": round(min([pick.score for pick in picks if not pick.dropped], default=0.0), 3),
-            "words": [spelled.get(at, at) for at in met if at in asked][:12],
-            "near": [spelled.get(at, at) for at in met if at not in asked][:12],
+            "words": [spelled.get(term, term) for term in met if term in asked][:12],
+            "near": [spelled.get(term, term) for term in met if term not in asked][:12],
             "candidates": [
                 _make_candidate(listed, site, number, pick, top, spelled) for number, pick in enumerate(picks[:24], 1)
             ],
-            "given": [printable(at) for at in excerpts],
-            "bytes": sum(at.size for at in found.memories),
+            "given": [printable(show_memory(memory, now=now)) for memory in recall.memories],
+            "bytes": sum(memory.size for memory in recall.memories),
             "most_bytes": CONVERSATION_BYTES,
         }
     return data
@@ -109,44 +107,40 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: 
 
 
 def _list_sessions(site: Site, now: datetime) -> list[Row]:
-    """Conversations in which something was recalled, the newest first."""
-    found: dict[str, Row] = {}
+    """Return conversations with recalled memories, newest first."""
+    sessions: dict[str, Row] = {}
     for store in site.files.values():
-        for at in store.recalls(limit=2_000):
-            if at.session and at.session not in found:
-                found[at.session] = {
-                    "id": at.session,
-                    "when": show_time(at.at, now),
-                    "at": at.at,
-                    "query": plain(at.query, 60),
-                }
-    return sorted(found.values(), key=lambda row: row["at"], reverse=True)[:40]
+        for recall in store.recalls(limit=2_000):
+            if recall.session and recall.session not in sessions:
+                row = {"id": recall.session, "when": show_time(recall.at, now), "at": recall.at}
+                sessions[recall.session] = row | {"query": plain(recall.query, 60)}
+    return sorted(sessions.values(), key=lambda row: row["at"], reverse=True)[:40]
 
 
 def _replay(site: Site, session: str, now: datetime) -> Row:
-    """The prompts of a conversation in order, with what each was given; from its transcript where there is one."""
-    shown: dict[str, list[Row]] = {}
+    """Return the prompts of a conversation with their recalled memories, from its transcript if there is one."""
+    links_by_query: dict[str, list[Row]] = {}
     times: dict[str, datetime] = {}
     for home, store in site.files.items():
-        for at in reversed(store.recalls(limit=-1)):
-            if at.session == session:
-                row = site.memories().by_key.get(f"{home}/{at.name}")
-                link = {
-                    "title": plain(row.header.title if row else at.name, 80),
-                    "path": f"/m/{home}/{quote_path(at.name)}",
-                }
-                shown.setdefault(at.query, []).append(link)
-                times.setdefault(at.query, at.at)
+        for recall in reversed(store.recalls(limit=-1)):
+            if recall.session == session:
+                row = site.memories().by_key.get(f"{home}/{recall.name}")
+                title = plain(row.header.title if row else recall.name, 80)
+                link = {"title": title, "path": f"/m/{home}/{quote_path(recall.name)}"}
+                links_by_query.setdefault(recall.query, []).append(link)
+                times.setdefault(recall.query, recall.at)
     prompts = [
         {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
-        for query, rows in shown.items()
+        for query, rows in links_by_query.items()
     ]
     path = _find_transcript(site, session)
     if path is not None:
         typed = [find_typed(message) for message in read_messages(path)]
-        known = {" ".join(query.split())[:500]: rows for query, rows in shown.items()}
-        said = [" ".join(text.split()) for text in typed if text.strip()]
-        prompts = [{"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in said[:300]]
+        known = {" ".join(query.split())[:500]: rows for query, rows in links_by_query.items()}
+        prompts_typed = [" ".join(text.split()) for text in typed if text.strip()]
+        prompts = [
+            {"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in prompts_typed[:300]
+        ]
     return {"session": session, "prompts": prompts, "has_transcript": path is not None}
 
 
@@ -170,9 +164,9 @@ def show_timeline(site: Site, params: Params) -> Row:
     span = params.get("span") if params.get("span") in _SPANS else "12w"
     weeks = _SPANS[str(span)] or 52
     since = now - timedelta(weeks=weeks) if span != "all" else datetime.min.replace(tzinfo=now.tzinfo)
-    wanted = params.get("who", "")
+    chosen_who = params.get("who", "")
     every = [(home, change) for home, store in site.stores.items() for change in store.changes(limit=5_000)]
-    every.sort(key=lambda at: at[1].at, reverse=True)
+    every.sort(key=lambda entry: entry[1].at, reverse=True)
     inside = [(home, change) for home, change in every if change.at >= since]
     by_who: dict[str, list[int]] = {}
     for _, change in inside:
@@ -180,7 +174,7 @@ def show_timeline(site: Site, params: Params) -> Row:
         if (week := count_weeks(change.at, now)) < weeks:
             counts[weeks - 1 - week] += 1
     most = max((max(counts) for counts in by_who.values()), default=1) or 1
-    chosen = [(home, change) for home, change in inside if not wanted or change.origin.who == wanted]
+    chosen = [(home, change) for home, change in inside if not chosen_who or change.origin.who == chosen_who]
     start = max(0, int(after)) if (after := params.get("after", "0")).isdecimal() else 0
     page = [make_change(site, home, change, now) for home, change in chosen[start : start + _CHANGES]]
     days: dict[str, list[Row]] = {}
@@ -188,7 +182,7 @@ def show_timeline(site: Site, params: Params) -> Row:
         days.setdefault(row["day"], []).append(row)
     return {
         "span": span,
-        "who": wanted,
+        "who": chosen_who,
         "total": len(every),
         "inside": len(inside),
         "from": show_day(now - timedelta(weeks=weeks), now).partition(", ")[2],
@@ -201,7 +195,7 @@ def show_timeline(site: Site, params: Params) -> Row:
                 "weeks": counts,
                 "svg": plots.strip(counts, most),
             }
-            for who, counts in sorted(by_who.items(), key=lambda at: -sum(at[1]))
+            for who, counts in sorted(by_who.items(), key=lambda entry: -sum(entry[1]))
         ],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],
         "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
@@ -221,18 +215,20 @@ def _make_usage(site: Site, now: datetime) -> Row:
             report = read_usage_report(site.project.environment.state_home / USAGE, now=now)
     root = str(site.project.places.root.path) if site.project is not None else ""
     weeks = [(now - timedelta(weeks=back)).astimezone() for back in range(7, -1, -1)]
-    names = [(at - timedelta(days=at.weekday())).date().isoformat() for at in weeks]
+    names = [(week - timedelta(days=week.weekday())).date().isoformat() for week in weeks]
     rows: dict[str, list[UsageTotal]] = {}
     for total in report.totals:
         if total.project in (root, ""):
             rows.setdefault(total.purpose or "other", []).append(total)
-    made = []
+    table = []
     for purpose, totals in sorted(rows.items()):
-        tokens = [sum(at.usage.input + at.usage.output for at in totals if at.week == week) for week in names]
+        tokens = [
+            sum(total.usage.input + total.usage.output for total in totals if total.week == week) for week in names
+        ]
         row = {"purpose": plain(purpose), "tokens": sum(tokens), "weeks": tokens, **_make_cost(totals)}
-        made.append(row | {"svg": plots.strip(tokens, max([*tokens, 1]))})
+        table.append(row | {"svg": plots.strip(tokens, max([*tokens, 1]))})
     every = [total for totals in rows.values() for total in totals]
-    return {"rows": made, "weeks": len(names), **_make_cost(every)}
+    return {"rows": table, "weeks": len(names), **_make_cost(every)}
 
 
 def _make_cost(totals: Sequence[UsageTotal]) -> Row:
@@ -266,13 +262,17 @@ def _make_shown(site: Site, now: datetime, weeks: int) -> Row:
 
 
 def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
-    """Memories by subject, with their links; many are drawn as one disc a subject until it is opened."""
+    """Return memories by subject with their links; large subjects are drawn as one disc until opened."""
     edges = []
     for home, links in read_links(site).items():
         headers = [row.header for row in listed.rows if row.home == home]
         targets = make_targets(headers)
         for name, linked in links.items():
-            edges += [(f"{home}/{name}", f"{home}/{at}") for link in linked if (at := targets.get(link)) and at != name]
+            edges += [
+                (f"{home}/{name}", f"{home}/{target}")
+                for link in linked
+                if (target := targets.get(link)) and target != name
+            ]
     texts = [(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows]
     subjects = site.memo("subjects", lambda: plots.group_subjects(texts))
     marks = {
@@ -280,7 +280,7 @@ def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
         for row in listed.rows
     }
     titles = {row.key: plain(row.header.title or row.header.name, 60) for row in listed.rows}
-    chosen = at if (at := params.get("memory", "")) in titles else ""
+    chosen = memory if (memory := params.get("memory", "")) in titles else ""
     opened = next((subject for subject, keys in subjects.items() if chosen in keys), params.get("subject", ""))
     lists = [
         {
@@ -304,16 +304,14 @@ def _path_of(key: str) -> str:
 
 
 def show_health(site: Site, params: Params) -> Row:
-    project, now = site.project, site.now()
-    if project is None:
-        raise NotFoundError("the state of a project is shown where its files are")
-    found = list_findings(site)
-    levels = Counter(at["level"] for at in found)
+    project, now = site.local_project, site.now()
+    findings = list_findings(site)
+    levels = Counter(finding["level"] for finding in findings)
     settings = [_make_setting(project.settings, setting) for setting in SETTINGS]
     return {
-        "findings": found,
+        "findings": findings,
         "levels": levels,
-        "fixable": sum(at["fixable"] for at in found),
+        "fixable": sum(finding["fixable"] for finding in findings),
         "hosts": _make_hosts(site, now),
         "team": _make_team(site, now),
         "settings": settings,
@@ -321,10 +319,12 @@ def show_health(site: Site, params: Params) -> Row:
         "all": params.get("all") == "1",
         "config": str(project.environment.config_file),
         "notes": [
-            {"id": at.place.leaf, "when": show_time(at.modified, now), "size": show_size(at.size)}
-            for at in list_notes(find_home(project))[:20]
+            {"id": note.place.leaf, "when": show_time(note.modified, now), "size": show_size(note.size)}
+            for note in list_notes(find_home(project))[:20]
         ],
-        "logs": [{"day": str(at.day), "size": show_size(at.size)} for at in reversed(list_logs(project.private)[-20:])],
+        "logs": [
+            {"day": str(log.day), "size": show_size(log.size)} for log in reversed(list_logs(project.private)[-20:])
+        ],
         "places": [{"scope": name_scope(key), "path": str(store.root)} for key, store in site.files.items()],
     }
 
@@ -333,25 +333,29 @@ def list_findings(site: Site) -> list[Row]:
     project = site.project
     if project is None:
         return []
-    found: list[tuple[str, Any]] = [("settings", at) for at in doctor.check_settings(project.settings, project.places)]
+    findings: list[tuple[str, Any]] = [
+        ("settings", finding) for finding in doctor.check_settings(project.settings, project.places)
+    ]
     skip = project.settings.flag("skip_index")
     for home, store in site.files.items():
-        found += [(home, at) for at in doctor.examine(store, skip_index=skip)]
-    found += [("background", at) for at in doctor.examine_background(project.private.state, now=site.now())]
+        findings += [(home, finding) for finding in doctor.examine(store, skip_index=skip)]
+    findings += [
+        ("background", finding) for finding in doctor.examine_background(project.private.state, now=site.now())
+    ]
     rows = []
-    for home, at in found:
-        name = at.where.removesuffix(".md")
+    for home, finding in findings:
+        name = finding.where.removesuffix(".md")
         row = site.memories().by_key.get(f"{home}/{name}")
         rows.append(
             {
                 "home": home,
-                "kind": at.kind,
-                "level": at.level,
-                "where": plain(at.where, 120),
-                "line": at.line,
-                "message": plain(at.message, 400),
-                "fix": plain(at.fix, 300),
-                "fixable": at.fixable,
+                "kind": finding.kind,
+                "level": finding.level,
+                "where": plain(finding.where, 120),
+                "line": finding.line,
+                "message": plain(finding.message, 400),
+                "fix": plain(finding.fix, 300),
+                "fixable": finding.fixable,
                 "path": f"/m/{home}/{quote_path(name)}" if row else "",
             }
         )
@@ -360,42 +364,36 @@ def list_findings(site: Site) -> list[Row]:
 
 
 def _make_hosts(site: Site, now: datetime) -> list[Row]:
-    project = site.project
-    assert project is not None
+    project = site.local_project
     installed: dict[str, set[str]] = {}
-    for at in find_installed(project.environment, project.places.root.path):
-        installed.setdefault(at.host, set()).update(str(event) for event in at.events)
+    for hook in find_installed(project.environment, project.places.root.path):
+        installed.setdefault(hook.host, set()).update(str(event) for event in hook.events)
     arrived: dict[str, dict[str, datetime]] = {}
     for event in read_events(project.private.state):
         arrived.setdefault(event.host, {})[event.event] = event.at
     rows = []
     for key in HOSTS:
         events = arrived.get(key, {})
-        wanted = installed.get(key, set())
+        expected = installed.get(key, set())
         words = "not installed"
-        if wanted:
-            seen = len([at for at in wanted if at in events])
+        if expected:
+            arrived_count = len([event for event in expected if event in events])
+            is_partial = arrived_count < len(expected)
             words = (
-                f"{seen} of {len(wanted)} events have arrived"
-                if seen < len(wanted)
-                else f"all {len(wanted)} events arrive"
+                f"{arrived_count} of {len(expected)} events have arrived"
+                if is_partial
+                else f"all {len(expected)} events arrive"
             )
         last = max(events.values(), default=None)
         ago = f"{show_ago(last, now)} ago" if last else ""
-        row = {
-            "host": key,
-            "words": words,
-            "is_installed": bool(wanted),
-            "is_whole": bool(wanted) and wanted <= set(events),
-        }
-        rows.append(row | {"ago": ago})
+        is_whole = bool(expected) and expected <= set(events)
+        row = {"host": key, "words": words, "is_installed": bool(expected), "is_whole": is_whole, "ago": ago}
+        rows.append(row)
     return sorted(rows, key=lambda row: not row["is_installed"])
 
 
 def _make_team(site: Site, now: datetime) -> Row | None:
-    project = site.project
-    assert project is not None
-    store = project.private
+    store = site.local_project.private
     member = read_membership(store.state)
     if member is None:
         return None
@@ -413,9 +411,9 @@ def _make_team(site: Site, now: datetime) -> Row | None:
             for name, count in counts.most_common()
         ],
         "news": [
-            make_link(listed, store.scope.value, at.name)
-            | {"author": plain(at.author, 60), "change": plain(at.change, 20)}
-            for at in read_team_news(store.state)[:20]
+            make_link(listed, store.scope.value, entry.name)
+            | {"author": plain(entry.author, 60), "change": plain(entry.change, 20)}
+            for entry in read_team_news(store.state)[:20]
         ],
         "refused": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.refused.items())],
         "withheld": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.withheld.items())],
@@ -444,19 +442,15 @@ def _make_setting(settings: Settings, setting: Any) -> Row:
 
 
 def show_notes(site: Site, id: str) -> Row:
-    if site.project is None:
-        raise NotFoundError("notes lie where the memory's files are")
-    text = read_notes_file(find_notes_file(find_home(site.project), id))
+    text = read_notes_file(find_notes_file(find_home(site.local_project), id))
     if text is None:
-        raise NotFoundError(f"no notes of a session {plain(id, 40)}", name=id)
+        raise NotFoundError(f"no notes for session {plain(id, 40)}", name=id)
     return {"title": f"Notes of {plain(id, 40)}", "kind": "session notes", "html": render_markdown(text), "text": text}
 
 
 def show_log(site: Site, day: str) -> Row:
-    if site.project is None:
-        raise NotFoundError("logs lie where the memory's files are")
     try:
-        text = read_log(site.project.private, date.fromisoformat(day))
+        text = read_log(site.local_project.private, date.fromisoformat(day))
     except ValueError:
-        raise NotFoundError(f"{plain(day, 40)!r} is no day", name=day) from None
+        raise NotFoundError(f"invalid date {plain(day, 40)!r}", name=day) from None
     return {"title": f"Log of {day}", "kind": "daily log", "html": render_markdown(text), "text": text}

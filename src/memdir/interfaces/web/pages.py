@@ -1,12 +1,13 @@
-"""What each page shows, as tables of plain values: a template makes HTML of them, and they are its JSON twin.
+"""The content of each page as tables of plain values, for the HTML template and the JSON version.
 
-Values that begin with `html` or are `Markup` are already safe; everything else is escaped by the template.
+Keys that begin with `html` and `Markup` values are already safe; the template escapes everything else.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from memdir.conversation.start import measure_starts
@@ -29,16 +30,7 @@ from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled
-from memdir.records import (
-    Change,
-    InboxState,
-    Kind,
-    Pick,
-    Query,
-    Scope,
-    StoredMemory,
-    Surfacing,
-)
+from memdir.records import Change, InboxState, Kind, Pick, Query, Scope, StoredMemory, Surfacing
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.history import OUTSIDE
@@ -50,10 +42,10 @@ from memdir.verify.records import CheckedClaim, ClaimStatus, Verdict, VerifyStat
 
 Params = Mapping[str, str]
 Row = dict[str, Any]
-PAGE = 50  # memories of a list at once
-_FOUND = 40  # results of a search
-_DIFFS = 10  # changes of a memory whose difference is shown at once
-_RECALLS, _CHANGES = 30, 60  # rows of a memory's page, and of the timeline
+PAGE = 50  # memories per page
+_FOUND = 40  # search results
+_DIFFS = 10  # changes of a memory that are shown with their diff
+_RECALLS, _CHANGES = 30, 60  # rows on a memory's page
 WHO = {
     "person": "You",
     "agent": "Agent",
@@ -84,9 +76,9 @@ _STATES: dict[VerifyState | None, tuple[str, str, str]] = {
 _AGES = {"week": 7, "month": 30, "older": 0}
 _VERBS = {
     "save": "saved", "edit": "edited", "remember": "remembered", "forget": "forgot", "extract": "learned", "pin": "pinned",
-    "unpin": "unpinned", "approve": "approved from the inbox", "undo": "took back", "restore": "restored", "dream": "tidied",
+    "unpin": "unpinned", "approve": "approved from the inbox", "undo": "undid a change of", "restore": "restored", "dream": "tidied",
     "sync": "synced", "import": "imported", "outside": "changed outside memdir", "index": "repaired the index line of",
-    "promote": "moved", "demote": "moved", "verify": "checked", "revert": "took back",
+    "promote": "moved", "demote": "moved", "verify": "checked", "revert": "reverted",
 }  # fmt: skip
 
 
@@ -95,12 +87,12 @@ def name_who(who: str) -> str:
 
 
 def name_by(who: str) -> str:
-    """Who did something, after "by"."""
+    """Return the author for use after "by"."""
     return _BY.get(who, plain(who, 24))
 
 
 def make_frame(site: Site, listed: SiteList) -> Row:
-    """What every page has around it."""
+    """Return the values that every page shows around its content."""
     project, now = site.project, site.now()
     last: Change | None = site.memo("last", lambda: _find_last(site))
     state = "on"
@@ -120,11 +112,11 @@ def make_frame(site: Site, listed: SiteList) -> Row:
 
 
 def _find_last(site: Site) -> Change | None:
-    found: list[Change] = []
+    changes: list[Change] = []
     for store in site.stores.values():
         with suppress(MemdirError):
-            found += store.changes(limit=1)
-    return max(found, key=lambda at: at.at, default=None)
+            changes += store.changes(limit=1)
+    return max(changes, key=lambda change: change.at, default=None)
 
 
 # The list and the search.
@@ -166,7 +158,7 @@ def show_memories(site: Site, params: Params) -> Row:
 
 
 def _count(listed: SiteList, now: datetime) -> Row:
-    """How many there are of each type, scope and so on."""
+    """Count the memories by type, scope, author, state and age."""
     rows = listed.rows
     return {
         "type": Counter(row.header.kind.value if row.header.kind else "none" for row in rows),
@@ -179,9 +171,9 @@ def _count(listed: SiteList, now: datetime) -> Row:
 
 
 def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whole: bool) -> Row:
-    """What an agent would be given, and what else matches; with `whole` the text of every memory is read."""
-    given = run_recall(site, query)
-    shown = [find_row(listed, site, pick) for pick in given.picks if not pick.dropped]
+    """Return the memories recall would add, then other matches; `whole` searches the full texts."""
+    recalled = run_recall(site, query)
+    recalled_rows = [find_row(listed, site, pick) for pick in recalled.picks if not pick.dropped]
     if whole:
         hits = search_memories(tuple(site.stores.values()), query, limit=200)
         keyed = {(home_of(site, hit.header.scope), hit.header.name): hit.snippet for hit in hits}
@@ -197,7 +189,7 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
             if folded in fold(f"{row.header.name} {row.header.title} {row.header.description}")
         )
         others += [(row, "") for row, _ in zip(plainly, range(_FOUND), strict=False)]
-    keys = [row.key for row in shown if row and row.key in allowed]
+    keys = [row.key for row in recalled_rows if row and row.key in allowed]
     rest = {row.key: (row, text) for row, text in others if row and row.key in allowed and row.key not in keys}
     words = query.split()
     groups: list[Row] = [
@@ -222,9 +214,9 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
         "groups": [group for group in groups if group["rows"]],
         "found": len(keys) + len(rest),
         "next": None,
-        "elapsed_ms": round(given.elapsed_ms, 1),
+        "elapsed_ms": round(recalled.elapsed_ms, 1),
         "whole": whole,
-        "skipped": given.skipped.words if given.skipped else "",
+        "skipped": recalled.skipped.words if recalled.skipped else "",
     }
 
 
@@ -238,7 +230,7 @@ def run_recall(site: Site, query: str, limit: int | None = None, session: str = 
 
 
 def home_of(site: Site, scope: Scope) -> str:
-    """The key of the store that has memories of a scope; a team's lie in a folder of the project's."""
+    """Return the key of the store for a scope; team memories are in a folder of the project's store."""
     return scope.value if scope.value in site.stores else Scope.PRIVATE.value
 
 
@@ -276,13 +268,13 @@ _SORTS: dict[str, Callable[[MemoryRow], Any]] = {
 def _make_rows(
     site: Site, rows: Sequence[MemoryRow], words: Sequence[str] = (), snippets: Mapping[str, str] | None = None
 ) -> list[Row]:
-    now, held = site.now(), _count_held(site, rows)
-    made = []
+    now, counts = site.now(), _count_held(site, rows)
+    table = []
     for row in rows:
         header = row.header
         title, description = header.title or header.name, (snippets or {}).get(row.key) or header.description
         tone, icon, words_of_state = _STATES[row.state]
-        made.append(
+        table.append(
             {
                 "key": row.key,
                 "home": row.home,
@@ -298,7 +290,7 @@ def _make_rows(
                 "state": row.state.value if row.state else None,
                 "tone": "bad" if header.problem else tone,
                 "icon": "cross" if header.problem else icon,
-                "state_words": "unreadable head" if header.problem else held.get(row.key, words_of_state),
+                "state_words": "invalid frontmatter" if header.problem else counts.get(row.key, words_of_state),
                 "uses": row.uses,
                 "weeks": row.weeks,
                 "who": row.who,
@@ -307,22 +299,22 @@ def _make_rows(
                 "path": f"/m/{row.home}/{quote_path(header.name)}",
             }
         )
-    return made
+    return table
 
 
 def _count_held(site: Site, rows: Sequence[MemoryRow]) -> dict[str, str]:
-    """For memories of which a part holds: how much, in words."""
-    found: dict[str, str] = {}
+    """Return "2 of 3 hold" for each partly outdated memory, by key."""
+    counts: dict[str, str] = {}
     for home, store in site.files.items():
         names = {row.header.name for row in rows if row.home == home and row.state is VerifyState.PARTLY}
         digests = store.recorded() if names else {}
-        for name, verdict in find_verdicts(store, {at: digests.get(f"{at}.md", "") for at in names}).items():
-            found[f"{home}/{name}"] = count_held(verdict)
-    return found
+        for name, verdict in find_verdicts(store, {name: digests.get(f"{name}.md", "") for name in names}).items():
+            counts[f"{home}/{name}"] = count_held(verdict)
+    return counts
 
 
 def count_held(verdict: Verdict) -> str:
-    known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
+    known = [checked for checked in verdict.claims if checked.status is not ClaimStatus.UNKNOWN]
     return f"{len(known) - len(verdict.stale)} of {len(known)} hold"
 
 
@@ -370,7 +362,7 @@ def _measure(site: Site) -> Row | None:
 
 def show_new(site: Site, params: Params) -> Row:
     if not site.can_edit:
-        raise SettingsError("you may read this and not write to it")
+        raise SettingsError("this memory is read-only for you")
     return {"homes": list(site.stores), "words": params.get("words", "")}
 
 
@@ -390,7 +382,7 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
     verdict = _find_verdict(store, memory)
     targets = _make_link_map(site, home, base)
     text = memory.text if memory else _read_last(store, name, changes)
-    data: Row = {
+    return {
         "home": home,
         "name": name,
         "file": f"{name}.md",
@@ -418,18 +410,17 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
             for number, change in enumerate(changes[:_CHANGES])
         ],
         "links": _find_links(site, home, name),
-        "scopes": [{"value": at, "words": name_scope(at)} for at in _list_scopes(site, home, name)],
+        "scopes": [{"value": scope, "words": name_scope(scope)} for scope in _list_scopes(site, home, name)],
         "kinds": [kind.value for kind in Kind],
         "body": split_frontmatter(text).body.strip("\r\n"),
     }
-    return data
 
 
 def _read_last(store: StoreBase, name: str, changes: Sequence[Change]) -> str:
-    """The text of a memory that is gone, as history last had it."""
+    """Return the last recorded text of a deleted memory, or ""."""
     for change in changes:
-        for at in change.files:
-            if at.path == f"{name}.md" and (digest := at.after or at.before):
+        for file in change.files:
+            if file.path == f"{name}.md" and (digest := file.after or file.before):
                 with suppress(MemdirError):
                     return decode(store.read_content(digest))
     return ""
@@ -446,18 +437,27 @@ def _make_verdict(verdict: Verdict | None, now: datetime) -> Row | None:
         return None
     tone, icon, words = _STATES[verdict.state]
     if verdict.state is VerifyState.PARTLY:
-        words = f"{count_held(verdict)}"
-    claims = [_make_claim(number, at) for number, at in enumerate(verdict.claims)]
+        words = count_held(verdict)
+    claims = [_make_claim(number, checked) for number, checked in enumerate(verdict.claims)]
     ago = show_ago(verdict.checked, now)
     return {"state": verdict.state.value, "tone": tone, "icon": icon, "words": words, "ago": ago, "claims": claims}
 
 
-def _make_claim(number: int, at: CheckedClaim) -> Row:
-    tone = "bad" if at.is_stale else "ok" if at.status is ClaimStatus.PRESENT else "dim"
+def _make_claim(number: int, checked: CheckedClaim) -> Row:
+    tone = "bad" if checked.is_stale else "ok" if checked.status is ClaimStatus.PRESENT else "dim"
     icon = {"bad": "cross", "ok": "check", "dim": "dash"}[tone]
-    row = {"number": number, "text": plain(at.claim.text, 120), "status": at.status.value, "tone": tone, "icon": icon}
-    is_movable = at.status is ClaimStatus.MOVED and bool(at.to)
-    return row | {"words": plain(render_claim(at).replace("`", ""), 200), "to": plain(at.to, 120) if is_movable else ""}
+    row = {
+        "number": number,
+        "text": plain(checked.claim.text, 120),
+        "status": checked.status.value,
+        "tone": tone,
+        "icon": icon,
+    }
+    is_movable = checked.status is ClaimStatus.MOVED and bool(checked.to)
+    return row | {
+        "words": plain(render_claim(checked).replace("`", ""), 200),
+        "to": plain(checked.to, 120) if is_movable else "",
+    }
 
 
 def _make_blocks(
@@ -472,29 +472,29 @@ def _make_blocks(
     sources = trace_sentences(store, name) if changes else {}
     quotes = _find_quotes(store, name)
     claims = verdict.claims if verdict else ()
-    numbers = {id(at): number for number, at in enumerate(claims)}
-    made, before = [], None
+    numbers = {id(checked): number for number, checked in enumerate(claims)}
+    rows, before = [], None
     for block in split_blocks(text, claims, links):
-        found = {change.id: change for sentence in block.sentences if (change := sources.get(sentence))}
-        notes = [_make_source(store, change, quotes.get(change.id, ()), now) for change in found.values()]
-        ids = tuple(found)
+        changes_by_id = {change.id: change for sentence in block.sentences if (change := sources.get(sentence))}
+        notes = [_make_source(store, change, quotes.get(change.id, ()), now) for change in changes_by_id.values()]
+        ids = tuple(changes_by_id)
         is_same = before is not None and ids == before and bool(ids)
-        made.append(
+        rows.append(
             {
                 "html": block.html,
                 "sources": [{"words": notes[0]["words"], "is_same": True}] if is_same else notes,
-                "claims": [_make_claim(numbers[id(at)], at) for at in block.claims],
+                "claims": [_make_claim(numbers[id(checked)], checked) for checked in block.claims],
             }
         )
         before = ids
-    return made
+    return rows
 
 
 _SAID = {
     "person": "You wrote it",
     "agent": "The agent wrote it",
     "extractor": "Learned from what you said",
-    "dream": "A dream put it so",
+    "dream": "Written by a dream",
     "sync": "From the team",
     "import": "Imported",
     "outside": "Written outside memdir",
@@ -503,7 +503,7 @@ _SAID = {
 
 
 def _make_source(store: StoreBase, change: Change, quotes: Sequence[str], now: datetime) -> Row:
-    """Where a sentence came from, in words."""
+    """Describe the change that a sentence came from."""
     origin = change.origin
     words = _SAID.get(origin.who, f"By {plain(origin.who, 30)}")
     why = plain(origin.why, 160)
@@ -518,23 +518,21 @@ def _make_source(store: StoreBase, change: Change, quotes: Sequence[str], now: d
         "session": origin.session,
         "messages": messages,
         "why": "" if messages or why == "on the page" else why,
-        "quotes": [plain(at, 240) for at in quotes],
+        "quotes": [plain(quote, 240) for quote in quotes],
     }
 
 
 def _find_quotes(store: StoreBase, name: str) -> dict[int, list[str]]:
-    """Change to the passages that the approved item rested on."""
-    found = {}
+    """Map each change to the quotes that its approved inbox item was based on."""
+    quotes = {}
     with suppress(MemdirError):
         for item in store.inbox(InboxState.APPROVED):
             if item.name == name and (change := store.find_marked(f"inbox:{item.id}")) is not None:
-                found[change] = [
-                    f"{at.source}: {mask_text(at.quote, item.payload)}"
-                    if at.source
-                    else mask_text(at.quote, item.payload)
-                    for at in find_evidence(item.payload)
+                quotes[change] = [
+                    (f"{passage.source}: " if passage.source else "") + mask_text(passage.quote, item.payload)
+                    for passage in find_evidence(item.payload)
                 ]
-    return found
+    return quotes
 
 
 def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: datetime) -> Row:
@@ -570,14 +568,14 @@ def _make_recall(recall: Surfacing, now: datetime, *, with_prompt: bool) -> Row:
 
 
 def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "", *, with_diff: bool = True) -> Row:
-    """One change in words; with a `name` the difference it made to that memory."""
+    """Describe one change; with a `name`, includes the diff of that memory."""
     store, listed = site.store(home), site.memories()
-    names = [at.path.removesuffix(".md") for at in change.files if not is_index_path(at.path)]
+    names = [file.path.removesuffix(".md") for file in change.files if not is_index_path(file.path)]
     diff: Sequence[Any] = ()
     if name and with_diff:
-        for at in change.files:
-            if at.path == f"{name}.md":
-                diff = render_diff(*(read_version(store, digest) for digest in (at.before, at.after)))
+        for file in change.files:
+            if file.path == f"{name}.md":
+                diff = render_diff(*(read_version(store, digest) for digest in (file.before, file.after)))
     return {
         "id": change.id,
         "home": home,
@@ -590,12 +588,12 @@ def make_change(site: Site, home: str, change: Change, now: datetime, name: str 
         "verb": _VERBS.get(change.verb, plain(change.verb, 30)),
         "why": "" if change.origin.why == "on the page" else plain(change.origin.why.partition(", from ")[0], 200),
         "session": change.origin.session,
-        "names": [make_link(listed, home, at) for at in names[:6]],
+        "names": [make_link(listed, home, path) for path in names[:6]],
         "more": max(0, len(names) - 6),
         "undoes": change.undoes,
         "undone_by": change.undone_by,
         "diff": diff,
-        "is_new": any(at.path == f"{name}.md" and at.before is None for at in change.files),
+        "is_new": any(file.path == f"{name}.md" and file.before is None for file in change.files),
     }
 
 
@@ -609,7 +607,7 @@ def read_version(store: StoreBase, digest: str | None) -> str:
 
 
 def _make_link_map(site: Site, home: str, base: str) -> dict[str, str]:
-    """The address behind each spelling of a link."""
+    """Map each spelling of a link to its URL."""
     headers = [row.header for row in site.memories().rows if row.home == home]
     targets = make_targets(headers)
     return {spelled: f"{base}/m/{home}/{quote_path(name)}" for spelled, name in targets.items()} | {
@@ -618,41 +616,36 @@ def _make_link_map(site: Site, home: str, base: str) -> dict[str, str]:
 
 
 def _find_links(site: Site, home: str, name: str) -> Row:
-    """Links both ways, within one store."""
+    """Return the links from and to a memory within its store."""
     to, back = [], []
     listed = site.memories()
     headers = [row.header for row in listed.rows if row.home == home]
     targets = make_targets(headers)
     for source, linked in read_links(site).get(home, {}).items():
-        found = {at for link in linked if (at := targets.get(link)) and at != source}
-        to += sorted(found) if source == name else []
-        back += [source] if name in found else []
-    return {
-        "to": [make_link(listed, home, at) for at in to],
-        "from": [make_link(listed, home, at) for at in sorted(back)],
-    }
+        linked_names = {target for link in linked if (target := targets.get(link)) and target != source}
+        to += sorted(linked_names) if source == name else []
+        back += [source] if name in linked_names else []
+    make = partial(make_link, listed, home)
+    return {"to": [make(target) for target in to], "from": [make(source) for source in sorted(back)]}
 
 
 def read_links(site: Site) -> dict[str, dict[str, frozenset[str]]]:
-    """Home to name to the folded names it links to."""
+    """Map store key and memory name to the folded names it links to."""
     with site.search() as search:
-        found = search.read_links()
+        links_by_store = search.read_links()
     return {
-        home: {path.removesuffix(".md"): at for path, at in links.items()}
-        for home, links in zip(site.stores, found, strict=False)
+        home: {path.removesuffix(".md"): targets for path, targets in links.items()}
+        for home, links in zip(site.stores, links_by_store, strict=False)
     }
 
 
 def make_link(listed: SiteList, home: str, name: str) -> Row:
     row = listed.by_key.get(f"{home}/{name}")
-    return {
-        "name": name,
-        "title": plain(row.header.title if row else name, 120),
-        "path": f"/m/{home}/{quote_path(name)}",
-    }
+    title = plain(row.header.title if row else name, 120)
+    return {"name": name, "title": title, "path": f"/m/{home}/{quote_path(name)}"}
 
 
 def _list_scopes(site: Site, home: str, name: str) -> list[str]:
-    now = Scope.TEAM.value if name.startswith("team/") and home == Scope.PRIVATE.value else home
-    there = [*site.stores, *([Scope.TEAM.value] if Scope.PRIVATE.value in site.stores else [])]
-    return [at for at in there if at != now] if site.project is not None else []
+    current = Scope.TEAM.value if name.startswith("team/") and home == Scope.PRIVATE.value else home
+    scopes = [*site.stores, *([Scope.TEAM.value] if Scope.PRIVATE.value in site.stores else [])]
+    return [scope for scope in scopes if scope != current] if site.project is not None else []

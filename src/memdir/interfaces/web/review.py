@@ -1,4 +1,4 @@
-"""What the inbox and the dream's review show."""
+"""The content of the inbox and dream pages."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -36,21 +36,20 @@ from memdir.text import fold
 
 
 def find_item(site: Site, key: str) -> tuple[str, StoreBase, InboxItem]:
-    """The item that a key such as `private:3` means."""
+    """Return the store key, store and item for a key such as `private:3`."""
     home, _, number = key.partition(":")
     if not number.isdecimal():
-        raise NotFoundError(f"no item {plain(key, 40)} in the inbox", name=key)
+        raise NotFoundError(f"inbox item {plain(key, 40)} not found", name=key)
     store = site.store(home)
     return home, store, store.inbox_item(int(number))
 
 
 def show_inbox(site: Site, params: Params) -> Row:
-    now = site.now()
-    listed = site.memories()
+    now, listed = site.now(), site.memories()
     items = [(home, item) for home, store in site.stores.items() for item in store.inbox()]
     keys = [f"{home}:{item.id}" for home, item in items]
-    wanted = params.get("item", "")
-    current = keys.index(wanted) if wanted in keys else 0
+    chosen_key = params.get("item", "")
+    current = keys.index(chosen_key) if chosen_key in keys else 0
     groups: dict[str, list[Row]] = {}
     for key, (_, item) in zip(keys, items, strict=True):
         row = {
@@ -72,12 +71,9 @@ def show_inbox(site: Site, params: Params) -> Row:
         "item": None,
         "last_review": {"count": len(last), "when": show_time(last[0][2].decided, now)} if last else None,
         "decided": [
-            {
-                "title": plain(mask_text(at.title, at.payload), 120),
-                "state": at.state.value,
-                "when": show_time(at.decided, now),
-            }
-            for at in decided[:10]
+            {"title": plain(mask_text(item.title, item.payload), 120), "state": item.state.value}
+            | {"when": show_time(item.decided, now)}
+            for item in decided[:10]
         ],
         "index_lines": (make_meter(site) or {}).get("lines", 0),
     }
@@ -89,16 +85,16 @@ def show_inbox(site: Site, params: Params) -> Row:
 
 
 def find_last_review(site: Site) -> list[tuple[str, StoreBase, InboxItem]]:
-    """The items decided together last, newest decision first."""
+    """Return the items of the last review, newest decision first."""
     decided = [(home, store, item) for home, store in site.stores.items() for item in store.inbox(None) if item.decided]
-    decided.sort(key=lambda at: (at[2].decided or at[2].at, at[2].note), reverse=True)
+    decided.sort(key=lambda entry: (entry[2].decided or entry[2].at, entry[2].note), reverse=True)
     if not decided:
         return []
     note = decided[0][2].note
-    return [at for at in decided if at[2].note == note] if note.startswith(REVIEW) else decided[:1]
+    return [entry for entry in decided if entry[2].note == note] if note.startswith(REVIEW) else decided[:1]
 
 
-REVIEW = "reviewed on the page, "  # and a number that tells which items were decided together
+REVIEW = "reviewed on the page, "  # followed by a number that items decided together share
 _KINDS = {"memory": "needs review", "conflict": "two versions", "proposal": "proposal", "approval": "approval"}
 
 
@@ -115,7 +111,7 @@ def _name_item(item: InboxItem) -> str:
 
 
 def _name_group(item: InboxItem, now: datetime) -> str:
-    sources = [at.source for at in find_evidence(item.payload) if at.source]
+    sources = [passage.source for passage in find_evidence(item.payload) if passage.source]
     if item.origin.who == "dream":
         return f"From a dream, {show_time(item.at, now)}"
     if item.origin.who == "sync":
@@ -127,7 +123,7 @@ def _name_group(item: InboxItem, now: datetime) -> str:
 
 
 def _find_author(item: InboxItem) -> str:
-    """Who proposed it, by name where the credential has one."""
+    """Return who proposed the item, by name if the credential has one."""
     return str(item.payload.get("by") or item.origin.who)
 
 
@@ -135,15 +131,15 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
     store = site.store(home)
     mask = partial(mask_text, payload=item.payload)
     quotes = find_evidence(item.payload)
-    passage = "\n".join(mask(at.quote) for at in quotes)
+    passage = "\n".join(mask(passage.quote) for passage in quotes)
     edits: tuple[Edit, ...] = ()
     problem = ""
     try:
         edits = find_payload_edits(item.payload)
     except MemdirError as error:
         problem = str(error)
-    shown = [_make_edit(store, edit, mask, passage) for edit in edits]
-    texts = "\n".join(str(at["plain"]) for at in shown)
+    edit_rows = [_make_edit(store, edit, mask, passage) for edit in edits]
+    texts = "\n".join(str(row["plain"]) for row in edit_rows)
     return {
         "key": f"{home}:{item.id}",
         "home": home,
@@ -156,16 +152,13 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "who": name_who(_find_author(item)),
         "session": item.origin.session,
         "at": show_time(item.at, now),
-        "edits": shown,
+        "edits": edit_rows,
         "problem": problem,
         "can_edit": len(edits) == 1 and isinstance(edits[0], Save | Rewrite | Put),
         "quotes": [
-            {
-                "source": plain(at.source, 120),
-                "message": plain(at.message, 60),
-                "html": mark_shared(mask(at.quote), texts),
-            }
-            for at in quotes
+            {"source": plain(quote.source, 120), "message": plain(quote.message, 60)}
+            | {"html": mark_shared(mask(quote.quote), texts)}
+            for quote in quotes
         ],
         "facts": {
             plain(key, 40): plain(mask(str(value)), 400)
@@ -191,15 +184,8 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
             "body": body,
             "diff": (),
         }
-    row: Row = {
-        "name": plain(edit.name),
-        "type": "",
-        "title": "",
-        "description": "",
-        "html_description": "",
-        "html": [],
-    }
-    row |= {"body": "", "diff": ()}
+    row: Row = dict.fromkeys(("type", "title", "description", "html_description", "body"), "")
+    row |= {"name": plain(edit.name), "html": [], "diff": ()}
     before = ""
     with suppress(MemdirError):
         before = mask(store.read(edit.name).text)
@@ -210,34 +196,35 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
     if isinstance(edit, Forget):
         return row | {"does": "Would be forgotten", "diff": render_diff(before, ""), "plain": before}
     line = mask(edit.line) if isinstance(edit, ReplaceLine) else ""
-    return row | {
-        "does": "Would change its line in MEMORY.md",
-        "html": [mark_shared(line, "")] if line else [],
-        "plain": line,
-    }
+    html = [mark_shared(line, "")] if line else []
+    return row | {"does": "Would change its line in MEMORY.md", "html": html, "plain": line}
 
 
 # Dreams.
 
 
 def show_dream(site: Site, params: Params, id: str = "") -> Row:
-    project, now = site.project, site.now()
-    if project is None:
-        raise NotFoundError("dreams are made where the memory's files are")
+    project, now = site.local_project, site.now()
     store = project.private
     sets = list_sets(store.state)
     run = site.dream
-    open_sets = [at for at in sets if _is_open(store, at)]
+    open_sets = [patches for patches in sets if _is_open(store, patches)]
     chosen = load(store.state, id) if id else open_sets[0] if open_sets else None
     if run is not None and run.is_over and run.is_preview and run.patches is not None and not id:
-        chosen = run.patches if any(at.id == run.patches.id for at in open_sets) else chosen
-    due, shown = find_due(project, now=now), chosen.id if chosen is not None else ""
+        chosen = run.patches if any(patches.id == run.patches.id for patches in open_sets) else chosen
+    due, shown_id = find_due(project, now=now), chosen.id if chosen is not None else ""
     return {
         "run": _make_run(run, now),
         "is_running": run is not None and not run.is_over,
         "set": _make_set(site, store, chosen, now) if chosen is not None else None,
-        "past": [_make_past(store, at, now) for at in sets if at.id != shown and not _is_open(store, at)][:20],
-        "open": [{"id": at.id, "when": show_time(at.at, now)} for at in open_sets if at.id != shown],
+        "past": [
+            _make_past(store, patches, now)
+            for patches in sets
+            if patches.id != shown_id and not _is_open(store, patches)
+        ][:20],
+        "open": [
+            {"id": patches.id, "when": show_time(patches.at, now)} for patches in open_sets if patches.id != shown_id
+        ],
         "due": due.is_due,
         "due_words": due.skip.words if due.skip else "it is time for one",
         "sessions": due.sessions,
@@ -250,10 +237,10 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
 
 
 def _is_open(store: FileStore, patches: PatchSet) -> bool:
-    """Whether a set waits to be applied: it was not, and of its patches one is not decided."""
+    """Return whether a patch set is not applied yet and has an undecided patch."""
     if store.has_mark(patches.mark) or patches.is_empty:
         return False
-    return not patches.patches or any(not is_rejected(store, at) for at in patches.patches)
+    return not patches.patches or any(not is_rejected(store, patch) for patch in patches.patches)
 
 
 def _make_run(run: Any, now: datetime) -> Row | None:
@@ -262,13 +249,13 @@ def _make_run(run: Any, now: datetime) -> Row | None:
     step = run.step
     phases = ["tidy", "orient", "gather", "consolidate", "prune", "check", "apply"]
     words = ["Tidy", "Look", "Gather", "Consolidate", "Prune", "Check", "Apply"]
-    at = phases.index(step.phase.value) if step is not None else -1
+    phase = phases.index(step.phase.value) if step is not None else -1
     return {
         "is_over": run.is_over,
         "is_preview": run.is_preview,
         "seconds": int((now - run.started).total_seconds()),
         "phases": [
-            {"name": name, "is_done": number < at, "is_now": number == at}
+            {"name": name, "is_done": number < phase, "is_now": number == phase}
             for number, name in enumerate(words[: 6 if run.is_preview else 7])
         ],
         "share": round(step.share, 3) if step else 0.0,
@@ -297,49 +284,52 @@ _HUNKS = {
 }
 
 
-_LOST = 5  # sentences named, and memories that each is looked for in
+_LOST = 5  # sentences listed, and memories searched for each
 
 
 def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) -> Row:
-    done = store.find_marked(patches.mark)
-    change = store.read_change(done) if done is not None else None
+    change_id = store.find_marked(patches.mark)
+    change = store.read_change(change_id) if change_id is not None else None
     files: dict[str, tuple[str, str]] = {}
     if change is not None:
-        for at in change.files:
-            if not is_index_path(at.path):
-                files[at.path] = read_version(store, at.before), read_version(store, at.after)
-            elif at.splice is not None:
-                files[at.path] = decode(at.splice[1]), decode(at.splice[2])
+        for file in change.files:
+            if not is_index_path(file.path):
+                files[file.path] = read_version(store, file.before), read_version(store, file.after)
+            elif file.splice is not None:
+                files[file.path] = decode(file.splice[1]), decode(file.splice[2])
     else:
         with suppress(MemdirError):
             planned = StoreOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
-            files = {at.path: (decode(at.before or b""), decode(at.after or b"")) for at in planned}
+            files = {
+                planned_file.path: (decode(planned_file.before or b""), decode(planned_file.after or b""))
+                for planned_file in planned
+            }
     hunks = []
     for number, patch in enumerate(patches.patches):
-        shown = []
-        # Two patches may concern one memory: only what this one edits is its own.
+        file_rows = []
+        # Two patches may concern the same memory, so show only what this one edits.
         edited = [edit.name for edit in patch.edits if not isinstance(edit, Save | IndexEdit)]
-        made = patch.names if any(isinstance(edit, Save) for edit in patch.edits) else ()
-        for name in dict.fromkeys((*made, *edited)):
+        saved = patch.names if any(isinstance(edit, Save) for edit in patch.edits) else ()
+        for name in dict.fromkeys((*saved, *edited)):
             before, after = files.get(f"{name}.md", ("", ""))
             if before != after:
-                shown.append(
+                file_rows.append(
                     {"file": f"{name}.md", "is_gone": not after, "name": name, "diff": render_diff(before, after)}
                 )
         for edit in patch.edits:
             if isinstance(edit, IndexEdit):
                 path, short = index_path(edit.name)
                 before, after = files.get(path, ("", ""))
-                was, line = ("".join(at.text for at in find_lines(text, short)) for text in (before, after))
-                if was != line:
-                    shown.append({"file": "MEMORY.md", "is_gone": False, "name": "", "diff": render_diff(was, line)})
+                was, new = ("".join(line.text for line in find_lines(text, short)) for text in (before, after))
+                if was != new:
+                    file_rows.append({"file": "MEMORY.md", "is_gone": False, "name": "", "diff": render_diff(was, new)})
         hunks.append(
             {
                 "number": number,
                 "title": _HUNKS.get(str(patch.kind), plain(str(patch.kind)).replace("_", " ").capitalize()),
                 "reason": plain(patch.reason, 400),
-                "evidence": list(dict.fromkeys(plain(at, 200).rstrip(".") for at in patch.evidence)),
-                "files": shown,
+                "evidence": list(dict.fromkeys(plain(text, 200).rstrip(".") for text in patch.evidence)),
+                "files": file_rows,
                 "lost": _find_lost(site, store, patch, files),
                 "is_rejected": is_rejected(store, patch),
                 "is_undone": False,
@@ -358,35 +348,46 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
         "hunks": hunks,
         "memories": len({name for patch in patches.patches for name in patch.names}),
         "proposals": [
-            {"title": plain(mask_text(at.title, at.payload), 120), "why": plain(mask_text(at.why, at.payload), 300)}
-            for at in patches.proposals
+            {
+                "title": plain(mask_text(proposal.title, proposal.payload), 120),
+                "why": plain(mask_text(proposal.why, proposal.payload), 300),
+            }
+            for proposal in patches.proposals
         ],
-        "change": done,
+        "change": change_id,
         "undone_by": change.undone_by if change else None,
         "spared": patches.spared,
     }
 
 
 def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, tuple[str, str]]) -> Row:
-    """The sentences that a patch takes away, and which of them no memory has that is like them."""
+    """Return how many sentences a patch removes, and which of them no similar memory contains."""
     touched = {f"{edit.name}.md" for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
 
     def list_sentences(path: str) -> set[str]:
-        """Those of a memory when all patches are applied."""
+        """Return the folded sentences of a memory after all patches."""
         text = ""
         with suppress(MemdirError):
             text = files[path][1] if path in files else store.read(path.removesuffix(".md")).text
-        return {fold(at) for at in parse_document(text).list_sentences()}
+        return {fold(sentence) for sentence in parse_document(text).list_sentences()}
 
-    before = {fold(at): at for path in touched & files.keys() for at in parse_document(files[path][0]).list_sentences()}
-    after = {at for path in touched.union(f"{name}.md" for name in patch.names) for at in list_sentences(path)}
+    before = {
+        fold(sentence): sentence
+        for path in touched & files.keys()
+        for sentence in parse_document(files[path][0]).list_sentences()
+    }
+    after = {
+        sentence for path in touched.union(f"{name}.md" for name in patch.names) for sentence in list_sentences(path)
+    }
     gone = {key: text for key, text in before.items() if key not in after}
     for text in list(gone.values())[:_LOST]:
         with site.search() as search:
             like = search.find(Query(text, now=site.now(), wide=True), _LOST, lambda scope, name: "")
-        for at in like:
+        for pick in like:
             after |= (
-                list_sentences(f"{at.header.name}.md") if home_of(site, at.header.scope) == store.scope.value else set()
+                list_sentences(f"{pick.header.name}.md")
+                if home_of(site, pick.header.scope) == store.scope.value
+                else set()
             )
     only = [plain(text, 200) for key, text in gone.items() if key not in after]
     return {"removed": len(gone), "only_history": only[:_LOST]}
@@ -395,12 +396,12 @@ def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, t
 def _make_past(store: FileStore, patches: PatchSet, now: datetime) -> Row:
     change = store.find_marked(patches.mark)
     undone = store.read_change(change).undone_by if change is not None else None
-    kept = [at for at in patches.patches if not is_rejected(store, at)]
+    accepted = [patch for patch in patches.patches if not is_rejected(store, patch)]
     return {
         "id": patches.id,
         "when": show_time(patches.at, now),
         "by": "patterns" if patches.by == "rules" else f"patterns and {patches.by}",
-        "what": plain(summarize(kept), 200) or f"{len(patches.proposals)} left to you",
+        "what": plain(summarize(accepted), 200) or f"{len(patches.proposals)} left to you",
         "change": change,
         "undone_by": undone,
         "dollars": patches.usage.dollars,

@@ -1,8 +1,8 @@
-"""The stores behind a page, a list of their memories that is kept up to date, and events when something changes.
+"""The stores behind the web interface, an up-to-date list of their memories, and change events.
 
-Files are the truth: a request first looks whether a folder, the history or the derived index has changed since the list was
-made, which takes a few `stat`. An edit inside a file changes none of them, so a thread compares every file about once a second
-while somebody looks. Events carry no text of a memory, only that something changed; the page then asks for what it shows.
+The files decide: each request first checks whether a folder, the history or the derived index has changed since the list was
+created, which takes a few `stat` calls. An edit inside a file changes none of these, so a thread compares all files about once a
+second while a page is open. Events only say that something changed; the page then requests its content.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ from memdir.store.history import OUTSIDE
 from memdir.store.open import Project
 from memdir.verify.records import VerifyState, read_states, render_signature
 
-WEEKS = 12  # of the small plots
-_LOOK_SECONDS = 1.0  # how often every file is compared while somebody looks
-_LOOK_SHARE = 20  # a comparison may take a twentieth of the time
-_IDLE_SECONDS = 90.0  # nobody looks any more
-_EVENTS = 32  # that a slow tab may be behind; then it asks for everything anyway
+WEEKS = 12  # shown in the small plots
+_WATCH_SECONDS = 1.0  # between comparisons of all files while a page is open
+_WATCH_SHARE = 20  # comparisons may use one twentieth of the time
+_IDLE_SECONDS = 90.0  # without requests, until watching stops
+_EVENTS = 32  # queued per tab; a slower tab loses events, and its next event reloads everything
 ORIGIN = Origin(why="on the page")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """One memory of the list: its header, what verification says of this text, and how it was used and changed.
+    """One listed memory: its header, verification state, use and last change.
 
-    `home` is the key of its store; the scope of a team's memory is that of a folder there. `weeks` counts recalls, oldest first.
+    `home` is the key of its store; team memories are in a folder of the project's store. `weeks` counts recalls, oldest first.
     """
 
     home: str
@@ -61,7 +61,7 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class SiteList:
-    """Every memory, newest change first; `number` grows with every change that was seen."""
+    """All memories, newest change first; `number` grows with every detected change."""
 
     number: int = 0
     rows: tuple[MemoryRow, ...] = ()
@@ -71,7 +71,7 @@ class SiteList:
 
 @dataclass(frozen=True, slots=True)
 class DreamRun:
-    """A dream that runs or ran on the page."""
+    """A dream started from the web interface."""
 
     started: datetime
     is_preview: bool
@@ -83,7 +83,7 @@ class DreamRun:
 
 
 class Site:
-    """What a page shows and changes: `stores` by key in order of precedence and, on a person's own machine, the project."""
+    """The data behind a page: `stores` by key in order of precedence and, on the user's own machine, the project."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Site:
         self.can_edit = self.can_review = make_search is None
         self._make_search, self.origin = make_search, origin
         self.dream: DreamRun | None = None
-        self.published = 0  # events so far: a page that was made before the last one is not up to date
+        self.published = 0  # events so far; a page rendered before the last one is outdated
         self._cancel = threading.Event()
         self._list = SiteList()
         self._stamps: dict[str, tuple[object, ...]] = {}
@@ -121,21 +121,31 @@ class Site:
 
     def store(self, home: str) -> StoreBase:
         if home not in self.stores:
-            raise NotFoundError(f"there is no memory {home!r} here", name=home)
+            raise NotFoundError(f"store {home!r} not found", name=home)
         return self.stores[home]
 
     @property
     def files(self) -> dict[str, FileStore]:
-        """The stores of the project by key; none on a server."""
+        """The project's stores by key; empty on a server."""
         return {} if self.project is None else {store.scope.value: store for store in self.project.stores}
+
+    @property
+    def local_project(self) -> Project:
+        """The project of this site. Raises NotFoundError on a server."""
+        if self.project is None:
+            raise NotFoundError("this is only available on the machine with the memory files")
+        return self.project
 
     @contextmanager
     def search(self) -> Iterator[LocalSearch]:
-        """The local selector, kept open; every file is compared only after the list has changed. Another is made each time."""
+        """Provide the local selector, which stays open and compares files only after the list changed.
+
+        With `make_search`, each call opens its own.
+        """
         if self._make_search is not None:
-            with self._make_search(tuple(self.stores.values())) as made:
-                made.refresh()
-                yield made
+            with self._make_search(tuple(self.stores.values())) as search:
+                search.refresh()
+                yield search
             return
         with self._searching:
             number = self.memories().number
@@ -148,7 +158,7 @@ class Site:
             yield self._search
 
     def memo(self, key: str, make: Callable[[], Any]) -> Any:
-        """A value that holds until something changes, and no longer than an hour."""
+        """Return `make()`, cached until something changes and for at most an hour."""
         number = (self._list.number, self.now().timestamp() // 3600)
         if self._memos.get("", None) != number:
             self._memos = {"": number}
@@ -159,7 +169,7 @@ class Site:
     # The list
 
     def memories(self) -> SiteList:
-        """The list as the files are now, as far as that can be told without looking at each."""
+        """Return the current list, as far as it can be checked without comparing each file."""
         self._used = time.monotonic()
         self._watch()
         if any(self._stamps.get(key) != self._stamp(key) for key in self.stores):
@@ -167,14 +177,19 @@ class Site:
         return self._list
 
     def refresh(self, *, whole: bool = False) -> bool:
-        """Read what has changed; with `whole` every file is compared first. Returns whether anything had."""
+        """Read changed stores and return whether there were any; `whole` compares every file first."""
         with self._lock:
             stale = [key for key in self.stores if self._is_stale(key, whole=whole)]
             if not stale:
                 return False
-            kept = [row for row in self._list.rows if row.home not in stale]
+            unchanged = [row for row in self._list.rows if row.home not in stale]
             rows = sorted(
-                (row for key in self.stores for row in (self._read(key) if key in stale else kept) if row.home == key),
+                (
+                    row
+                    for key in self.stores
+                    for row in (self._read(key) if key in stale else unchanged)
+                    if row.home == key
+                ),
                 key=lambda row: (row.changed, row.header.name),
                 reverse=True,
             )
@@ -193,7 +208,7 @@ class Site:
         return self._stamps.get(key) != self._stamp(key)
 
     def _stamp(self, key: str) -> tuple[object, ...]:
-        """What changes when a store does, read without opening a file."""
+        """Return values that change with the store, without opening a file."""
         store = self.stores[key]
         if not isinstance(store, Folder):
             last = store.find_last_change()
@@ -219,27 +234,27 @@ class Site:
                 states = read_states(store)
             recalls = store.count_recalls(weeks=WEEKS, now=now)
             authors = find_authors(store, [header.name for header in headers])
-        except MemdirError:  # a directory that cannot be read has no memories; doctor says why
+        except MemdirError:  # doctor reports why a directory cannot be read
             headers, authors = (), {}
         self._stamps[key] = self._stamp(key)
         ages = self._find_ages(key, headers)
         rows = []
         for header in headers:
-            kept = states.get(header.name)
-            state = kept[0] if kept and kept[1] == render_signature(header.signature) else None
-            name = header.name
-            who = authors.get(name, OUTSIDE)
-            rows.append(
-                MemoryRow(
-                    key, header, state, recalls.by_name.get(name, 0), recalls.by_week.get(name, ()), who, ages[name]
-                )
-            )
+            recorded = states.get(header.name)
+            state = recorded[0] if recorded and recorded[1] == render_signature(header.signature) else None
+            name, who = header.name, authors.get(header.name, OUTSIDE)
+            uses, weeks = recalls.by_name.get(name, 0), recalls.by_week.get(name, ())
+            rows.append(MemoryRow(key, header, state, uses, weeks, who, ages[name]))
         return rows
 
     def _find_ages(self, key: str, headers: Sequence[Header]) -> dict[str, datetime]:
-        """Return since when each memory says what it says; only files that are not listed yet are read."""
+        """Return when each memory's content last changed; reads only files that are new or changed."""
         listed = {row.header.name: row for row in self._list.rows if row.home == key}
-        same = {at.name for at in headers if at.name in listed and listed[at.name].header.signature == at.signature}
+        same = {
+            header.name
+            for header in headers
+            if header.name in listed and listed[header.name].header.signature == header.signature
+        }
         fresh = [header for header in headers if header.name not in same]
         return {name: listed[name].changed for name in same} | find_listed_ages(self.stores[key], fresh, now=self.now())
 
@@ -247,11 +262,11 @@ class Site:
 
     def _watch(self) -> None:
         if self.files and (self._watcher is None or not self._watcher.is_alive()):
-            self._watcher = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
+            self._watcher = threading.Thread(target=self._watch_files, name="memdir-watch", daemon=True)
             self._watcher.start()
 
-    def _look(self) -> None:
-        wait = _LOOK_SECONDS
+    def _watch_files(self) -> None:
+        wait = _WATCH_SECONDS
         while not self._stopped.wait(wait):
             if not self._tabs and time.monotonic() - self._used > _IDLE_SECONDS:
                 return
@@ -260,7 +275,7 @@ class Site:
                 if any(self._is_stale(key, whole=True) for key in self.stores):
                     self.refresh(whole=True)
                     continue
-            wait = max(_LOOK_SECONDS, (time.process_time() - begin) * _LOOK_SHARE)
+            wait = max(_WATCH_SECONDS, (time.process_time() - begin) * _WATCH_SHARE)
 
     def close(self) -> None:
         self._stopped.set()
@@ -272,7 +287,7 @@ class Site:
         self.publish("end")
 
     def open_tab(self) -> asyncio.Queue[tuple[str, int]]:
-        """A queue of events for one tab, from now on; `close_tab` ends it."""
+        """Return a queue of events for one tab; close it with `close_tab`."""
         queue: asyncio.Queue[tuple[str, int]] = asyncio.Queue(_EVENTS)
         self._tabs[queue] = asyncio.get_running_loop()
         self._used = time.monotonic()
@@ -296,25 +311,21 @@ class Site:
     # Dreams
 
     def start_dream(self, *, is_preview: bool, with_model: bool) -> None:
-        """Begin a dream in the background; LockedError if one runs."""
-        if self.project is None:
-            raise NotFoundError("dreams are made where the memory's files are")
+        """Start a dream in the background. Raises LockedError if one is running."""
+        project = self.local_project
         with self._lock:
             if self.dream is not None and not self.dream.is_over:
-                raise LockedError("a dream is running already", hint="wait for it, or cancel it")
-            self.project.check_on()
+                raise LockedError("a dream is already running", hint="wait for it, or cancel it")
+            project.check_on()
             self.dream = DreamRun(self.now(), is_preview)
             self._cancel = threading.Event()
-        work = threading.Thread(
-            target=self._dream, args=(self.project, self.project.private, is_preview, with_model), daemon=True
-        )
-        work.start()
+        threading.Thread(target=self._dream, args=(project, is_preview, with_model), daemon=True).start()
 
     def cancel_dream(self) -> None:
         self._cancel.set()
 
-    def _dream(self, project: Project, store: FileStore, is_preview: bool, with_model: bool) -> None:
-        run = self.dream or DreamRun(self.now(), is_preview)
+    def _dream(self, project: Project, is_preview: bool, with_model: bool) -> None:
+        store, run = project.private, self.dream or DreamRun(self.now(), is_preview)
 
         def show(step: ProgressStep) -> None:
             self.dream = DreamRun(run.started, is_preview, step)
@@ -340,7 +351,7 @@ class Site:
 
 
 def count_weeks(at: datetime, now: datetime) -> int:
-    """Whole weeks of seven days since a moment; one in the future counts as now."""
+    """Return the full weeks since a time, 0 if it is in the future."""
     return max(0, (now - at) // timedelta(days=7))
 
 
@@ -358,7 +369,7 @@ def _read_time(path: "os.PathLike[str]") -> tuple[int, int]:
 
 
 def open_site(project: Project) -> Site:
-    """The page of a project on this machine."""
+    """Return the site of a project on this machine."""
     root = project.places.root.path
     return Site(
         project.stores,
@@ -375,7 +386,7 @@ def shorten_home(path: str, project: Project | None) -> str:
 
 
 def name_scope(scope: Scope | str) -> str:
-    """A scope in words for people."""
+    """Return the display name of a scope."""
     return {"private": "this project", "user": "all projects", "team": "team", "project": "repository"}.get(
         scope, str(scope)
     )
