@@ -145,7 +145,7 @@ def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:
 def test_a_public_address_without_a_way_to_log_in_is_refused(postgres: Postgres, tmp_path: Path) -> None:
     with psycopg.connect(postgres.owner) as db:
         db.execute("DELETE FROM memdir.server")
-    with pytest.raises(SettingsError, match="nobody could log in"):
+    with pytest.raises(SettingsError, match="there are no credentials"):
         operations.serve(ServerPlace(tmp_path, postgres.app), ServeOptions(host="0.0.0.0", port=0), lambda text: None)
 
 

@@ -430,7 +430,7 @@ const tries = [["{tab.base}/memories.json", {{credentials: "include"}}], ["{tab.
     assert refused is not None and refused.status == 401
     used = stranger.goto(client.address)
     assert used is not None
-    expect(stranger.get_by_text("this address was used already")).to_be_visible()
+    expect(stranger.get_by_text("this address was already used")).to_be_visible()
     assert failed == [] and client.get("/timeline.json").text == before
     tab.close()
 

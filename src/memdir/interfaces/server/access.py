@@ -1,8 +1,8 @@
-"""Who is asking the server, and what he may do: tokens, JWTs of an OIDC provider, members, teams.
+"""Authentication and permissions of the server: tokens, JWTs of an OIDC provider, members, teams.
 
-A token's text contains its tenant and its number, so that no statement looks across tenants; of its secret the server keeps a
-hash. A JWT proves a subject of an issuer; which organisation is meant is said beside it, and counts only if that
-organisation has this subject as a member. Whatever is wrong with a credential, the answer is the same.
+A token's text contains its tenant and ID, so that no query crosses tenants; the server stores only a hash of its secret. A JWT
+proves a subject of an issuer; the request names the organisation, which must have this subject as a member. Every invalid
+credential gets the same response.
 """
 
 import base64
@@ -33,18 +33,18 @@ PREFIX = "mdt_"
 ROLES = ("admin", "member", "reader")
 ACCESS = ("read_only", "read_write", "admin")
 TOKEN_DAYS, TOKEN_DAYS_MOST = 90, 400
-# No algorithm with a shared secret, and never none: the keys are public.
+# The keys are public, so algorithms with a shared secret and "none" are excluded.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 _FETCH_SECONDS, _FETCH_BYTES = 10.0, 1_048_576
-_KEYS_SECONDS = 3600.0  # how long keys of a provider are used without asking again
-_UNKNOWN_SECONDS = 30.0  # how often an unknown key makes us ask
+_KEYS_SECONDS = 3600.0  # a provider's keys are fetched again after this time
+_UNKNOWN_SECONDS = 30.0  # between fetches caused by unknown keys
 _SKEW_SECONDS = 30  # between the provider's clock and ours
 _LOGIN = ("authorization_endpoint", "token_endpoint")
 _NO: Mapping[str, str] = {}
 
 
 class DeniedError(MemdirError):
-    """The caller is not known (401), or may not do this (403)."""
+    """The caller is unknown (401) or lacks permission (403)."""
 
     def __init__(self, message: str, *, status: int = 403, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -53,8 +53,8 @@ class DeniedError(MemdirError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking. `stores` are the only ones he may use, if any are named; `member` is empty for a token of the
-    organisation itself, which no team and no private store limits."""
+    """The authenticated caller. A non-empty `stores` limits them to these stores; `member` is None for a token of the
+    organisation itself, which is not limited by teams or private stores."""
 
     tenant: UUID
     actor: str
@@ -77,7 +77,7 @@ class Caller:
         return self.access != "read_only" and self.role != "reader"
 
     def may_see(self, store: UUID, scope: str, team: UUID | None, owner: str) -> bool:
-        """Whether a store exists for the caller."""
+        """Return whether the caller can see a store."""
         if self.stores and store not in self.stores:
             return False
         if scope == "private":
@@ -86,7 +86,7 @@ class Caller:
 
 
 def find_caller(database: PostgresDatabase, oidc: "OidcProvider | None", header: str, organisation: str) -> Caller:
-    """The caller of a request by its Authorization header; DeniedError with status 401 for any that is not good."""
+    """Return the caller named by an Authorization header. Raises DeniedError with status 401 if it is invalid."""
     kind, _, text = header.partition(" ")
     text = text.strip()
     if kind.lower() != "bearer" or not text or len(text) > 8192:
@@ -101,17 +101,17 @@ def find_caller(database: PostgresDatabase, oidc: "OidcProvider | None", header:
 def find_person(
     database: PostgresDatabase, oidc: "OidcProvider", claims: Mapping[str, Any], organisation: str
 ) -> Caller:
-    """The member whom checked claims speak of; DeniedError with status 401 where the organisation has no such member."""
-    given = organisation or str(claims.get("memdir_organisation", ""))
+    """Return the member for verified claims. Raises DeniedError with status 401 if the organisation has no such member."""
+    organisation_id = organisation or str(claims.get("memdir_organisation", ""))
     try:
-        tenant = UUID(given)
+        tenant = UUID(organisation_id)
     except ValueError:
         raise _unknown() from None
     return _find_member(database, tenant, oidc.issuer, str(claims["sub"]))
 
 
 def _unknown() -> DeniedError:
-    return DeniedError("this request shows no valid credential", status=401, hint="send Authorization: Bearer TOKEN")
+    return DeniedError("invalid or missing credential", status=401, hint="send Authorization: Bearer TOKEN")
 
 
 _TENANT_ROW = "SELECT name, max_requests FROM memdir.tenants WHERE tenant = %(tenant)s"
@@ -127,14 +127,14 @@ def _find_token(database: PostgresDatabase, text: str) -> Caller:
         raise _unknown()
     tenant, token, secret = UUID(bytes=data[:16]), UUID(bytes=data[16:32]), data[32:]
     known, caller = _read_token(database, tenant, token)
-    # Compared also where there is no such token: the time says nothing.
+    # Compare even if there is no such token, so that the response time does not reveal it.
     if not hmac.compare_digest(hashlib.sha256(secret).digest(), known) or caller is None:
         raise _unknown()
     return caller
 
 
 def renew_caller(database: PostgresDatabase, tenant: UUID, token: UUID) -> Caller:
-    """The caller of a token that was shown before; DeniedError once it was revoked or has expired."""
+    """Return the caller of a token used before. Raises DeniedError if it was revoked or has expired."""
     _, caller = _read_token(database, tenant, token)
     if caller is None:
         raise _unknown()
@@ -142,7 +142,7 @@ def renew_caller(database: PostgresDatabase, tenant: UUID, token: UUID) -> Calle
 
 
 def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[bytes, Caller | None]:
-    """The hash of a token's secret and whom it speaks for; nobody if it is not good now."""
+    """Return the hash of a token's secret and its caller; the caller is None if the token is not valid now."""
     mine = "(SELECT member FROM memdir.tokens WHERE tenant = %(tenant)s AND token = %(token)s)"
     rows, tenants, teams = database.read(
         tenant,
@@ -164,12 +164,12 @@ def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[
 
 
 def _find_member(database: PostgresDatabase, tenant: UUID, issuer: str, subject: str) -> Caller:
-    wanted = "FROM memdir.members WHERE tenant = %(tenant)s AND issuer = %(issuer)s AND subject = %(subject)s"
+    from_member = "FROM memdir.members WHERE tenant = %(tenant)s AND issuer = %(issuer)s AND subject = %(subject)s"
     rows, tenants, teams = database.read(
         tenant,
-        f"SELECT member, role, name {wanted}",
+        f"SELECT member, role, name {from_member}",
         _TENANT_ROW,
-        _TEAM_ROWS.format(member=f"(SELECT member {wanted})"),
+        _TEAM_ROWS.format(member=f"(SELECT member {from_member})"),
         issuer=issuer,
         subject=clean_text(subject),
     )
@@ -196,9 +196,9 @@ def create_token(
     stores: Iterable[UUID] = (),
     member: UUID | None = None,
 ) -> tuple[UUID, str, datetime]:
-    """Make a token; returns its number, its text, which is nowhere afterwards, and when it expires."""
+    """Create a token; return its ID, its text, which is not stored, and when it expires."""
     if access not in ACCESS or not 1 <= days <= TOKEN_DAYS_MOST:
-        raise FormatError("a token needs an access and an end", field="access", hint=f"one of {', '.join(ACCESS)}")
+        raise FormatError("invalid access or lifetime", field="access", hint=f"use one of {', '.join(ACCESS)}")
     token, secret, expires = uuid4(), secrets.token_bytes(32), now + timedelta(days=days)
     insert = "INSERT INTO memdir.tokens (tenant, token, hash, name, access, stores, member, expires) VALUES"
     values = "(%(tenant)s, %(token)s, %(hash)s, %(name)s, %(access)s, %(stores)s::uuid[], %(member)s, %(expires)s)"
@@ -215,20 +215,20 @@ def create_token(
             expires=expires,
         )
     except errors.ForeignKeyViolation:
-        raise NotFoundError("there is no such member", name=str(member)) from None
+        raise NotFoundError("member not found", name=str(member)) from None
     return token, make_token_text(tenant.bytes + token.bytes + secret), expires
 
 
 def insert_row(database: PostgresDatabase, tenant: UUID, table: str, **values: object) -> None:
-    """Add a row of a tenant; ConflictError if there is one of this name, NotFoundError for what it refers to."""
+    """Add a row of a tenant. Raises ConflictError if it exists and NotFoundError if it refers to a missing row."""
     clean = {key: clean_text(value) if isinstance(value, str) else value for key, value in values.items()}
     names, slots = ", ".join(clean), ", ".join(f"%({key})s" for key in clean)
     try:
         database.write(tenant, f"INSERT INTO memdir.{table} (tenant, {names}) VALUES (%(tenant)s, {slots})", **clean)
     except errors.UniqueViolation:
-        raise ConflictError("there is one already", hint="choose another name, or change the one there is") from None
+        raise ConflictError("it already exists", hint="choose another name") from None
     except errors.ForeignKeyViolation:
-        raise NotFoundError("what it refers to does not exist") from None
+        raise NotFoundError("the referenced object was not found") from None
 
 
 def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: object) -> Row:
@@ -240,20 +240,22 @@ def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: obje
             **key,
         )
     except errors.ForeignKeyViolation:
-        raise ConflictError("something still belongs to it", hint="delete or move its stores first") from None
+        raise ConflictError("it still contains stores", hint="delete or move its stores first") from None
     if not rows:
-        raise NotFoundError("there is no such thing", name=str(next(iter(key.values()), "")))
+        raise NotFoundError("not found", name=str(next(iter(key.values()), "")))
     return rows[0]
 
 
 class OidcProvider:
-    """One OpenID provider: its address, found keys, and the audience that a token must be meant for. With a `client`,
-    its id at the provider, people log in there with a browser."""
+    """One OpenID provider with its keys and the audience that tokens must have. With a `client` ID, users can log in
+    there with a browser."""
 
     def __init__(self, issuer: str, audience: str, client: str = "", secret: str = "") -> None:
         parts = urlsplit(issuer)
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            raise SettingsError("an OIDC issuer has an https address", key="oidc_issuer", hint="http is for loopback")
+            raise SettingsError(
+                "the OIDC issuer must use https", key="oidc_issuer", hint="http is only allowed on loopback"
+            )
         if not audience:
             raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="the client id of this server")
         self.issuer, self.audience, self.client, self._secret = issuer, audience, client, secret
@@ -263,7 +265,7 @@ class OidcProvider:
         self._lock = threading.Lock()
 
     def read_claims(self, text: str, audience: str = "") -> Mapping[str, Any]:
-        """The claims of a valid token; DeniedError for any other."""
+        """Return the claims of a valid token. Raises DeniedError if it is invalid."""
         try:
             head = jwt.get_unverified_header(text)
             key = self._find_key(str(head.get("kid", "")))
@@ -283,13 +285,13 @@ class OidcProvider:
         return claims
 
     def check(self) -> None:
-        """Raise SettingsError now if the provider cannot be used."""
+        """Raise SettingsError if the provider cannot be used."""
         self._fetch_keys()
         for field in _LOGIN if self.client else ():
             self._find_address(field)
 
     def start_login(self, back: str, state: str, nonce: str, verifier: str) -> str:
-        """The address where a person logs in; the provider sends them `back` with a code and the state."""
+        """Return the login URL; the provider redirects to `back` with a code and the state."""
         digest = hashlib.sha256(verifier.encode()).digest()
         query = {
             "response_type": "code", "client_id": self.client, "redirect_uri": back, "scope": "openid", "state": state,
@@ -299,15 +301,15 @@ class OidcProvider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     def end_login(self, code: str, back: str, nonce: str, verifier: str) -> Mapping[str, Any]:
-        """The claims of the id token that the provider gives for a code; DeniedError if it is not of this login."""
+        """Exchange a code for the claims of its ID token. Raises DeniedError if they belong to another login."""
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
         headers = {}
         if self._secret:
             pair = f"{quote(self.client, safe='')}:{quote(self._secret, safe='')}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         data = urlencode({**form, "client_id": self.client}).encode()
-        found = self._fetch(self._find_address(_LOGIN[1]), data, headers)
-        claims = self.read_claims(str(found.get("id_token", "")), self.client)
+        response = self._fetch(self._find_address(_LOGIN[1]), data, headers)
+        claims = self.read_claims(str(response.get("id_token", "")), self.client)
         is_mine = hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), nonce.encode())
         if not is_mine or claims.get("azp", self.client) != self.client:
             raise _unknown()
@@ -319,7 +321,7 @@ class OidcProvider:
             wait = _KEYS_SECONDS if kid in self._keys else _UNKNOWN_SECONDS
             if now - self._read_at > wait and now - self._tried_at > _UNKNOWN_SECONDS:
                 self._tried_at = now
-                with suppress(SettingsError):  # keys that are known go on being good
+                with suppress(SettingsError):  # known keys stay valid
                     self._keys, self._read_at = self._fetch_keys(), now
             return self._keys[kid]
 
@@ -334,31 +336,31 @@ class OidcProvider:
         return keys
 
     def _find_address(self, field: str) -> str:
-        """An address of the provider, by discovery, which is asked once an hour."""
-        read_at, found = self._described
+        """Return a URL of the provider from its discovery document, which is fetched once an hour."""
+        read_at, description = self._described
         if time.monotonic() - read_at > _KEYS_SECONDS:
-            found = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
-            if found.get("issuer") != self.issuer:
-                hint = f"it is {found.get('issuer')}"
-                raise SettingsError("the OIDC provider says it is another", key="oidc_issuer", hint=hint)
-            self._described = time.monotonic(), found
-        address = str(found.get(field, ""))
+            description = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if description.get("issuer") != self.issuer:
+                hint = f"use {description.get('issuer')}"
+                raise SettingsError("the OIDC provider has another issuer", key="oidc_issuer", hint=hint)
+            self._described = time.monotonic(), description
+        address = str(description.get(field, ""))
         if urlsplit(address).scheme != urlsplit(self.issuer).scheme:
-            raise SettingsError(f"the OIDC provider names no {field}", key="oidc_issuer")
+            raise SettingsError(f"the OIDC provider has no valid {field}", key="oidc_issuer")
         return address
 
     def _fetch(self, address: str, data: bytes | None = None, headers: Mapping[str, str] = _NO) -> Mapping[str, Any]:
         try:
             request = Request(address, data, dict(headers))
             with build_opener(_NoRedirect).open(request, timeout=_FETCH_SECONDS) as answer:
-                found = json.loads(answer.read(_FETCH_BYTES))
+                content = json.loads(answer.read(_FETCH_BYTES))
         except (URLError, OSError, ValueError) as error:
             if isinstance(error, HTTPError):
                 error.close()
-                if data is not None and 400 <= error.code < 500:  # it does not know this code, verifier or client
+                if data is not None and 400 <= error.code < 500:  # the code, verifier or client is invalid
                     raise _unknown() from None
-            raise SettingsError(f"the OIDC provider does not answer: {error}", key="oidc_issuer") from None
-        return found if isinstance(found, dict) else {}
+            raise SettingsError(f"the OIDC provider failed: {error}", key="oidc_issuer") from None
+        return content if isinstance(content, dict) else {}
 
 
 class _NoRedirect(HTTPRedirectHandler):

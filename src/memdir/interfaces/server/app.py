@@ -1,8 +1,7 @@
-"""The server as an ASGI application: the API's table as routes, health, metrics, the description, and MCP.
+"""The server as an ASGI application: API routes, health, metrics, OpenAPI description and MCP.
 
-Each request is authenticated, counted against its organisation's rate, checked by the schemas of its endpoint and run in a
-thread. Every error of memdir has its status in one table. What is administered or refused goes to the audit log; what is
-written into a store is recorded there, with its author.
+Each request is authenticated, counted against its organisation's rate limit, checked against its endpoint's schemas and run in
+a thread. One table maps errors to statuses. The audit log records administration and refusals; stores record their own writes.
 """
 
 import json
@@ -40,12 +39,12 @@ from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.history import clean_text
 from memdir.postgres.store import list_migrations
 
-BODY_BYTES = 8_388_608  # a push of many files; a memory has at most one MiB
-_FAILED_A_MINUTE = 60  # of one address, without a valid credential
+BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
+_FAILED_A_MINUTE = 60  # failed logins per address
 _BUCKETS = 10_000
 _METADATA = "/.well-known/oauth-protected-resource"
 _KEY = re.compile(r"[!-~]{1,200}")
-# Error -> status and type, the first that fits.
+# Error class to status and type; the first match wins.
 _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
     (NotFoundError, 404, "not_found"),
     (ConflictError, 409, "conflict"),
@@ -63,18 +62,18 @@ _DENIED = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 415: "for
 
 
 class RateLimit:
-    """Requests a minute by key, as buckets that refill steadily; kept in this process."""
+    """Requests per minute by key, as token buckets in this process."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, key: object, most: int, *, now: float | None = None) -> float:
-        """Take one; returns 0, or after how many seconds there is one again."""
+        """Take one token; return 0, or the seconds until there is one."""
         now = time.monotonic() if now is None else now
         with self._lock:
-            left, at = self._buckets.pop(key, (float(most), now))
-            left = min(float(most), left + (now - at) * most / 60)
+            left, refilled_at = self._buckets.pop(key, (float(most), now))
+            left = min(float(most), left + (now - refilled_at) * most / 60)
             self._buckets[key] = (left - 1 if left >= 1 else left), now
             if len(self._buckets) > _BUCKETS:
                 self._buckets.popitem(last=False)
@@ -88,7 +87,7 @@ class RateError(MemdirError):
 
 
 class Metrics:
-    """Counts for Prometheus; no tenant, no name, no content."""
+    """Counters for Prometheus, without tenants, names or content."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -108,28 +107,26 @@ class Metrics:
             lines.append(f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
         lines.append("# TYPE memdir_request_seconds_total counter")
         lines += [f'memdir_request_seconds_total{{route="{route}"}} {total:.6f}' for route, total in seconds]
-        lines += [
-            "# TYPE memdir_database gauge",
-            *(f'memdir_database{{name="{at}"}} {database[at]}' for at in sorted(database)),
-        ]
+        lines.append("# TYPE memdir_database gauge")
+        lines += [f'memdir_database{{name="{name}"}} {database[name]}' for name in sorted(database)]
         return "\n".join(lines) + "\n"
 
 
 class ApiServer:
-    """The parts that requests share. `public_url` is the address that clients use, for the metadata of OAuth."""
+    """The state that requests share. `public_url` is the address that clients use, for the OAuth metadata."""
 
     def __init__(self, context: ServerContext, *, public_url: str = "") -> None:
         self.context, self.public_url = context, public_url.rstrip("/")
         self.rates, self.metrics = RateLimit(), Metrics()
 
     def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
-        """The caller; raises DeniedError or RateError."""
-        shown, organisation = headers.get("authorization", ""), headers.get("memdir-organisation", "")
+        """Return the caller. Raises DeniedError or RateError."""
+        credential, organisation = headers.get("authorization", ""), headers.get("memdir-organisation", "")
         database, oidc = self.context.database, self.context.oidc
-        return self.admit(lambda: find_caller(database, oidc, shown, organisation), address)
+        return self.admit(lambda: find_caller(database, oidc, credential, organisation), address)
 
     def admit(self, find: Callable[[], Caller], address: str) -> Caller:
-        """Whom `find` finds; failures are counted by address, requests by organisation."""
+        """Return the caller from `find`; counts failures by address and requests by organisation."""
         try:
             caller = find()
         except DeniedError:
@@ -146,9 +143,9 @@ class ApiServer:
         status = 500
         try:
             if endpoint.right == "admin" and not caller.is_admin:
-                raise DeniedError("this needs an admin of the organisation", hint="ask one, or use an admin's token")
+                raise DeniedError("only admins of the organisation can do this", hint="use an admin's token")
             if endpoint.right == "write" and not caller.may_write:
-                raise DeniedError("this credential may read and not write", hint="ask an admin for another")
+                raise DeniedError("this credential is read-only", hint="ask an admin for write access")
             status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
             return status, answer
         except MemdirError as error:
@@ -163,40 +160,39 @@ class ApiServer:
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
         params = {key: str(value) for key, value in request.path_params.items()}
         if params.get("decision", "approve") not in ("approve", "reject"):
-            raise NotFoundError("there is no such thing to do", name=params["decision"], hint="approve or reject")
-        query, given = read_query(request.query_params.multi_items(), endpoint), {}
+            raise NotFoundError("invalid decision", name=params["decision"], hint="use approve or reject")
+        query, body_values = read_query(request.query_params.multi_items(), endpoint), {}
         if endpoint.body is not None:
-            given = _parse_body(body)
-            check_value(given, endpoint.body, "the body")
+            body_values = _parse_body(body)
+            check_value(body_values, endpoint.body, "the body")
         key = request.headers.get("idempotency-key", "")
         if key and not _KEY.fullmatch(key):
-            raise FormatError(
-                "the Idempotency-Key is none", field="Idempotency-Key", hint="1 to 200 visible ASCII characters"
-            )
-        return Call(self.context, caller, params, query, given, key)
+            hint = "use 1 to 200 visible ASCII characters"
+            raise FormatError("invalid Idempotency-Key", field="Idempotency-Key", hint=hint)
+        return Call(self.context, caller, params, query, body_values, key)
 
     def note(self, caller: Caller, action: str, target: str, status: int) -> None:
-        """Add to the audit log."""
+        """Add an entry to the audit log."""
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
         insert = "INSERT INTO memdir.audit (tenant, id, actor, action, target, status)"
         values = {"actor": caller.actor, "action": clean_text(action), "target": clean_text(target)[:500]}
         slots = "(%(tenant)s, %(id)s, %(actor)s, %(action)s, %(target)s, %(status)s)"
         try:
             self.context.database.write(caller.tenant, f"{insert} VALUES {slots}", id=id, status=status, **values)
-        except MemdirError:  # the answer to the request says already that the database is away
+        except MemdirError:  # the response already reports that the database is unavailable
             pass
 
     def challenge(self, request_url: str) -> str:
         return f'Bearer resource_metadata="{self.public_url or request_url}{_METADATA}"'
 
     def render_metadata(self, base: str) -> Json:
-        """RFC 9728: which provider gives tokens for this resource."""
+        """Return the metadata of RFC 9728, with the provider that issues tokens."""
         oidc = self.context.oidc
-        found: Json = {"resource": f"{self.public_url or base}/mcp", "bearer_methods_supported": ["header"]}
-        return found if oidc is None else found | {"authorization_servers": [oidc.issuer]}
+        metadata: Json = {"resource": f"{self.public_url or base}/mcp", "bearer_methods_supported": ["header"]}
+        return metadata if oidc is None else metadata | {"authorization_servers": [oidc.issuer]}
 
     def check_ready(self) -> str:
-        """Why the server cannot work, empty if it can."""
+        """Return why the server is not ready, or ""."""
         try:
             number = self.context.database.count_migrations()
         except MemdirError as error:
@@ -211,7 +207,7 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
     elif isinstance(error, RateError):
         status, kind = 429, "rate"
     else:
-        status, kind = next((at[1], at[2]) for at in _STATUS if isinstance(error, at[0]))
+        status, kind = next((status, kind) for cls, status, kind in _STATUS if isinstance(error, cls))
     row: Json = {"type": kind, "message": str(error), "hint": error.hint}
     if isinstance(error, PushConflict):
         row["conflicts"] = error.conflicts
@@ -225,7 +221,7 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
 def build_app(
     context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None
 ) -> Starlette:
-    """The application. `page` makes what answers all that is no address of the API."""
+    """Return the application. `page` creates the app for all URLs outside the API."""
     server = ApiServer(context, public_url=public_url)
     mcp_app = make_mcp(context)
 
@@ -262,8 +258,8 @@ def build_app(
         Route("/mcp", _McpGate(server, mcp_app), methods=["GET", "POST", "DELETE"]),
     ]
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for at in ENDPOINTS:
-        by_path.setdefault(at.path, {})[at.method] = at
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, methods in by_path.items():
         routes.append(Route(path, _make_endpoint(server, methods), methods=list(methods)))
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: show_absent, 405: show_absent})
@@ -279,19 +275,19 @@ def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callab
         headers = {}
         try:
             body = await _read_body(request, endpoint)
-            status, found = await anyio.to_thread.run_sync(server.run, endpoint, request, body)
+            status, data = await anyio.to_thread.run_sync(server.run, endpoint, request, body)
         except MemdirError as error:
-            status, found = render_error(error)
+            status, data = render_error(error)
             if status == 401:
                 headers["www-authenticate"] = server.challenge(_base(request))
             if isinstance(error, RateError):
                 headers["retry-after"] = str(int(error.seconds) + 1)
             if status == 503:
                 headers["retry-after"] = "1"
-        if status == 200 and "content_sha256" in found and found["content_sha256"]:
-            headers["etag"] = f'"{found["content_sha256"]}"'
+        if status == 200 and "content_sha256" in data and data["content_sha256"]:
+            headers["etag"] = f'"{data["content_sha256"]}"'
         server.metrics.note(request.method, endpoint.path, status, time.perf_counter() - start)
-        return _answer(status, found, headers)
+        return _answer(status, data, headers)
 
     return answer
 
@@ -306,9 +302,11 @@ async def _read_body(request: Request, endpoint: Endpoint) -> bytes:
         async for part in request.stream():
             body += part
             if len(body) > BODY_BYTES:
-                raise DeniedError(f"the body has more than {BODY_BYTES:,} bytes", status=413, hint="send less at once")
+                raise DeniedError(
+                    f"the body has more than {BODY_BYTES:,} bytes", status=413, hint="send less per request"
+                )
     except ClientDisconnect:
-        raise FormatError("the client went away", hint="send it again") from None
+        raise FormatError("the client disconnected", hint="send the request again") from None
     return body
 
 
@@ -324,7 +322,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _McpGate:
-    """MCP behind the same credentials: the caller is in the request's state, and a 401 says where tokens come from."""
+    """Authenticates MCP requests, puts the caller in their state, and names the token provider in a 401."""
 
     def __init__(self, server: ApiServer, app: App) -> None:
         self._server, self._app = server, app
@@ -335,10 +333,9 @@ class _McpGate:
             address = request.client.host if request.client else ""
             caller = await anyio.to_thread.run_sync(self._server.authenticate, request.headers, address)
         except MemdirError as error:
-            status, found = render_error(error)
+            status, data = render_error(error)
             headers = {"www-authenticate": self._server.challenge(_base(request))} if status == 401 else {}
-            await _answer(status, found, headers)(scope, receive, send)
-            return
+            return await _answer(status, data, headers)(scope, receive, send)
         scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
 
@@ -346,8 +343,8 @@ class _McpGate:
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
 
-def _answer(status: int, found: Json, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse(found, status, {**_HEADERS, **(headers or {})})
+def _answer(status: int, data: Json, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(data, status, {**_HEADERS, **(headers or {})})
 
 
 def _base(request: Request) -> str:
@@ -356,8 +353,6 @@ def _base(request: Request) -> str:
 
 async def show_absent(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
-    kind, words = (
-        ("not_found", "there is nothing here") if status == 404 else ("method", "this address has no such method")
-    )
-    found = {"error": {"type": kind, "message": words, "hint": "GET /openapi.json lists every request"}}
-    return _answer(status, found, getattr(error, "headers", None))
+    kind, message = ("not_found", "page not found") if status == 404 else ("method", "method not allowed")
+    data = {"error": {"type": kind, "message": message, "hint": "GET /openapi.json lists every request"}}
+    return _answer(status, data, getattr(error, "headers", None))

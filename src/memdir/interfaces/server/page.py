@@ -1,9 +1,8 @@
-"""The page for members of an organisation: stores, memories, search, history and the inbox of what they may read.
+"""The web interface for members of an organisation: their stores, memories, search, history and inbox.
 
-A member shows a token once, in a form, or logs in at the OIDC provider, and gets a cookie; the server keeps a hash of it and
-looks the token or the member up at every request: who was revoked or removed is out. Below `/s/STORE` lies the page of
-`memdir ui` on that store, with what can be done there under the rules of the API. What others may not see does not exist here
-either.
+A member enters a token once or logs in at the OIDC provider, and gets a cookie; the server stores a hash of it and checks the
+token or member at every request, so that revoked access ends at once. `/s/STORE` shows the pages of `memdir ui` for that store,
+with the permissions of the API. Stores a member cannot see are reported as not found.
 """
 
 import hashlib
@@ -40,10 +39,10 @@ from memdir.interfaces.web.site import ORIGIN, Site
 from memdir.postgres.search import PostgresSearch
 
 COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"
-_SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # that a session lasts, and a login at the provider
-_LOGINS_A_MINUTE = 60  # begun by one address
-_OIDC = "/login/oidc"  # where a login begins, and where the provider leads back to
-_SESSIONS, _SITES = 10_000, 200  # that a process remembers
+_SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # lifetime of a session, and of a login at the provider
+_LOGINS_A_MINUTE = 60  # started per address
+_OIDC = "/login/oidc"  # starts a login, and receives the provider's redirect
+_SESSIONS, _SITES = 10_000, 200  # kept in memory
 _FORM_BYTES = 4096
 _SITE = "memdir.site"
 K = TypeVar("K")
@@ -52,7 +51,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class MemberSession:
-    """`renew` finds who it is, as the database knows them now; DeniedError once they may not log in any more."""
+    """A login. `renew` reads the current caller from the database and raises DeniedError once access has ended."""
 
     renew: Callable[[], Caller]
     csrf: str
@@ -61,7 +60,7 @@ class MemberSession:
 
 @dataclass(frozen=True, slots=True)
 class BegunLogin:
-    """A login at the provider: what only this browser, by its cookie, and the provider's answer can bring together."""
+    """A login in progress at the provider; the browser's cookie and the provider's response must match it."""
 
     state: str
     nonce: str
@@ -72,7 +71,7 @@ class BegunLogin:
 
 
 class MemberPage:
-    """The application that `build_app` mounts behind the API."""
+    """The application that `build_app` mounts for all URLs outside the API."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server, self._templates = server, make_templates()
@@ -98,23 +97,23 @@ class MemberPage:
         if scope["type"] == "http":
             await self._app(scope, receive, add_headers(send))
 
-    # Who is asking
+    # Login
 
     def _check_origin(self, request: Request) -> None:
-        """DeniedError unless our own page sends this; a cookie alone proves nothing about that."""
+        """Raise DeniedError unless our own page sent the request, which a cookie alone does not prove."""
         host = request.headers.get("host", "")
         own = {self._server.public_url} if self._server.public_url else {f"http://{host}", f"https://{host}"}
         sites = set(request.headers.getlist("sec-fetch-site")) - {"same-origin"}
-        if request.headers.getlist("origin") not in [[at] for at in own] or sites:
+        if request.headers.getlist("origin") not in [[origin] for origin in own] or sites:
             raise DeniedError("requests from other sites are refused")
 
     def _find_session(self, request: Request) -> tuple[Caller, MemberSession]:
-        """Who has this cookie, as the database knows them now; DeniedError with status 401 for nobody."""
+        """Return the current caller and session of the cookie. Raises DeniedError with status 401 if there is none."""
         key = _read_cookie(request)
         with self._lock:
             session = self._sessions.get(key)
         if session is None or session.until < time.monotonic():
-            raise DeniedError("log in first", status=401, hint="with a token of your organisation")
+            raise DeniedError("log in first", status=401, hint="use a token of your organisation")
         caller = session.renew()
         if wait := self._server.rates.take(caller.tenant, caller.max_requests):
             raise RateError(wait)
@@ -126,17 +125,17 @@ class MemberPage:
     async def _log_in(self, request: Request) -> Response:
         self._check_origin(request)
         token = (await _read_form(request))["token"].strip()
-        given = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
+        headers = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
         try:
-            caller = await run_in_threadpool(self._server.authenticate, given, _find_address(request))
+            caller = await run_in_threadpool(self._server.authenticate, headers, _find_address(request))
         except MemdirError as error:
-            return self._refuse(error, "this is no valid token")
+            return self._refuse(error, "invalid token")
         number = UUID(caller.actor.removeprefix("token:"))
         renew = partial(renew_caller, self._server.context.database, caller.tenant, number)
         return self._open_session(request, RedirectResponse("/", 303), renew)
 
     async def _start_login(self, request: Request) -> Response:
-        """Send the browser to the provider, with a cookie that the answer is bound to."""
+        """Send the browser to the provider, with a cookie that its response must match."""
         self._check_origin(request)
         organisation, oidc = (await _read_form(request))["organisation"].strip(), self._find_oidc()
         if wait := self._server.rates.take(("login", _find_address(request)), _LOGINS_A_MINUTE):
@@ -150,28 +149,28 @@ class MemberPage:
         login = BegunLogin(state, nonce, verifier, organisation, back, time.monotonic() + _LOGIN_SECONDS)
         with self._lock:
             _keep(self._logins, _hash(cookie), login, _SESSIONS)
-        # By a page, not by a redirect: our forms may lead nowhere else.
+        # A page instead of a redirect, because our policy does not allow forms to lead to other sites.
         return self._set_cookie(request, self._render("login.html", to=to), LOGIN_COOKIE, cookie)
 
     async def _end_login(self, request: Request) -> Response:
         with self._lock:
             login = self._logins.pop(_read_cookie(request, LOGIN_COOKIE), None)
-        database, oidc, given, claims = self._server.context.database, self._find_oidc(), request.query_params, []
+        database, oidc, params, claims = self._server.context.database, self._find_oidc(), request.query_params, []
 
         def find() -> Caller:
-            code, shown = given.get("code", ""), given.get("state", "").encode("utf-8", "replace")
+            code, state = params.get("code", ""), params.get("state", "").encode("utf-8", "replace")
             is_begun = login is not None and login.until >= time.monotonic()
-            if login is None or not (is_begun and code and hmac.compare_digest(login.state.encode(), shown)):
-                raise DeniedError("this login was not begun in this browser", status=401)
+            if login is None or not (is_begun and code and hmac.compare_digest(login.state.encode(), state)):
+                raise DeniedError("this login was not started in this browser", status=401)
             claims.append(oidc.end_login(code, login.back, login.nonce, login.verifier))
             return find_person(database, oidc, claims[0], login.organisation)
 
         try:
             caller = await run_in_threadpool(self._server.admit, find, _find_address(request))
         except MemdirError as error:
-            return self._refuse(error, "the login did not work, or your organisation does not have you as a member")
+            return self._refuse(error, "the login failed, or you are not a member of this organisation")
         renew = partial(find_person, database, oidc, {"sub": claims[0]["sub"]}, str(caller.tenant))
-        # By a page too: a strict cookie does not come along where another site led here.
+        # Also a page, because browsers do not send strict cookies after a redirect from another site.
         answer = self._open_session(request, self._render("login.html", to="/"), renew)
         answer.delete_cookie(LOGIN_COOKIE, path="/login", httponly=True, samesite="lax")
         return answer
@@ -179,7 +178,7 @@ class MemberPage:
     def _find_oidc(self) -> OidcProvider:
         oidc = self._server.context.oidc
         if oidc is None or not oidc.client:
-            raise NotFoundError("members log in with a token here")
+            raise NotFoundError("OIDC login is not configured; use a token")
         return oidc
 
     def _open_session(self, request: Request, answer: Response, renew: Callable[[], Caller]) -> Response:
@@ -193,7 +192,7 @@ class MemberPage:
         is_secure = (self._server.public_url or str(request.url)).startswith("https:")
         if name == COOKIE:
             answer.set_cookie(name, value, int(_SECONDS), path="/", secure=is_secure, httponly=True, samesite="strict")
-        else:  # lax: the provider leads the browser back here
+        else:  # lax, because the provider redirects here
             until = int(_LOGIN_SECONDS)
             answer.set_cookie(name, value, until, path="/login", secure=is_secure, httponly=True, samesite="lax")
         return answer
@@ -210,19 +209,19 @@ class MemberPage:
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
         return answer
 
-    # What is shown and done
+    # Pages and actions
 
     def _show_stores(self, request: Request) -> Response:
         caller, _ = self._find_session(request)
-        _, found = list_stores(Call(self._server.context, caller))
-        return self._render("stores.html", organisation=caller.organisation, stores=found["stores"])
+        _, listing = list_stores(Call(self._server.context, caller))
+        return self._render("stores.html", organisation=caller.organisation, stores=listing["stores"])
 
     async def _show_store(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if request.method == "POST":
             self._check_origin(request)
         caller, session, site = await run_in_threadpool(self._open, request)
-        # A name that means something else in a history is not taken for a person's.
+        # A member's name must not look like one of the authors with a fixed meaning.
         who = caller.name if caller.name and caller.name.lower() not in WHO else caller.actor
         call = Call(self._server.context, caller, {"store": str(request.path_params["store"])}, who=who)
         may = {name: partial(self._act, call, name, action) for name, action in _ACTIONS.items()}
@@ -231,24 +230,28 @@ class MemberPage:
 
     def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
         caller, session = self._find_session(request)
-        found = Call(self._server.context, caller, {"store": str(request.path_params["store"])}).find_store()
-        key = caller.tenant, caller.actor, found.id
+        store = Call(self._server.context, caller, {"store": str(request.path_params["store"])}).find_store()
+        key = caller.tenant, caller.actor, store.id
         with self._lock:
-            site = self._sites.get(key) or _make_site(found)
+            site = self._sites.get(key) or _make_site(store)
             _keep(self._sites, key, site, _SITES)
         site.can_edit = caller.may_write
-        site.can_review = caller.may_write and (caller.is_admin or not found.review)
+        site.can_review = caller.may_write and (caller.is_admin or not store.review)
         return caller, session, site
 
-    def _act(self, call: Call, name: str, action: Callable[..., ActionResult], _: Site, *given: Any) -> ActionResult:
-        """Do what a form asks for, on a store opened with the rights that the member has now; note what is refused."""
+    def _act(
+        self, call: Call, name: str, action: Callable[..., ActionResult], _: Site, *arguments: Any
+    ) -> ActionResult:
+        """Run an action on a store with the member's current permissions; refusals are added to the audit log."""
         try:
             if action is _decide:
-                return _decide(call, *given)
-            return action(_make_site(call.find_store(write=True)), *given)
+                return _decide(call, *arguments)
+            return action(_make_site(call.find_store(write=True)), *arguments)
         except (MemdirError, MergeNeeded) as error:
             status = render_error(error)[0] if isinstance(error, MemdirError) else 409
-            target = " ".join((call.params["store"], *(at for at in given if isinstance(at, str))))
+            target = " ".join(
+                (call.params["store"], *(argument for argument in arguments if isinstance(argument, str)))
+            )
             self._server.note(call.caller, f"page {name}", target, status)
             raise
 
@@ -260,28 +263,28 @@ class MemberPage:
 
     def _fail(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, MemdirError)
-        status, found = render_error(error)
+        status, data = render_error(error)
         if status == 401:
             return RedirectResponse("/login", 303)
-        row = found["error"]
+        row = data["error"]
         return self._render("login.html", status, problem=f"{row['message']} {row['hint']}".strip())
 
 
-def _make_site(found: OpenStore) -> Site:
+def _make_site(opened: OpenStore) -> Site:
     def search(stores: Any) -> PostgresSearch:
         return PostgresSearch(stores)
 
-    store, place, origin = found.store, found.call.caller.organisation, found.call.origin(ORIGIN.why)
-    return Site([store], title=found.name, place=place, clock=store.clock, make_search=search, origin=origin)
+    store, place, origin = opened.store, opened.call.caller.organisation, opened.call.origin(ORIGIN.why)
+    return Site([store], title=opened.name, place=place, clock=store.clock, make_search=search, origin=origin)
 
 
 def _decide(call: Call, form: Form) -> ActionResult:
-    """Approve or reject as the API does it."""
+    """Approve or reject items with the rules of the API."""
     what, keys = "approve" if form["do"] == "approve" else "reject", form.every("item")
     for key in keys:
         number = key.partition(":")[2]
         if not number.isdecimal():
-            raise NotFoundError("there is no such item", name=key)
+            raise NotFoundError("inbox item not found", name=key)
         decide_item(replace(call, params={**call.params, "id": number, "decision": what}))
     to = f"/inbox?item={form['next']}" if form["next"] else "/inbox"
     return ActionResult(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
@@ -289,11 +292,11 @@ def _decide(call: Call, form: Form) -> ActionResult:
 
 def _forget_many(site: Site, form: Form) -> ActionResult:
     if form["do"] != "forget" or not form.every("key"):
-        raise NotFoundError("there is nothing to forget", hint="select memories first")
+        raise NotFoundError("nothing was selected", hint="select memories first")
     return change_many(site, form)
 
 
-# What a member may do: with one memory, and with a store. What the page does with files of a machine is not here.
+# The actions for members, on one memory and on a store; those that need local files are left out.
 _ACTIONS: Mapping[str, Callable[..., ActionResult]] = {
     **{f"{MEMORY}{name}": MEMORY_ACTIONS[name] for name in ("save", "pin", "forget", "restore")},
     **{name: SITE_ACTIONS[name] for name in ("remember", "undo")},
@@ -302,11 +305,11 @@ _ACTIONS: Mapping[str, Callable[..., ActionResult]] = {
 }
 
 
-def _keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _keep(cache: "OrderedDict[K, V]", key: K, value: V, limit: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > limit:
+        cache.popitem(last=False)
 
 
 def _hash(cookie: str) -> bytes:
@@ -319,10 +322,10 @@ def _find_address(request: Request) -> str:
 
 def _read_cookie(request: Request, name: str = COOKIE) -> bytes:
     try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(name)
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:
-        found = None
-    return _hash(found.value) if found else b""
+        morsel = None
+    return _hash(morsel.value) if morsel else b""
 
 
 async def _read_form(request: Request) -> Form:

@@ -1,7 +1,7 @@
-"""Schemas of the HTTP API: how they are written, how a request is checked by them, and the OpenAPI description.
+"""Schemas of the HTTP API, request checks and the OpenAPI description.
 
-Few keywords of JSON Schema are used, so that the check is short: type, properties, required, enum, pattern, sizes and
-ranges. No request is accepted that the description does not allow.
+The schemas use few JSON Schema keywords, which keeps the check short: type, properties, required, enum, pattern, sizes and
+ranges. Requests that the description does not allow are refused.
 """
 
 import re
@@ -93,13 +93,11 @@ USAGE = result(
 
 
 def check_value(value: object, schema: Schema, place: str) -> None:
-    """Raise FormatError for a value that does not fit."""
+    """Raise FormatError if a value does not match its schema."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    is_fit = any(isinstance(value, _TYPES[at]) for at in types) and not (
-        isinstance(value, bool) and "boolean" not in types
-    )
-    if not is_fit:
-        raise _unfit(place, f"is no {' or '.join(types)}")
+    is_number = not isinstance(value, bool) or "boolean" in types
+    if not (is_number and any(isinstance(value, _TYPES[name]) for name in types)):
+        raise _unfit(place, f"is not of type {' or '.join(types)}")
     if isinstance(value, str):
         _check_text(value, schema, place)
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -110,16 +108,16 @@ def check_value(value: object, schema: Schema, place: str) -> None:
         if known is not None:
             for key in schema.get("required", ()):
                 if key not in value:
-                    raise _unfit(place, f"has no {key}")
-            for key, at in value.items():
+                    raise _unfit(place, f"lacks {key}")
+            for key, member in value.items():
                 if key not in known:
-                    raise _unfit(place, f"has no field {shorten(one_line(str(key)), 40)!r}")
-                check_value(at, known[key], f"{place}.{key}")
+                    raise _unfit(place, f"has an unknown field {shorten(one_line(str(key)), 40)!r}")
+                check_value(member, known[key], f"{place}.{key}")
     elif isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
             raise _unfit(place, f"has more than {schema['maxItems']:,} items")
-        for at in value:
-            check_value(at, schema["items"], f"{place}[]")
+        for item in value:
+            check_value(item, schema["items"], f"{place}[]")
 
 
 def _check_text(value: str, schema: Schema, place: str) -> None:
@@ -128,7 +126,7 @@ def _check_text(value: str, schema: Schema, place: str) -> None:
     except UnicodeEncodeError:  # half a surrogate pair
         raise _unfit(place, "is not valid Unicode") from None
     if "enum" in schema and value not in schema["enum"]:
-        raise _unfit(place, f"is none of {', '.join(map(str, schema['enum']))}")
+        raise _unfit(place, f"is not one of {', '.join(map(str, schema['enum']))}")
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         raise _unfit(place, f"does not have {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
     if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
@@ -139,22 +137,22 @@ def _unfit(place: str, why: str) -> FormatError:
     return FormatError(f"{place} {why}", field=place, hint="GET /openapi.json describes every request")
 
 
-def read_query(given: "Iterable[tuple[str, str]]", endpoint: "Endpoint") -> Json:
-    """The query of a request as values of its schemas."""
-    found: Json = {}
-    for key, value in given:
+def read_query(params: "Iterable[tuple[str, str]]", endpoint: "Endpoint") -> Json:
+    """Return a request's query parameters, converted and checked."""
+    values: Json = {}
+    for key, value in params:
         schema = endpoint.query.get(key)
-        if schema is None or key in found:
-            raise _unfit("the query", f"has no parameter {shorten(one_line(key), 40)!r}, or has it twice")
+        if schema is None or key in values:
+            raise _unfit("the query", f"has an unknown or repeated parameter {shorten(one_line(key), 40)!r}")
         if schema["type"] == "integer":
-            found[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
+            values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
         else:
-            found[key] = _TEXTS.get(value, value) if schema["type"] == "boolean" else value
-        check_value(found[key], schema, key)
+            values[key] = _TEXTS.get(value, value) if schema["type"] == "boolean" else value
+        check_value(values[key], schema, key)
     for key in endpoint.needs:
-        if key not in found:
+        if key not in values:
             raise _unfit("the query", f"needs {key}")
-    return found
+    return values
 
 
 _ERROR = table(
@@ -165,34 +163,30 @@ _FAILS = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503)
 
 
 def render_openapi(endpoints: "Iterable[Endpoint]") -> Json:
-    """The OpenAPI 3.1 description of the endpoints."""
+    """Return the OpenAPI 3.1 description of the endpoints."""
     paths: dict[str, Json] = {}
-    for at in endpoints:
-        plain = re.sub(r"\{(\w+)(?::\w+)?\}", r"{\1}", at.path)
-        kinds = dict(re.findall(r"\{(\w+)(?::(\w+))?\}", at.path))
+    for endpoint in endpoints:
+        plain = re.sub(r"\{(\w+)(?::\w+)?\}", r"{\1}", endpoint.path)
+        kinds = dict(re.findall(r"\{(\w+)(?::(\w+))?\}", endpoint.path))
         parameters = [
-            {
-                "name": name,
-                "in": "path",
-                "required": True,
-                "schema": _PATH_KINDS.get(kind) or _PATH_NAMES.get(name, text(1000, 1)),
-            }
+            {"name": name, "in": "path", "required": True}
+            | {"schema": _PATH_KINDS.get(kind) or _PATH_NAMES.get(name, text(1000, 1))}
             for name, kind in kinds.items()
         ]
         parameters += [
-            {"name": name, "in": "query", "required": name in at.needs, "schema": dict(schema)}
-            for name, schema in at.query.items()
+            {"name": name, "in": "query", "required": name in endpoint.needs, "schema": dict(schema)}
+            for name, schema in endpoint.query.items()
         ]
-        if at.right != "read":
+        if endpoint.right != "read":
             parameters.append({"name": "Idempotency-Key", "in": "header", "schema": text(200, 1, pattern="^[!-~]+$")})
-        words = re.sub(r"\W+", "_", f"{at.method.lower()}{plain.removeprefix('/v1')}").strip("_")
-        operation: Json = {"operationId": words, "summary": at.summary, "parameters": parameters, "responses": {
-            **{str(status): {"description": "done", "content": _json(schema)} for status, schema in at.answers.items()},
+        words = re.sub(r"\W+", "_", f"{endpoint.method.lower()}{plain.removeprefix('/v1')}").strip("_")
+        operation: Json = {"operationId": words, "summary": endpoint.summary, "parameters": parameters, "responses": {
+            **{str(status): {"description": "done", "content": _json(schema)} for status, schema in endpoint.answers.items()},
             **{str(status): {"description": "refused", "content": _json(_ERROR)} for status in _FAILS},
         }}  # fmt: skip
-        if at.body is not None:
-            operation["requestBody"] = {"required": True, "content": _json(at.body)}
-        paths.setdefault(plain, {})[at.method.lower()] = operation
+        if endpoint.body is not None:
+            operation["requestBody"] = {"required": True, "content": _json(endpoint.body)}
+        paths.setdefault(plain, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "memdir", "version": __version__},

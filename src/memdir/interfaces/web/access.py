@@ -1,10 +1,9 @@
-"""Who may use a page on loopback, and the headers of every answer.
+"""Access control for the web interface on loopback, and the headers of every response.
 
-Any program and any web page on this machine can connect to a port of it. A request is let in if it was sent to our own
-address by its own name (else a foreign domain could be pointed here), if no other site sent it, and if it shows the
-cookie. The cookie is given once, for a token that stands in the fragment of the address the person opens: fragments are
-sent to nobody. Browsers send a cookie to every port of a host, so it has the port in its name, and a path that only this
-run knows: another server on this machine is never sent it.
+Any program and any web page on this machine can connect to a local port. A request is allowed if its Host is our own address
+(otherwise another domain could be made to point here), if no other site sent it, and if it has the cookie. The cookie is issued
+once, for a token in the fragment of the URL the user opens; browsers never send fragments. Browsers send cookies to every port
+of a host, so its name contains the port and its path is random: other servers on this machine never receive it.
 """
 
 import hmac
@@ -14,12 +13,12 @@ from http.cookies import CookieError, SimpleCookie
 
 from memdir.interfaces.web.listen import HOST, App, AsgiScope, Receive, Send, find_foreign, group_headers, refuse
 
-CSRF = "memdir.csrf"  # in a request's scope: what its forms have to show
-ACTIONS = "memdir.actions"  # in a request's scope: what may be done there; without it, everything
-MEMORY = "memory/"  # before what may be done with one memory
+CSRF = "memdir.csrf"  # scope key: the token that forms must contain
+ACTIONS = "memdir.actions"  # scope key: the allowed actions; all if missing
+MEMORY = "memory/"  # prefix of actions on one memory
 OPEN = "/open"  # where a token is exchanged for the cookie
 _NAMES = (HOST, "localhost", "[::1]")
-_TOKEN_BYTES = 200  # of a body that can be a token
+_TOKEN_BYTES = 200  # limit for a body that can be a token
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -42,18 +41,17 @@ class OneTimeToken:
     def __init__(self) -> None:
         self.value = secrets.token_urlsafe(32)
 
-    def take(self, given: bytes) -> bool:
-        """Whether this is the token; from then on it is not."""
-        is_right = bool(self.value) and hmac.compare_digest(self.value.encode(), given)
+    def take(self, text: bytes) -> bool:
+        """Return whether this is the token, which is then used up."""
+        is_right = bool(self.value) and hmac.compare_digest(self.value.encode(), text)
         self.value = "" if is_right else self.value
         return is_right
 
 
 class LoopbackGate:
-    """ASGI middleware that checks a request before the page sees it.
+    """ASGI middleware that checks each request before the web interface gets it.
 
-    The page lies below `/LABEL`, the path of the cookie; the label is random. `on_request` is called for every request
-    that is let in.
+    All URLs start with `/LABEL`, which is random and the cookie's path. `on_request` is called for every allowed request.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class LoopbackGate:
         self._app, self._port, self._token, self._on_request = app, port, token, on_request
         self.root = f"/{label or secrets.token_hex(5)}"
         self.cookie = f"memdir_{port}"
-        self._sessions: dict[str, str] = {}  # cookie -> what its forms have to show
+        self._sessions: dict[str, str] = {}  # cookie to the token that its forms must contain
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -77,7 +75,7 @@ class LoopbackGate:
             return
         path = str(scope["path"])
         inner = path.removeprefix(self.root) if path.startswith(f"{self.root}/") else ""
-        status, why, session = self._judge(scope, inner)
+        status, why, session = self._authorise(scope, inner)
         if status:
             await refuse(send, status, why, *_HEADERS)
         elif inner == OPEN and scope["method"] == "POST":
@@ -87,31 +85,31 @@ class LoopbackGate:
             known = {**scope, "root_path": self.root, CSRF: self._sessions.get(session, "")}
             await self._app(known, receive, add_headers(send))
 
-    def _judge(self, scope: AsgiScope, inner: str) -> tuple[int, str, str]:
-        """The status and words of a refusal, or 0 and the session of a request."""
+    def _authorise(self, scope: AsgiScope, inner: str) -> tuple[int, str, str]:
+        """Return (status, reason, session); status 0 allows the request."""
         headers, is_read = group_headers(scope), scope["method"] in ("GET", "HEAD")
         if inner == OPEN and is_read:
-            # It says nothing of anybody, and a private file may lead here: that counts as another site.
+            # This page contains no data, and browsers treat the private file that opens it as cross-site.
             headers[b"sec-fetch-site"] = []
         if why := find_foreign(headers, self._port, _NAMES):
             return 403, why, ""
         if not is_read and scope["method"] != "POST":
-            return 405, "only GET and POST are answered", ""
+            return 405, "only GET and POST are allowed", ""
         if not is_read and len(headers[b"origin"]) != 1:
-            return 403, "a request that changes something has to say which page sent it", ""
+            return 403, "the Origin header is missing", ""
         session = self._find_session(b"; ".join(headers[b"cookie"]).decode("latin-1"))
         if not session and inner != OPEN and not inner.startswith("/static/"):
-            return 401, "this page opens with the whole address that `memdir ui` prints, once", ""
-        return (0, "", session) if inner else (404, "there is nothing here", "")
+            return 401, "open the full address that `memdir ui` printed; it works once", ""
+        return (0, "", session) if inner else (404, "page not found", "")
 
     def _find_session(self, header: str) -> str:
-        """The session whose cookie a request shows; empty for none."""
+        """Return the session of a request's cookie, or ""."""
         try:
-            found = SimpleCookie(header).get(self.cookie)
+            morsel = SimpleCookie(header).get(self.cookie)
         except CookieError:
             return ""
-        shown = found.value.encode("utf-8", "replace") if found else b""
-        return next((at for at in self._sessions if hmac.compare_digest(at.encode(), shown)), "")
+        cookie = morsel.value.encode("utf-8", "replace") if morsel else b""
+        return next((session for session in self._sessions if hmac.compare_digest(session.encode(), cookie)), "")
 
     async def _exchange(self, receive: Receive, send: Send) -> None:
         body, more = b"", True
@@ -120,9 +118,8 @@ class LoopbackGate:
             body += message.get("body", b"")
             more = bool(message.get("more_body")) and message["type"] == "http.request"
         if more or not self._token.take(body.strip()):
-            why = "this address was used already, or is not whole: run `memdir ui` again"
-            await refuse(send, 403, why, *_HEADERS)
-            return
+            problem = "this address was already used or is incomplete: run `memdir ui` again"
+            return await refuse(send, 403, problem, *_HEADERS)
         session = secrets.token_urlsafe(32)
         self._sessions[session] = secrets.token_urlsafe(24)
         cookie = f"{self.cookie}={session}; HttpOnly; SameSite=Strict; Path={self.root}/"
@@ -132,15 +129,13 @@ class LoopbackGate:
 
 
 def add_headers(send: Send) -> Send:
-    """Our headers on every answer, unless it has one of the same name."""
+    """Add our headers to every response that does not set them."""
 
     async def give(message: "AsgiScope") -> None:
         if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message.get("headers", [])}
-            message = {
-                **message,
-                "headers": [*message.get("headers", []), *(at for at in _HEADERS if at[0] not in given)],
-            }
+            names = {name.lower() for name, _ in message.get("headers", [])}
+            added = [header for header in _HEADERS if header[0] not in names]
+            message = {**message, "headers": [*message.get("headers", []), *added]}
         await send(message)
 
     return give

@@ -1,7 +1,7 @@
-"""Addresses, templates and errors of the page.
+"""Routes, templates and error pages of the web interface.
 
-`make_app` makes the ASGI application; `find_site` says which stores a request is about, and `middleware` who may make it. A page has
-a JSON twin at the same address with `.json`. What changes anything is a POST of a form that shows the session's own word.
+`find_site` returns the stores of a request and `middleware` checks access. Each page has a JSON version at the same URL with
+`.json`. Every change is a POST of a form with the session's CSRF token.
 """
 
 import asyncio
@@ -74,15 +74,15 @@ _STATUS: Sequence[tuple[type[MemdirError], int]] = (
 _PING_SECONDS = 20.0
 _KEPT_PAGES, _KEPT_NOTICES = 64, 200
 _IDLE_SECONDS = 12 * 3600.0
-_CONNECTIONS = 300  # a browser keeps several; each tab that listens holds one
-_BODY_BYTES = 8_388_608  # a form with a memory of the largest size, as it was and as it is, with its escapes
+_CONNECTIONS = 300  # browsers keep several; each open tab uses one for events
+_BODY_BYTES = 8_388_608  # a form with two escaped versions of the largest memory
 
 
 def make_app(
     find_site: FindSite, *, middleware: Sequence[Middleware] = (), on_end: Callable[[], None] = lambda: None
 ) -> Starlette:
-    """The application. Whoever mounts it sets `memdir.csrf` in the scope of a request that may change something, and
-    `memdir.actions` if not everything may be done."""
+    """Return the ASGI application. The caller sets `memdir.csrf` in the scope of requests that may change something, and
+    `memdir.actions` to restrict the actions."""
     pages_of = _Pages(find_site)
 
     @asynccontextmanager
@@ -120,10 +120,12 @@ def make_app(
 
 def make_templates() -> Environment:
     loader = FileSystemLoader(HERE / "templates")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
-    made.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
-    return made
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
+    environment.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
+    return environment
 
 
 class _Pages:
@@ -134,7 +136,7 @@ class _Pages:
         self._templates = make_templates()
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
-        """An address with its JSON twin; `keep`: the page is the same until something changes, or another minute begins."""
+        """Return the routes of a page and its JSON version; `keep` caches it until a change or the next minute."""
 
         def answer(request: Request) -> Response:
             site, params = self._find_site(request), _read_params(request)
@@ -146,14 +148,14 @@ class _Pages:
                 number, minute = site.memories().number, site.now().timestamp() // 60
                 may = site.can_edit, site.can_review
                 key = (id(site), may, number, minute, request.url.path, request.url.query, session, is_json)
-                if (kept := self._kept.get(key)) is not None:
-                    return _json(kept) if is_json else HTMLResponse(kept)
-            seen = site.published  # before anything is read
+                if (page_text := self._kept.get(key)) is not None:
+                    return _json(page_text) if is_json else HTMLResponse(page_text)
+            event_count = site.published  # taken before reading, so that later changes reload the page
             data = show(site, params)
             if is_json:
                 text = json.dumps(_make_plain(data), ensure_ascii=False)
             else:
-                text = self._render(request, site, template, data | {"seen": seen}, notice)
+                text = self._render(request, site, template, data | {"seen": event_count}, notice)
             if key:
                 self._kept[key] = text
                 while len(self._kept) > _KEPT_PAGES:
@@ -167,23 +169,26 @@ class _Pages:
     ) -> str:
         frame = pages.make_frame(site, site.memories())
         twin = f"{request.url.path.removesuffix('.json')}.json"
-        word = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
-        context = {
-            "seen": data.get("seen", site.published),
-            "base": _base(request),
-            "frame": frame,
-            "csrf_field": word,
-            "notice": notice,
-        }
+        field = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
+        context = {"seen": data.get("seen", site.published), "base": _base(request), "frame": frame}
         here = request.url.path.removeprefix(_base(request))
         params = dict(request.query_params)
         params.pop("done", None)
         query = f"?{urlencode(params)}" if params else ""
         return self._templates.get_template(template).render(
-            data | context | {"twin": twin + query, "here": here, "query_string": query, "params": params}
+            data
+            | context
+            | {
+                "csrf_field": field,
+                "notice": notice,
+                "twin": twin + query,
+                "here": here,
+                "query_string": query,
+                "params": params,
+            }
         )
 
-    # What changes something
+    # Changes
 
     async def act(self, request: Request) -> Response:
         action = request.scope.get(ACTIONS, actions.SITE_ACTIONS).get(request.path_params["action"])
@@ -211,30 +216,30 @@ class _Pages:
         try:
             values = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=20_000)
         except ValueError:
-            raise HTTPException(400, "this is no form") from None
+            raise HTTPException(400, "invalid form") from None
         form, expected = Form(values), str(request.scope.get(CSRF, ""))
         if not expected or not hmac.compare_digest(expected.encode(), form["csrf"].encode("utf-8", "replace")):
             raise HTTPException(403, "this form is not from this page")
         site = self._find_site(request)
         try:
-            done = await run_in_threadpool(action, site, form)
+            result = await run_in_threadpool(action, site, form)
         except MergeNeeded as conflict:
             return await run_in_threadpool(self._show_conflict, request, site, conflict)
         await run_in_threadpool(site.refresh)
         if "application/json" in request.headers.get("accept", ""):
-            return JSONResponse({"done": done.text, "to": done.to, "undo": list(done.undo)})
-        return self._go(request, done)
+            return JSONResponse({"done": result.text, "to": result.to, "undo": list(result.undo)})
+        return self._go(request, result)
 
     def _show_conflict(self, request: Request, site: Site, conflict: MergeNeeded) -> Response:
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse(_make_plain(conflict.data), 409)
         return HTMLResponse(self._render(request, site, "conflict.html", conflict.data), 409)
 
-    def _go(self, request: Request, done: ActionResult) -> Response:
-        path, _, anchor = done.to.partition("#")
-        if done.text:
-            number = f"{len(self._notices)}-{id(done):x}"
-            self._notices[request.scope.get(CSRF), number] = done
+    def _go(self, request: Request, result: ActionResult) -> Response:
+        path, _, anchor = result.to.partition("#")
+        if result.text:
+            number = f"{len(self._notices)}-{id(result):x}"
+            self._notices[request.scope.get(CSRF), number] = result
             while len(self._notices) > _KEPT_NOTICES:
                 self._notices.popitem(last=False)
             path += f"{'&' if '?' in path else '?'}done={number}"
@@ -243,7 +248,7 @@ class _Pages:
     # The rest
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events with how many there were so far: hello, change, dream."""
+        """Stream server-sent events (hello, change, dream) with the number of events so far."""
         site = self._find_site(request)
 
         async def stream() -> AsyncIterator[str]:
@@ -273,8 +278,8 @@ class _Pages:
 
     def miss(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 500)
-        words = str(getattr(error, "detail", ""))
-        return self._answer(request, status, "there is no such page" if status == 404 else words, "")
+        message = "page not found" if status == 404 else str(getattr(error, "detail", ""))
+        return self._answer(request, status, message, "")
 
     def _answer(self, request: Request, status: int, message: str, hint: str) -> Response:
         if request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", ""):
@@ -291,10 +296,10 @@ def _base(request: Request) -> str:
 
 
 def _read_params(request: Request) -> dict[str, str]:
-    found = {**dict(request.query_params), **{key: str(value) for key, value in request.path_params.items()}}
-    if "name" in found and request.url.path.endswith(".json"):
-        found["name"] = found["name"].removesuffix(".json")
-    return {**found, "base": _base(request)}
+    params = {**dict(request.query_params), **{key: str(value) for key, value in request.path_params.items()}}
+    if "name" in params and request.url.path.endswith(".json"):
+        params["name"] = params["name"].removesuffix(".json")
+    return {**params, "base": _base(request)}
 
 
 def _json(text: str) -> Response:
@@ -302,14 +307,14 @@ def _json(text: str) -> Response:
 
 
 def _make_plain(value: Any) -> Any:
-    """A value for JSON: times as text, pictures and HTML left out."""
+    """Return a value for JSON: times as text, without images and HTML."""
     if isinstance(value, Mapping):
         keys = (key for key in value if not str(key).startswith(("html", "svg")) and key not in ("cells",))
         return {str(key): _make_plain(value[key]) for key in keys}
     if isinstance(value, DiffLine):
         return {"number": value.number, "sign": value.sign, "text": Markup(value.html).striptags()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_make_plain(at) for at in value]
+        return [_make_plain(item) for item in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if value is None or isinstance(value, bool | int | float | str):
@@ -320,9 +325,9 @@ def _make_plain(value: Any) -> Any:
 def serve(
     *, cwd: Path, directory: Path | None, port: int, is_open: bool, variables: Mapping[str, str] | None = None
 ) -> int:
-    """Serve the page of a project on loopback until the process is stopped; returns the exit code."""
+    """Serve a project's web interface on loopback until the process is stopped; return the exit code."""
     project = open_project(cwd, environ=variables, directory=directory)
-    # A call of the command line does without the collector; this one may live for days.
+    # Commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
     site, token, listener, idle = open_site(project), OneTimeToken(), listen(port), IdleClock()
@@ -346,7 +351,7 @@ def serve(
 
 
 class IdleClock:
-    """Stops a server that nobody has used for half a day; an open tab is use."""
+    """Stops a server after half a day without requests or open tabs."""
 
     def __init__(self) -> None:
         self._last, self._end = time.monotonic(), threading.Event()
@@ -358,7 +363,7 @@ class IdleClock:
         self._end.set()
 
     def watch(self, is_used: Callable[[], bool], server: HttpServer, seconds: float = _IDLE_SECONDS) -> None:
-        def look() -> None:
+        def stop_when_idle() -> None:
             while not self._end.wait(min(60.0, seconds / 4)):
                 if is_used():
                     self.reset()
@@ -366,11 +371,11 @@ class IdleClock:
                     server.should_exit = True
                     return
 
-        threading.Thread(target=look, name="memdir-idle", daemon=True).start()
+        threading.Thread(target=stop_when_idle, name="memdir-idle", daemon=True).start()
 
 
 def open_browser(folder: Path, address: str) -> None:
-    """Open the address by a private file that leads there: a command line is seen by every user of the machine."""
+    """Open the address through a private file, because every user of the machine can see command lines."""
     page = folder / "memdir.html"
     page.touch(mode=0o600)
     page.write_text(

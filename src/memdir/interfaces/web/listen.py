@@ -1,9 +1,9 @@
-"""HTTP servers that stay up when somebody opens connections and says nothing: for MCP, the page and the team server.
+"""HTTP servers that withstand idle connections, for MCP, the web interface and the team server.
 
-uvicorn waits for ever for the head and the body of a request, accepts every connection, and logs a traceback for each
-one it has no descriptor for. `HttpServer` is uvicorn with an end to each wait, a limit on connections that follows the
-descriptors of the process, and silence where descriptors run out. A connection that waits for its request makes room for a
-new one, oldest first: a request that arrives whole is served also while others only hold connections open.
+uvicorn waits indefinitely for a request's header and body, accepts every connection, and logs a traceback for each one it has
+no file descriptor for. `HttpServer` is uvicorn with timeouts, a connection limit that depends on the process's descriptors, and
+no tracebacks when they run out. The oldest connection still waiting for its request is closed for a new one, so that complete
+requests are served even while others only hold connections open.
 """
 
 import asyncio
@@ -32,26 +32,26 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_OWN_DESCRIPTORS = 64  # of a process that serves: standard streams, the event loop, databases, files being read
-_LEAST = 8  # connections, however few descriptors there are
-_BACKLOG = 64  # asyncio accepts as many in one go, before any of them is looked at
+_OWN_DESCRIPTORS = 64  # reserved for standard streams, the event loop, databases and files
+_MIN_CONNECTIONS = 8  # even if there are few descriptors
+_BACKLOG = 64  # asyncio accepts this many before handling any of them
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Seconds until a connection is closed that keeps the server waiting, and what it may bring."""
+    """Timeouts in seconds and size limits of a connection."""
 
-    head: float = 10.0  # from the connection, or from the last response, to the end of a request's head
-    body: float = 30.0  # from the head to the end of the body
-    write: float = 30.0  # in which the client takes nothing of a response
+    head: float = 10.0  # from the connection or last response to the end of the request header
+    body: float = 30.0  # from the header to the end of the body
+    write: float = 30.0  # without the client reading from a response
     connections: int = 128
-    body_bytes: int = 2_097_152  # a memory of the largest size, with its escapes
+    body_bytes: int = 2_097_152  # the largest memory, escaped
     shutdown: int = 5  # for responses in progress when the server is stopped
 
 
 class HttpServer(uvicorn.Server):
-    """One ASGI application; `run([listener])` serves until a signal comes or `should_exit` is set."""
+    """Serves one ASGI application; `run([listener])` returns after a signal or when `should_exit` is set."""
 
     def __init__(self, app: App, limits: HttpLimits | None = None) -> None:
         super().__init__(HttpConfig(app, limits or HttpLimits()))
@@ -62,25 +62,25 @@ class HttpServer(uvicorn.Server):
 
 
 class HttpConfig(uvicorn.Config):
-    """Settings of uvicorn for one server: nothing is logged, no websockets, no name of the software."""
+    """uvicorn settings: no logging, no websockets, no Server header."""
 
     def __init__(self, app: App, limits: HttpLimits) -> None:
         room = (os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 512) - _OWN_DESCRIPTORS
-        self.limits, self.room = limits, min(limits.connections, max(_LEAST, room // 2))
+        self.limits, self.room = limits, min(limits.connections, max(_MIN_CONNECTIONS, room // 2))
         super().__init__(
-            _cap_body(app, limits.body_bytes), loop="asyncio", http=BoundedProtocol, ws="none", lifespan="auto", log_config=None,
+            _limit_body(app, limits.body_bytes), loop="asyncio", http=BoundedProtocol, ws="none", lifespan="auto", log_config=None,
             access_log=False, server_header=False, backlog=min(_BACKLOG, self.room), timeout_graceful_shutdown=limits.shutdown,
         )  # fmt: skip
 
     def configure_logging(self) -> None:
-        # The log has a line for every odd request, with what was in it: it goes nowhere.
+        # The log would contain the content of every malformed request, so it is discarded.
         log = logging.getLogger("uvicorn")
         log.addHandler(logging.NullHandler())
         log.propagate = False
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 of one connection, aborted when the client keeps it waiting."""
+    """One HTTP/1.1 connection, aborted if the client exceeds a timeout."""
 
     def __init__(
         self,
@@ -102,7 +102,11 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        others = [at for at in self.connections if isinstance(at, BoundedProtocol) and not at.transport.is_closing()]
+        others = [
+            other
+            for other in self.connections
+            if isinstance(other, BoundedProtocol) and not other.transport.is_closing()
+        ]
         if len(others) > self.room:
             waiting = [other for other in others if other.waits_for_request and other is not self]
             if waiting:
@@ -138,7 +142,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Start the time of what the connection waits for now, once for each wait."""
+        """Start the timeout of the current wait, once for each wait."""
         wait = self._find_wait()
         if wait == self._wait:
             return
@@ -149,51 +153,51 @@ class BoundedProtocol(H11Protocol):
 
     def _find_wait(self) -> str:
         if self._is_stuck or self.transport.is_closing():
-            return "write"  # a transport that closes waits until the client has taken what is left
+            return "write"  # a closing transport waits until the client has read the rest
         if self.waits_for_request:
             return "head"
         return "body" if self.cycle.more_body else ""
 
 
 def _handle_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    # The loop itself pauses accepting when descriptors run out; a traceback for each attempt helps nobody.
+    # The loop pauses accepting when descriptors run out, so a traceback for each attempt is useless.
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in _SCARCE):
         loop.default_exception_handler(context)
 
 
 def listen(port: int, host: str = HOST) -> socket.socket:
-    """A socket that listens; port 0 takes a free one. Raises SettingsError if the address cannot be had."""
+    """Return a listening socket; port 0 chooses a free one. Raises SettingsError if the address is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP: only then does asyncio send at once (TCP_NODELAY), else each response may wait 40 ms for the client.
+    # asyncio sets TCP_NODELAY only if the protocol is given; otherwise a response may be delayed by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(_BACKLOG)  # before the address is printed: whoever reads it may call at once
+        listener.listen(_BACKLOG)  # before the address is printed and can be used
     except (OSError, OverflowError) as error:
         listener.close()
-        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        message = f"cannot listen on {host}:{port}: {what.lower()}"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = f"cannot listen on {host}:{port}: {reason.lower()}"
         raise SettingsError(message, key="port", hint="give another with --port; 0 takes a free one") from None
     return listener
 
 
 def group_headers(scope: AsgiScope) -> defaultdict[bytes, list[bytes]]:
-    """The values of each header of a request, under its name in lower case."""
-    found: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    """Return the values of each request header by its lower-case name."""
+    values: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for name, value in scope["headers"]:
-        found[name.lower()].append(value)
-    return found
+        values[name.lower()].append(value)
+    return values
 
 
 def find_foreign(
     headers: defaultdict[bytes, list[bytes]], port: int, names: Iterable[str] = (HOST, "localhost")
 ) -> str:
-    """Why a request did not come from this server's own pages or from no page at all; "" if it did.
+    """Return why a request is cross-site, or "" if it came from our own pages or not from a page.
 
-    The Host header is the only defence against a site whose name was made to point here; Origin and Sec-Fetch-Site
-    name the site that a browser sends a request for.
+    Only the Host header reveals a foreign domain that points here; Origin and Sec-Fetch-Site name the site that
+    sent the request.
     """
     own = frozenset(f"{name}:{port}".encode() for name in names)
     hosts = headers[b"host"]
@@ -206,7 +210,7 @@ def find_foreign(
 
 
 async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) -> None:
-    """Answer in one line and close: the rest of the request is not read."""
+    """Answer in one line and close without reading the rest of the request."""
     body = why.encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *more]
     headers.append((b"connection", b"close"))
@@ -214,8 +218,8 @@ async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) 
     await send({"type": "http.response.body", "body": body})
 
 
-def _cap_body(app: App, most: int) -> App:
-    """The application; a body of more than `most` bytes is refused with 413 when it is asked for, after all other checks."""
+def _limit_body(app: App, limit: int) -> App:
+    """Return the application with a body limit: it gets 413 when reading more than `limit` bytes, after all other checks."""
 
     async def capped(scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -225,12 +229,12 @@ def _cap_body(app: App, most: int) -> App:
 
         async def take() -> MutableMapping[str, Any]:
             nonlocal size, is_refused
-            is_large = not size and announced.isdigit() and int(announced) > most
+            is_large = not size and announced.isdigit() and int(announced) > limit
             message: MutableMapping[str, Any] = {} if is_large else await receive()
             size += len(message.get("body", b""))
-            if not is_refused and (is_large or size > most):
+            if not is_refused and (is_large or size > limit):
                 is_refused = True
-                await refuse(send, 413, f"a request may have at most {most} bytes")
+                await refuse(send, 413, f"a request may have at most {limit} bytes")
             return {"type": "http.disconnect"} if is_refused else message
 
         async def give(message: MutableMapping[str, Any]) -> None:

@@ -210,11 +210,11 @@ def graph(
         inside = _label(subject, x, y - 2, "t-on") + _label(f"{len(keys):,}", x, y + 15)
         inside += _label(f"{stale} out of date", x, y + 32, "t-bad") if stale else ""
         fields += f'<a href="?subject={quote(subject)}#graph">{disc}{inside}</a>'
-    made = ""
+    circles = ""
     for key, (x, y) in dots.items():
         name = "nd-on" if key == chosen else {"bad": "nd-bad", "ok": "nd"}.get(marks.get(key, ""), "nd-un")
         title = f"<title>{escape(titles.get(key, key))}</title>"
-        made += (
+        circles += (
             f'<a href="?memory={quote(key)}#graph">{title}<circle class="{name}" cx="{x:.1f}" cy="{y:.1f}" r="5"/></a>'
         )
     for key in list(near)[:_NAMED]:
@@ -222,7 +222,7 @@ def graph(
         side = "start" if x < width / 3 else "end" if x > width * 2 / 3 else "middle"
         words += _label(titles[key], x, y - 10, "t-on" if key == chosen else "", side)
     label = f"{len(subjects)} subjects, {len(of)} memories and {len(edges)} links"
-    inner = "".join((*thick, fields, *lines, strong, made, words))
+    inner = "".join((*thick, fields, *lines, strong, circles, words))
     return _svg(width, height, inner, label=label, name="narrow" if is_narrow else "broad", role="group")
 
 
