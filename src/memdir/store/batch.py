@@ -1,7 +1,7 @@
-"""Many edits planned as one change: each sees what those before it would leave, and a file changes once. Pure, as `plan`.
+"""Many edits planned as one change: each sees the result of those before it, and a file changes once. Pure, as `plan`.
 
-`StoreBase.change` says which edits are left out: those in a tuple together, because a merge that cannot be written must
-not remove what it was made from. `StoreOverlay` is a store as it would be after a batch.
+`StoreBase.change` documents which edits are left out: those in a tuple together, because a merge that cannot be written
+must not remove its sources. `StoreOverlay` is a store as it would be after a batch.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, is_ind
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """The changes of all edits together, the name each edit meant, and the names of those that were left out."""
+    """The changes of all edits together, the name of each edit's memory, and the names of edits that were left out."""
 
     changes: tuple[FileChange, ...]
     names: tuple[str, ...]
@@ -43,14 +43,14 @@ def plan_batch(
         before = overlay.changed
         group = item if isinstance(item, Sequence) else (item,)
         planned = [_plan_edit(overlay, edit, now, rules, keep_pinned=keep_pinned) for edit in group]
-        meant = [name for name, _ in planned]
-        names += meant
+        group_names = [name for name, _ in planned]
+        names += group_names
         for _, problem in planned:
             if problem is not None and not (drop_conflicts or isinstance(problem, _PinnedError)):
                 raise problem
         if any(problem is not None for _, problem in planned):
             overlay.changed = before
-            dropped += meant
+            dropped += group_names
     return PlannedBatch(tuple(overlay.list_changes()), tuple(names), tuple(dropped))
 
 
@@ -61,7 +61,7 @@ class _PinnedError(ConflictError):
 def _plan_edit(
     overlay: Overlay, edit: Edit, now: datetime, rules: WriteRules, *, keep_pinned: bool
 ) -> tuple[str, ConflictError | NotFoundError | None]:
-    """Put one edit's changes into the overlay; returns its name, and why it cannot be done if that is a conflict."""
+    """Add one edit's changes to the overlay; return the memory's name, and the conflict if there is one."""
     is_line = isinstance(edit, records.IndexEdit)
     if isinstance(edit, records.Save):
         plan.check_draft(edit.draft, rules)
@@ -69,7 +69,7 @@ def _plan_edit(
     else:
         name = edit.name
         if is_line or isinstance(edit, records.Forget):
-            check_path(f"{name}.md")  # a line may point to what no memory could be called, and such a file may go
+            check_path(f"{name}.md")  # an index line may contain an invalid name, and a file with one may be deleted
         else:
             check_name(name)
     try:
@@ -96,7 +96,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
         return plan.plan_put(overlay, name, edit.text, edit.hook, now, rules)
     expect, path = edit.expect, f"{name}.md"
     before, current = overlay.read_before(path), overlay.read_bytes(path)
-    # Who has seen the memory before the batch may replace what the batch made of it.
+    # A caller that has seen the memory before the batch may replace the batch's own version.
     if expect is not None and before is not None and current is not None and expect == digest_of(before):
         expect = digest_of(current)
     if isinstance(edit, records.Save):
@@ -109,29 +109,28 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
 
 
 class StoreOverlay(Overlay):
-    """The store after these edits, read as a store; edits that conflict or touch a pinned memory are left out.
+    """The store after these edits, read as a store; edits that conflict or change a pinned memory are left out.
 
-    Digests of memories are those of the texts shown; `find_digest` gives that of the file as it really is, which is what a
-    batch compares with.
+    Digests of memories are those of the new texts; `find_digest` returns the current file's, with which a batch compares.
     """
 
     def __init__(self, store: StoreBase, edits: Sequence[Sequence[Edit]], *, now: datetime) -> None:
         self.batch = plan_batch(store, edits, now, store.rules, drop_conflicts=True, keep_pinned=True)
-        super().__init__(store, {at.path: at.after for at in self.batch.changes})
+        super().__init__(store, {planned.path: planned.after for planned in self.batch.changes})
         self.rules = store.rules
         self._store = store
         self._headers = {header.name: header for header in store.scan()}
         self._now = now
 
     def scan(self) -> tuple[Header, ...]:
-        found = dict(self._headers)
+        headers = dict(self._headers)
         for path, data in self.changed.items():
             name = path.removesuffix(".md")
             if data is None:
-                found.pop(name, None)
+                headers.pop(name, None)
             elif not is_index_path(path):
-                found[name] = self._make_memory(name, data).header
-        return tuple(sorted(found.values(), key=lambda header: (header.modified, header.name), reverse=True))
+                headers[name] = self._make_memory(name, data).header
+        return tuple(sorted(headers.values(), key=lambda header: (header.modified, header.name), reverse=True))
 
     def read(self, name: str) -> StoredMemory:
         if not self.is_changed(name):
@@ -145,7 +144,7 @@ class StoreOverlay(Overlay):
         return decode(self.read_bytes("MEMORY.md") or b"")
 
     def find_digest(self, name: str) -> str | None:
-        """Of the file as it is; of one that these edits make, as they make it."""
+        """Return the digest of the current file, or of the new one if these edits create it."""
         path = f"{name}.md"
         data = self._store.read_bytes(path) if name in self._headers else self.changed.get(path)
         return None if data is None else digest_of(data)
@@ -154,8 +153,8 @@ class StoreOverlay(Overlay):
         return f"{name}.md" in self.changed
 
     def _make_memory(self, name: str, data: bytes) -> StoredMemory:
-        """A memory is as old as it was, because rewording it says nothing new of the world."""
-        at, old = int(self._now.timestamp() * 1e9), self._headers.get(name)
-        signature = old.signature if old is not None else Signature(0, len(data), at, at)
+        """Return the memory with its old date, because rewording adds no information."""
+        nanoseconds, old = int(self._now.timestamp() * 1e9), self._headers.get(name)
+        signature = old.signature if old is not None else Signature(0, len(data), nanoseconds, nanoseconds)
         memory = make_memory(name, data, signature, self._store.scope)
         return memory if old is None else replace(memory, header=replace(memory.header, modified=old.modified))

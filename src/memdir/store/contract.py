@@ -1,8 +1,7 @@
-"""The contract of a store, and the verbs that its implementations share.
+"""The contract of a store, and the operations that its implementations share.
 
-`Store` is the protocol that the rest of memdir and other people's stores are written against;
-`memdir.testing.check_store` tests it. `StoreBase` turns each verb into a plan and leaves the rest to `_commit`; FileStore and
-MemoryStore differ in nothing else.
+`Store` is the protocol for the rest of memdir and for stores of other projects; `memdir.testing.check_store` tests it.
+`StoreBase` turns each operation into a plan that `_commit` carries out; FileStore and MemoryStore differ only in that.
 """
 
 import os
@@ -55,14 +54,14 @@ if TYPE_CHECKING:
     from memdir.store.state import Author
 
 Clock = Callable[[], datetime]
-Screen = Callable[[Sequence[FileChange], str, str], InboxItem | None]  # changes, their verb, and a doubt or ""
+Screen = Callable[[Sequence[FileChange], str, str], InboxItem | None]  # changes, verb, and a reason for review or ""
 PERSON = Origin()
-# One edit, or several that stand or fall together.
+# Single edits, and groups that are applied completely or not at all.
 Edits = Sequence[Edit | Sequence[Edit]]
 
 
 class Store(Protocol):
-    """What every store does. `expect` is the digest of the version the caller has seen."""
+    """The methods of every store. `expect` is the digest of the version the caller has seen."""
 
     def scan(self) -> tuple[Header, ...]: ...
     def read(self, name: str) -> StoredMemory: ...
@@ -72,7 +71,7 @@ class Store(Protocol):
 
 
 class ChangeLog(Protocol):
-    """What a store reads of its history."""
+    """The part of the history that a store reads."""
 
     def read_changes(
         self, *, path: str | None = None, limit: int = -1, below: int | None = None
@@ -88,7 +87,7 @@ class ChangeLog(Protocol):
 
 @runtime_checkable
 class RecallLog(Protocol):
-    """A store that also records what was recalled from it."""
+    """A store that also records recalls."""
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None: ...
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]: ...
@@ -156,7 +155,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The number of a change, None if there was nothing to do; `repeated`: one with its mark was there already."""
+    """The number of a change, None if there was nothing to do; `repeated`: one with its mark had already happened."""
 
     change: int | None = None
     changes: tuple[FileChange, ...] = ()
@@ -172,7 +171,7 @@ class _HeldError(MemdirError):
 
 
 class StoreReader(ABC):
-    """What readers ask of any store; the defaults are those of a store without files. `team`: the team's are shown."""
+    """The methods readers need; the defaults suit a store without files. `team`: team memories are shown."""
 
     scope: Scope = Scope.PRIVATE
     rules: WriteRules = WriteRules()
@@ -187,7 +186,7 @@ class StoreReader(ABC):
     @property
     @abstractmethod
     def original(self) -> Store:
-        """The store as the caller gave it."""
+        """Return the store that the caller passed."""
 
     def read_bytes(self, path: str) -> bytes | None:
         return self.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
@@ -213,20 +212,20 @@ class StoreReader(ABC):
         return header.file
 
     def find_place(self) -> tuple[Path | None, str]:
-        """Return the state folder, if there is one, and what tells this store from others in a session's record."""
+        """Return the state folder, if any, and the key of this store in a session's record."""
         return None, self.scope.value
 
     def list_signatures(self, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
-        """Return every file with the facts that change with it; `marks` receives those of folders."""
+        """Return every file with its signature; `marks` receives those of folders."""
         files = ((header.file, header.signature) for header in self.scan())
         return {file: (facts.inode, facts.size, facts.mtime_ns, facts.ctime_ns) for file, facts in files}
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
-        """Return what history knows of when each memory got its bytes; empty if there is no history."""
+        """Return the known dates of each memory's bytes; empty if there is no history."""
         return ()
 
     def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
-        """Return by name who last changed each memory that a team shares in this store, at least of these names."""
+        """Return by name who last changed each team memory in this store, at least for these names."""
         return {}
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
@@ -237,7 +236,7 @@ class StoreReader(ABC):
         return
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """Return when and for which query a memory, or any, was shown; newest first."""
+        """Return the recalls of a memory, or all; newest first."""
         return ()
 
     def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
@@ -246,7 +245,7 @@ class StoreReader(ABC):
 
 
 class WidenedStore(StoreReader):
-    """A store that has the five methods of `Store` alone, for readers."""
+    """Wraps a store that has only the five methods of `Store`, for readers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -274,26 +273,24 @@ class WidenedStore(StoreReader):
 
 
 def widen(store: "Store | StoreReader") -> StoreReader:
-    """Return a store as its readers need it: itself, or a wrapper of one that has the five methods alone."""
+    """Return a store with all reader methods: itself, or a wrapper if it has only the five methods."""
     return store if isinstance(store, StoreReader) else WidenedStore(store)
 
 
 class StoreBase(StoreReader, Inbox):
-    """Everything that changes a store, each as one change; and its inbox."""
+    """The operations that change a store, each as one change; and its inbox."""
 
     clock: Clock
-    actor: str = ""  # the credential that acts, where stores have such
-    actor_name: str = ""  # of the person or the token
-    screen: Screen = staticmethod(
-        lambda changes, verb, doubt: None
-    )  # returns the item if another person has to decide first
+    actor: str = ""  # the credential that acts, if the store has credentials
+    actor_name: str = ""  # the name of the user or the token
+    screen: Screen = staticmethod(lambda changes, verb, doubt: None)  # returns the item if it needs another user
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
-        """Plan on the present state and apply as one change, unless one with this mark has happened."""
+        """Plan on the current state and apply as one change, unless one with this mark has happened."""
 
     def close(self) -> None:
-        """Close what the store keeps open; nothing by default."""
+        """Close open files and connections; does nothing by default."""
 
     def __enter__(self) -> Self:
         return self
@@ -313,27 +310,24 @@ class StoreBase(StoreReader, Inbox):
         return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """Return the place for memdir's own records and locks: the folder `root`, or the store's own.
-
-        Raises SettingsError if it has none.
-        """
+        """Return where records and locks are stored: `root`, or the store's folder; raise SettingsError if it has none."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
             raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
         return FolderWorkplace(root)
 
-    def _read_written(self, name: str, done: ChangeResult) -> StoredMemory:
-        """A memory as a change left it."""
+    def _read_written(self, name: str, result: ChangeResult) -> StoredMemory:
+        """Return a memory as a change left it."""
         return self.read(name)
 
     @abstractmethod
     def _reading_history(self) -> AbstractContextManager[ChangeLog | None]:
-        """The history for readers; None if there is none yet."""
+        """Open the history for readers; None if there is none yet."""
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        """Plan and make a change; every change goes through here. Raise ReviewError if it waits in the inbox."""
+        """Plan and make a change; every change uses this. Raise ReviewError if it needs review."""
 
         def screened(view: StoreView) -> list[FileChange]:
             changes = plan.check_changes(planner(view), self.rules)
@@ -353,8 +347,8 @@ class StoreBase(StoreReader, Inbox):
         return self._hold(self._make_review(changes, origin))
 
     def _make_review(self, changes: Sequence[FileChange], origin: Origin) -> InboxItem:
-        names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
-        key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
+        names = ", ".join(planned.path.removesuffix(".md") for planned in changes if not planned.is_index)
+        key = digest_of("".join(f"{file.path}\0{file.before!r}\0{file.after!r}\0" for file in changes).encode())
         why = "an agent wants to change what the team shares"
         edits = inbox.render_edits(plan.make_review_edits(changes))
         payload = {"edits": edits, **({"by": self.actor_name or origin.who} if self.actor else {})}
@@ -362,14 +356,15 @@ class StoreBase(StoreReader, Inbox):
         return InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
 
     def _hold(self, item: InboxItem) -> ReviewError:
-        """Put an item into the inbox. An agent's that was decided before is not asked again."""
-        (kept,) = self.inbox_add([item])
+        """Put an item into the inbox; an agent's that was already decided is not asked again."""
+        (stored,) = self.inbox_add([item])
         if item.kind is InboxKind.PROPOSAL:
-            return ReviewError(f"{item.why}, so nothing was written", item=kept.id, hint="another person decides")
-        if kept.state is InboxState.WAITING:
-            what, number = f"it waits for the person's review as item {kept.id} of the inbox: do not try again", kept.id
+            return ReviewError(f"{item.why}, so nothing was written", item=stored.id, hint="another person decides")
+        if stored.state is InboxState.WAITING:
+            number = stored.id
+            what = f"it waits for the person's review as item {number} of the inbox: do not try again"
         else:
-            what, number = f"the person has {kept.state.value} exactly this before", 0
+            what, number = f"the person has {stored.state.value} exactly this before", 0
         message = f"{item.name} is shared with the team, so nothing was written; {what}"
         hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
         return ReviewError(message, item=number, hint=hint)
@@ -407,14 +402,14 @@ class StoreBase(StoreReader, Inbox):
             return past.read_change(change)
 
     def read_content(self, digest: str) -> bytes:
-        """The bytes of a recorded version."""
+        """Return the bytes of a recorded version."""
         with self._reading_history() as past:
             if past is None:
                 raise NotFoundError("this directory has no history", name=digest[:12])
             return past.read_content(digest)
 
     def find_marked(self, mark: str) -> int | None:
-        """The change that was made with this mark."""
+        """Return the change that was made with this mark."""
         with self._reading_history() as past:
             return past.find_marked(mark) if past is not None else None
 
@@ -430,8 +425,8 @@ class StoreBase(StoreReader, Inbox):
             names.append(name)
             return changes
 
-        done = self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
-        return self._read_written(names[-1], done)
+        result = self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
+        return self._read_written(names[-1], result)
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
         """Replace a memory's whole text, frontmatter included."""
@@ -458,12 +453,12 @@ class StoreBase(StoreReader, Inbox):
         drop_conflicts: bool = False,
         keep_pinned: bool = False,
     ) -> BatchResult:
-        """Many edits as one change, all or none of them; `undo` takes them back together.
+        """Make many edits as one change, all or none; `undo` reverts them together.
 
-        A later edit sees what an earlier one would leave. One that may not be written raises, and nothing is done. One
+        A later edit sees the result of earlier ones. One that may not be written raises, and nothing is written. One
         whose memory has changed since it was seen raises ConflictError, or with `drop_conflicts` is left out; with
-        `keep_pinned` so is one on a pinned memory. Edits given in a tuple are left out together. With a `mark` the
-        batch is done once: if a change with that mark has happened, nothing is done again.
+        `keep_pinned` so is one of a pinned memory. Edits in a tuple are left out together. With a `mark`, the batch is
+        made once: if a change with that mark has happened, nothing is written.
         """
         # Imported here: a recall changes nothing.
         from memdir.store.batch import PlannedBatch, plan_batch
@@ -476,63 +471,62 @@ class StoreBase(StoreReader, Inbox):
             planned.append(batch)
             return list(batch.changes)
 
-        done = self.carry_out(planner, verb=verb, origin=origin, mark=mark)
-        if done.repeated and done.change is not None:
-            topics = [at.path for at in self.read_change(done.change).files if not plan.is_index_path(at.path)]
-            return BatchResult(done.change, tuple(path.removesuffix(".md") for path in topics), repeated=True)
-        return BatchResult(done.change, planned[-1].names, planned[-1].dropped)
+        result = self.carry_out(planner, verb=verb, origin=origin, mark=mark)
+        if result.repeated and result.change is not None:
+            paths = [file.path for file in self.read_change(result.change).files]
+            names = tuple(path.removesuffix(".md") for path in paths if not plan.is_index_path(path))
+            return BatchResult(result.change, names, repeated=True)
+        return BatchResult(result.change, planned[-1].names, planned[-1].dropped)
 
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
-        """Make what a planner plans on the present files, as one change."""
+        """Make the changes that a planner returns for the current files, as one change."""
         return self._commit(verb, origin, planner, mark=mark)
 
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        wanted = list(names)
-        return self.carry_out(lambda view: plan.plan_pointers(view, wanted), verb="index", origin=origin).changes
+        targets = list(names)
+        return self._commit("index", origin, lambda view: plan.plan_pointers(view, targets)).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        wanted = list(names)
-        return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
+        targets = list(names)
+        return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, targets)).changes
 
     def undo(self, change: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
-        """Take back the last change, or any one; an undo is a change, so it can be undone by its number."""
-        found = self.find_last_change() if change is None else self.read_change(change)
-        if found is None:
+        """Undo the last change, or any one; an undo is a change, so it can be undone by its number."""
+        target = self.find_last_change() if change is None else self.read_change(change)
+        if target is None:
             raise NotFoundError("there is nothing to undo in this directory")
-        if found.undone_by is not None:
-            hint = f"`memdir undo {found.undone_by}` brings it back"
-            raise NotFoundError(f"change {found.id} was already undone", name=str(found.id), hint=hint)
-        undone = found
-
-        def planner(view: StoreView) -> list[FileChange]:
-            return plan.plan_undo(view, undone, self.read_content)
-
-        return found, self._commit("undo", origin, planner, undoes=undone.id).changes
+        if target.undone_by is not None:
+            hint = f"`memdir undo {target.undone_by}` brings it back"
+            raise NotFoundError(f"change {target.id} was already undone", name=str(target.id), hint=hint)
+        result = self._commit(
+            "undo", origin, lambda view: plan.plan_undo(view, target, self.read_content), undoes=target.id
+        )
+        return target, result.changes
 
     def undo_files(self, change: int, names: Iterable[str], *, origin: Origin = PERSON) -> BatchResult:
-        """Take back a part of a change: these memories become what they were before it, as one change.
+        """Undo part of a change: these memories become what they were before it, as one change.
 
         Raises ConflictError for a memory that was changed since.
         """
-        files = {at.path.removesuffix(".md"): at for at in self.read_change(change).files}
+        files = {file.path.removesuffix(".md"): file for file in self.read_change(change).files}
         edits: list[Edit] = []
         for name in names:
-            if (at := files.get(name)) is None:
+            if (file := files.get(name)) is None:
                 raise NotFoundError(f"change {change} did not touch {name}", name=name)
-            if at.before is None:
-                edits.append(Forget(name, at.after))
+            if file.before is None:
+                edits.append(Forget(name, file.after))
             else:
-                text = decode(self.read_content(at.before))
-                edits.append(Put(name, text) if at.after is None else Rewrite(name, text, at.after))
+                text = decode(self.read_content(file.before))
+                edits.append(Put(name, text) if file.after is None else Rewrite(name, text, file.after))
         return self.change(edits, verb="restore", origin=origin)
 
     def purge(self, name: str) -> int:
-        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
+        """Forget a memory and remove every trace of it, under former names too; return how many changes it was in."""
         check_name(name)
         return sum(map(self._purge_name, (name, *self.find_former(name))))
 
     def find_former(self, name: str) -> tuple[str, ...]:
-        """Return the names that a memory had before it was moved, without those that another memory has now."""
+        """Return the names that a memory had before it was moved, except those that another memory has now."""
         # Imported here: only a purge needs the history's module.
         from memdir.store.history import find_moved_files
 
@@ -548,7 +542,7 @@ class StoreBase(StoreReader, Inbox):
         return f"{leaf}.md" in self.list_files(folder)
 
     def _forget_known(self, name: str) -> None:
-        """Forget a memory that is to be purged; raises NotFoundError if nothing is known of it."""
+        """Forget a memory that will be purged; raise NotFoundError if there is no trace of it."""
         try:
             self.delete(name)
         except NotFoundError:

@@ -71,8 +71,8 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
 
 def find_sources(store: StoreBase, memories: Sequence[StoredMemory]) -> dict[str, MemorySource]:
     """Return by name age and author, which go along when a memory is moved or synced; a team's author is in its commits."""
-    ages, own = find_ages(store, memories, now=store.clock()), [at.name for at in memories if not is_team(at.name)]
-    authors = find_authors(store, own)
+    ages = find_ages(store, memories, now=store.clock())
+    authors = find_authors(store, [memory.name for memory in memories if not is_team(memory.name)])
     return {name: MemorySource(since, authors.get(name, "")) for name, since in ages.items()}
 
 

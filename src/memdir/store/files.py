@@ -1,11 +1,9 @@
-"""FileStore: Markdown files in one directory, written by one holder at a time, each change whole or not at all.
+"""FileStore: Markdown files in one directory, written by one process at a time, each change completely or not at all.
 
-Reads take no lock and never fail because of one bad file. A write takes the directory's lock, heals what a killed writer
-left, plans on the files as they are, records the change, applies it, and returns when it is on the disk. Safe to use from
-several threads and processes at once.
-
-The derived index (`index.db`) caches the header of every file under its stat signature, so an unchanged directory is listed
-without opening a memory. It may be deleted at any time; whatever is wrong with it, it counts as empty.
+Reads take no lock and never fail because of one bad file. A write takes the directory's lock, heals changes that were
+killed, plans on the current files, records the change, applies it, and returns when it is on the disk. Several threads and
+processes can use it at once. The derived index (`index.db`) caches the header of every file with its stat signature, so an
+unchanged directory is listed without opening a memory. It may be deleted at any time, and counts as empty if it is damaged.
 """
 
 import os
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
     from memdir.store.state import Author
 
 FILE = "index.db"
-SYNC = "sync"  # the origin of what others wrote, which comes with its author
-# How long a reader waits for the lock before it leaves recording outside edits, or making a history, to somebody else.
+SYNC = "sync"  # the origin of teammates' changes, which come with their author
+# How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
 _VERSION = 3
@@ -57,11 +55,11 @@ _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pin
 
 
 class FileStore(StoreBase):
-    """The store of a directory. `state` holds lock, history and derived index, by default `.memdir/` inside.
+    """The store of a directory. `state` contains lock, history and derived index, by default `.memdir/` inside.
 
-    `cache` holds the derived index of a directory that is read-only. `on_open` is called when a process opens the
-    history to write. `shared` says that others will read all of it, `team` whether what a team shares in it is shown in
-    conversations; `find_author` says who signs what is written into that, `review` whether an agent's writes to it wait.
+    `cache` contains the derived index of a read-only directory. `on_open` is called when a process opens the history
+    to write. `shared`: others will read all of it; `team`: its team memories are shown in conversations;
+    `find_author` returns who signs writes to team memories; `review`: an agent's writes to them need review.
     """
 
     def __init__(
@@ -108,25 +106,25 @@ class FileStore(StoreBase):
     # Reading the files
 
     def scan(self) -> tuple[Header, ...]:
-        """Every memory's header, newest first; from the cache where the file has not changed."""
+        """Return every memory's header, newest first; from the cache if the file has not changed."""
         self._heal_if_killed()
         with self._reading_root() as root:
             if root is None:
                 return ()
-            found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
+            signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
             cached = _read_headers(find_header_cache(self.root, self.state, self._cache, write=False))
-            stale = [path for path, at in found.items() if path not in cached or cached[path].signature != at]
             fresh: dict[str, _CachedHeader] = {}
-            for path in stale:
+            for path, signature in signatures.items():
+                if path in cached and cached[path].signature == signature:
+                    continue
                 if (head := guard.read_file_head(root, path)) is not None:
-                    fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
-                    fresh[path] = _CachedHeader(found[path], fields)
-        gone = [path for path in cached if path not in found]
+                    fresh[path] = _CachedHeader(signature, frontmatter.parse_fields(head.decode("utf-8", "replace")))
+        gone = [path for path in cached if path not in signatures]
         if fresh or gone:
             self._keep_cache(fresh, gone)
-        known = {**cached, **fresh}
-        made = [make_header(at[:-3], known[at].fields, found[at], self.scope) for at in found if at in known]
-        return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
+        known = [(path, entry.fields) for path, entry in {**cached, **fresh}.items() if path in signatures]
+        headers = [make_header(path[:-3], fields, signatures[path], self.scope) for path, fields in known]
+        return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def list_signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
         with self._reading_root() as root:
@@ -135,50 +133,49 @@ class FileStore(StoreBase):
     def find_changed(
         self, marks: Mapping[str, guard.Stat], read_known: Callable[[str], Mapping[str, int]]
     ) -> guard.ChangedListing:
-        """What was added, removed or replaced since the folders had these facts; no file is looked at but those.
+        """Return the files added, removed or replaced since the folders had these facts, without reading other files.
 
-        `read_known` returns path and inode of the files that a folder had. A file that was overwritten in place changes
-        no folder, and is not seen.
+        `read_known` returns path and inode of the files that a folder had. A file that was overwritten in place does
+        not change its folder, and is not noticed.
         """
-        found: dict[str, guard.Stat] = {}
+        signatures: dict[str, guard.Stat] = {}
         with self._reading_root() as root:
-            changed = [at for at, facts in marks.items() if root is None or guard.read_stat(root, at) != facts]
+            changed = [path for path, facts in marks.items() if root is None or guard.read_stat(root, path) != facts]
             known = {path: inode for folder in changed for path, inode in read_known(folder).items()}
-            fresh = {at: facts for at, facts in marks.items() if at not in changed}
+            fresh = {folder: facts for folder, facts in marks.items() if folder not in changed}
             for folder in changed:
                 if root is not None:
-                    found |= guard.read_signatures(root, folder, fresh, known=known, passed=marks)
-        gone = [path for path in known if path not in found]
-        return guard.ChangedListing({path: at for path, at in found.items() if at}, gone, fresh)
+                    signatures |= guard.read_signatures(root, folder, fresh, known=known, passed=marks)
+        gone = [path for path in known if path not in signatures]
+        return guard.ChangedListing({path: facts for path, facts in signatures.items() if facts}, gone, fresh)
 
     def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
-        """The signatures of some files; those that are not there are left out."""
+        """Return the signatures of those of these files that exist."""
         with self._reading_root() as root:
-            found = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
-        return {path: at for path, at in found.items() if at}
+            signatures = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
+        return {path: signature for path, signature in signatures.items() if signature}
 
     def find_index_file(self, *, write: bool = True) -> Path | None:
-        """Return the path of the derived index; to `write`, its folder is made, and None means that nothing can be."""
+        """Return the path of the derived index; `write` creates its folder, and returns None if that is impossible."""
         try:
             return find_header_cache(self.root, self.state, self._cache, write=write)
         except (OSError, DiskError):
             return None
 
     def has_any(self) -> bool:
-        # Looks no further than the first.
         with self._reading_root() as root:
-            return root is not None and any(not found.refusal for found in guard.walk(root))
+            return root is not None and any(not entry.refusal for entry in guard.walk(root))
 
     def look(self) -> tuple[guard.DiskEntry, ...]:
-        """Everything in the directory that looks like a memory, with what may not be read and why."""
+        """Return all files that look like a memory, those that may not be read with the reason."""
         with self._reading_root() as root:
             return () if root is None else tuple(guard.walk(root))
 
     def read(self, name: str) -> StoredMemory:
-        found = guard.read_below(self.root, f"{name}.md")
-        if found is None:
+        file = guard.read_below(self.root, f"{name}.md")
+        if file is None:
             raise NotFoundError(f"no memory named {name}", name=name)
-        return make_memory(name, *found, self.scope)
+        return make_memory(name, *file, self.scope)
 
     def read_many(self, names: Iterable[str]) -> dict[str, StoredMemory]:
         files = guard.read_several(self.root, [f"{name}.md" for name in names])
@@ -191,15 +188,15 @@ class FileStore(StoreBase):
         return self.state, str(self.root)
 
     def index(self, folder: str = "") -> str:
-        """The index as it stands in the file; empty if there is none or it may not be read."""
+        """Return the text of the index file; empty if there is none or it may not be read."""
         try:
-            found = guard.read_below(self.root, f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
+            file = guard.read_below(self.root, f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
         except (PathError, DiskError):
             return ""
-        return decode(found[0]) if found else ""
+        return decode(file[0]) if file else ""
 
     def read_bytes(self, path: str) -> bytes | None:
-        """The exact bytes of a file; `read` decodes them forgivingly."""
+        """Return the exact bytes of a file; `read` replaces those that cannot be decoded."""
         return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
@@ -209,7 +206,7 @@ class FileStore(StoreBase):
     # Reading the history, the recall log and the inbox
 
     def has_mark(self, mark: str) -> bool:
-        """Whether a change with this mark has happened, a killed one that had begun included."""
+        """Return whether a change with this mark has happened, or began and was killed."""
         self._heal_if_killed()
         return super().has_mark(mark)
 
@@ -226,24 +223,24 @@ class FileStore(StoreBase):
             return past.compact(self.clock(), origin, before=before, most=most)
 
     def measure_history(self) -> int:
-        """Bytes of the history's file, 0 if there is none."""
+        """Return the size of the history's file in bytes, 0 if there is none."""
         try:
             return os.lstat(self.state / history.FILE).st_size
         except OSError:
             return 0
 
     def find_damage(self) -> tuple[tuple[str, str], ...]:
-        """Check every version, change and index line of the history; returns file and what is wrong."""
+        """Check every version, change and index line of the history; return files and problems."""
         with self._reading_history() as past:
             return tuple(past.find_damage()) if past else ()
 
     def recorded(self) -> dict[str, str]:
-        """Path to the digest of every file as history last saw it."""
+        """Return by path the last recorded digest of every file."""
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
 
     def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
-        # Imported here: only what a team shares is signed.
+        # Imported here: only team memories are signed.
         from memdir.store.state import read_authors
 
         return read_authors(self.state)
@@ -270,7 +267,7 @@ class FileStore(StoreBase):
                     history.add_recalls(db, recalls)
 
     def move_recalls(self, name: str, target: "FileStore", new: str) -> None:
-        """Count the recalls of a memory that was moved to `target` there; best effort, as `note_recalls` is."""
+        """Move the recalls of a memory to `target`, where it is called `new`; best effort, as `note_recalls` is."""
         with suppress(OSError, MemdirError):
             if recalls := self.recalls(name):
                 if target is not self:
@@ -280,37 +277,37 @@ class FileStore(StoreBase):
                     history.move_recalls(db, name, new if target is self else None)
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Keep by path and digest age and author of bytes, before a change brings them here."""
+        """Record by path and digest the age and author of bytes, before a change brings them here."""
         if sources:
             with self._holding() as (_, past):
                 past.note_sources(sources)
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
-        """Record what somebody else changed; returns the files. A file never seen before becomes its own baseline."""
+        """Record edits made outside memdir and return the files. A file never seen before becomes its own baseline."""
         with self._holding(seconds=seconds) as (root, past):
-            found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
+            signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
             for path in (INDEX_FILE, f"{TEAM_FOLDER}/{INDEX_FILE}"):
                 if (signature := guard.read_signature(root, path)) is not None:
-                    found[path] = signature
+                    signatures[path] = signature
             recorded = past.find_recorded()
             seen: list[tuple[str, bytes | None, Signature | None]] = []
-            for path, signature in found.items():
+            for path, signature in signatures.items():
                 if path not in recorded or recorded[path][1] != signature:
                     with suppress(OSError, PathError):
                         if (read := guard.read_file(root, path)) is not None:
                             seen.append((path, *read))
-            seen += [(path, None, None) for path in recorded if path not in found]
-            return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
+            seen += [(path, None, None) for path in recorded if path not in signatures]
+            return tuple(planned.path for planned in past.note_outside(seen, self.clock())) if seen else ()
 
     def _purge_name(self, name: str) -> int:
         # Imported here: a recall purges nothing.
         from memdir.store.state import PurgedMemory, purge_state
 
-        sessions, texts = self._find_said(name)
+        sessions, texts = self._find_traces(name)
         self._forget_known(name)
         with self._holding() as (_, past):
             count = past.purge(name)
-            # `relink` lays the history of a replaced directory into the state folder: purging means those too.
+            # `relink` moves the history of a replaced directory into the state folder, which must be purged too.
             aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
                 with closing(History(path)) as older:
@@ -320,15 +317,17 @@ class FileStore(StoreBase):
             drop_index(self._cache / FILE)
         return count
 
-    def _find_said(self, name: str) -> tuple[set[str], list[str]]:
+    def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
+        """Return the sessions that changed or recalled a memory, and the texts it has had."""
         changes, path = self.changes(name), f"{name}.md"
         sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
         files = [file for change in changes for file in change.files if file.path == path and not file.splice]
-        data = [self.read_content(at) for file in files for at in (file.before, file.after) if at is not None]
-        with suppress(MemdirError):  # what may not be read was never shown either
+        data = [self.read_content(digest) for file in files for digest in (file.before, file.after) if digest]
+        with suppress(MemdirError):  # a file that may not be read was never shown either
             data.append(self.read_bytes(path) or b"")
-        found = [make_memory(name, at, Signature(0, 0, 0, 0), self.scope) for at in data]
-        return sessions, [text for at in found for text in (at.header.title, at.header.description, at.body)]
+        memories = [make_memory(name, content, Signature(0, 0, 0, 0), self.scope) for content in data]
+        headers = [(memory.header, memory.body) for memory in memories]
+        return sessions, [text for header, body in headers for text in (header.title, header.description, body)]
 
     @contextmanager
     def hold_lock(self, name: str, *, seconds: float = 0) -> Iterator[None]:
@@ -340,55 +339,52 @@ class FileStore(StoreBase):
         return self if root is None else super().open_workplace(root)
 
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
-        tries = _TRIES
-        while True:
-            tries -= 1
+        for _ in range(_TRIES - 1):
             try:
                 return self._commit_once(verb, origin, planner, undoes, mark)
             except ConflictError as error:
-                if (
-                    error.found != "" or not tries
-                ):  # an empty one comes from `apply`: somebody was quicker by milliseconds
+                if error.found != "":  # an empty one comes from `apply`: another process was quicker by milliseconds
                     raise
+        return self._commit_once(verb, origin, planner, undoes, mark)
 
     def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         with self._holding() as (root, past):
-            if mark and (found := past.find_marked(mark)) is not None:
-                return ChangeResult(found, repeated=True)
+            if mark and (change := past.find_marked(mark)) is not None:
+                return ChangeResult(change, repeated=True)
             view = _DiskView(root)
             changes = planner(view)
             if not changes:
                 return ChangeResult()
-            seen = {planned.path: view.find_seen(planned.path) for planned in changes}
-            change = past.begin(verb, origin, self.clock(), changes, seen=seen, undoes=undoes, mark=mark)
+            signatures = {planned.path: view.find_seen(planned.path) for planned in changes}
+            change = past.begin(verb, origin, self.clock(), changes, seen=signatures, undoes=undoes, mark=mark)
             try:
-                written = apply(root, changes, seen)
+                written = apply(root, changes, signatures)
             except ConflictError:
                 past.abandon(change)
                 raise
             except MemdirError:
-                # Nothing visible has happened, or healing decides at the next open; the first error is the one to raise.
+                # If files have changed, healing decides at the next open; the first error is the one to raise.
                 with suppress(MemdirError):
                     heal(root, past)
                 raise
-            # The files and the record are on the disk; without this mark, healing makes it at the next open.
+            # The files and the record are on the disk; if this fails, healing finishes the change at the next open.
             with suppress(DiskError):
                 past.finish(change, written)
             if self._find_author is not None and origin.who != SYNC:
-                self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
+                self._sign([file for file in changes if is_team(file.path) and not file.is_index], self._find_author)
             return ChangeResult(change, tuple(changes))
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
-        """Record who changed what the team shares: best effort, the next sync knows it from the commits."""
+        """Record who changed team memories: best effort, the next sync finds the author in the commits."""
         if not changes:
             return
-        # Imported here: only writes to what a team shares are signed.
+        # Imported here: only writes to team memories are signed.
         from memdir.store.state import read_authors, write_authors
 
         names = {planned.path.removesuffix(".md"): planned.after is not None for planned in changes}
         with suppress(MemdirError):  # the change itself is done
             author = replace(find_author(), when=self.clock())
-            known = {name: at for name, at in read_authors(self.state).items() if name not in names}
+            known = {name: signer for name, signer in read_authors(self.state).items() if name not in names}
             write_authors(self.state, known | {name: author for name, is_there in names.items() if is_there})
 
     # The lock, the history and the derived index
@@ -399,12 +395,12 @@ class FileStore(StoreBase):
         with self._threads, hold_state(self, "lock", wait) as (root, state):
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
-                # Somebody deleted, moved or replaced it: what is written there now would be in no history.
+                # It was deleted, moved or replaced, so changes written to the open file would be lost.
                 past.close()
                 past = None
                 from memdir.store.state import note_problem  # most processes never see this
 
-                text = "history.db was deleted, moved or replaced while in use; what is there now is used from here on"
+                text = "history.db was deleted, moved or replaced while in use; memdir now uses the current file"
                 note_problem(self.state, "store", text, self.clock())
             if past is None:
                 guard.check_target(state, history.FILE, history.FILE)
@@ -416,7 +412,7 @@ class FileStore(StoreBase):
             yield root, past
 
     def _heal_if_killed(self) -> None:
-        """A lock file that still names a holder, but is held by none, shows a killed change: heal it before reading."""
+        """Heal a killed change before reading: its lock file still names a holder, but no process holds it."""
         with suppress(OSError, MemdirError):
             if os.stat(self.state / "lock").st_size > 0:
                 with self._holding(seconds=0):
@@ -433,7 +429,7 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_history(self) -> Iterator[History | None]:
-        """History for readers: None if there is none yet; a directory that cannot be written can still be read."""
+        """Yield the history for readers, None if there is none yet; also works in a read-only directory."""
         with self._threads:
             if self._history is not None and self._pid == os.getpid() and self._history.is_in_place:
                 yield self._history
@@ -447,7 +443,7 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
-        """The database, None if nobody has written to it since before this table existed."""
+        """Yield the database, None if it is from before this table existed."""
         with self._reading_history() as past:
             if past is None or past.version < since:
                 yield None
@@ -458,8 +454,8 @@ class FileStore(StoreBase):
     @contextmanager
     def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox | None]:
         if not write:
-            with self._reading_table(inbox.SINCE) as found:
-                yield None if found is None else inbox.SqliteInbox(found)
+            with self._reading_table(inbox.SINCE) as db:
+                yield None if db is None else inbox.SqliteInbox(db)
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
             yield inbox.SqliteInbox(db)
@@ -477,7 +473,7 @@ class FileStore(StoreBase):
             os.close(root)
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
-        """Renew the cache; if files with a history changed, let history see them first."""
+        """Update the cache, after recording outside edits if there is a history."""
         if os.path.isfile(self.state / history.FILE):
             try:
                 self.notice(seconds=_NOTICE_SECONDS)
@@ -488,7 +484,7 @@ class FileStore(StoreBase):
 
 
 class _DiskView:
-    """The files under the lock, remembering the signature each had when it was read."""
+    """The files while the lock is held, with the signature each had when it was read."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -512,12 +508,12 @@ class _DiskView:
 def apply(
     root: int, changes: Sequence[FileChange], seen: dict[str, Signature | None]
 ) -> list[tuple[FileChange, Signature | None]]:
-    """Write what was planned; when this returns it is on the disk. Raises with nothing changed.
+    """Write planned changes; when this returns they are on the disk. If it raises, nothing has changed.
 
-    `seen` holds the signatures of the files as they were read: one that has changed since then is a conflict. All new
-    bytes are staged and flushed, then files are deleted, then topic files moved in, then indexes. So a full disk is met
-    before anything visible happens; and if a killed change still has a deletion to do, only deletions have happened,
-    which `heal` takes back; otherwise only writes are left, which it completes. Healing never deletes a topic file.
+    `seen` contains the signatures of the files as they were read: one that has changed since then is a conflict. All
+    new bytes are staged and flushed, then files are deleted, then topic files moved in, then indexes. So a full disk
+    is noticed before anything visible happens; and if a killed change still has a deletion to do, only deletions have
+    happened, which `heal` reverts; otherwise only writes are left, which it completes. It never deletes a topic file.
     """
     staged: dict[str, str] = {}
     try:
@@ -533,7 +529,7 @@ def apply(
             guard.remove_temps(root, folder)
         raise
     written: list[tuple[FileChange, Signature | None]] = []
-    for planned in sorted(changes, key=lambda at: 2 if at.is_index else at.after is not None):
+    for planned in sorted(changes, key=lambda planned: 2 if planned.is_index else planned.after is not None):
         temp = staged.get(planned.path)
         written.append((planned, guard.move_staged(root, temp, planned.path) if temp else None))
         if temp is None:
@@ -544,13 +540,13 @@ def apply(
 
 
 def heal(root: int, past: History) -> int:
-    """Complete or take back every change that was killed; returns how many there were."""
+    """Complete or revert every change that was killed; return how many there were."""
     pending = past.find_pending()
     for change in pending:
         for folder in {_folder(file.path) for file in change.files}:
             guard.remove_temps(root, folder)
         changes = _plan_healing(root, past, change)
-        written = apply(root, changes, {at.path: guard.read_signature(root, at.path) for at in changes})
+        written = apply(root, changes, {planned.path: guard.read_signature(root, planned.path) for planned in changes})
         topics = [file for file in change.files if not is_index_path(file.path)] or list(change.files)
         if any(_digest(_read(root, file.path)) == file.after for file in topics):
             for path in {file.path for file in change.files} - {planned.path for planned, _ in written}:
@@ -563,21 +559,21 @@ def heal(root: int, past: History) -> int:
 
 
 def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
-    """Forward if only writes are left, backward if a deletion is; nothing if nothing had begun."""
+    """Return changes that complete a killed one, or revert it if a deletion is left; empty if it had not begun."""
     files = [(file, current, _digest(current)) for file in change.files for current in [_read(root, file.path)]]
-    if not any(found == file.after != file.before for file, _, found in files):
+    if not any(digest == file.after != file.before for file, _, digest in files):
         return []
-    topics = [(file, found) for file, _, found in files if not is_index_path(file.path)]
-    if any(file.after is None and found == file.before for file, found in topics):
-        gone = [file for file, found in topics if file.after is None and found is None]
+    topics = [(file, digest) for file, _, digest in files if not is_index_path(file.path)]
+    if any(file.after is None and digest == file.before for file, digest in topics):
+        gone = [file for file, digest in topics if file.after is None and digest is None]
         lost = [(file.path, _read_version(past, file.before)) for file in gone]
         return [FileChange(path, None, data) for path, data in lost if data is not None]
     planned = []
-    for file, current, found in files:
+    for file, current, digest in files:
         if is_index_path(file.path):
             after = plan.redo_index(file, current)
         else:
-            after = _read_version(past, file.after) if file.after and found == file.before else current
+            after = _read_version(past, file.after) if file.after and digest == file.before else current
             after = current if after is None else after
         if after != current:
             planned.append(FileChange(file.path, current, after))
@@ -585,7 +581,7 @@ def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
 
 
 def _read_version(past: History, digest: str | None) -> bytes | None:
-    """The bytes of a version; None if history has lost them: a damaged version must not keep a store from healing."""
+    """Return the bytes of a version, or None if they are missing: a damaged version must not prevent healing."""
     try:
         return past.read_content(digest or "")
     except (DiskError, NotFoundError):
@@ -605,7 +601,7 @@ def _digest(data: bytes | None) -> str | None:
 
 
 def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
-    """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
+    """Return the path of the derived index: in the state folder, or in the user's cache if that is read-only."""
     folder = state
     if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
         folder = cache or state
@@ -615,13 +611,13 @@ def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: boo
 
 
 def open_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """The derived index's database, made or brought to this version if need be; raises sqlite3.Error or OSError."""
+    """Open the derived index, created or migrated if necessary; raise sqlite3.Error or OSError if that fails."""
     try:
         facts = os.lstat(path)
     except FileNotFoundError:
         facts = None
     if os.path.islink(path.parent) or (facts and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)):
-        raise sqlite3.OperationalError("the index is a link")  # to somebody else's database, which would be emptied
+        raise sqlite3.OperationalError("the index is a link")  # to another database, which would be emptied
     create_file(path)
     db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
     try:
@@ -641,14 +637,14 @@ def open_index(path: Path, seconds: float) -> sqlite3.Connection:
 
 
 def read_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """The derived index's database for reading; raises sqlite3.Error if there is none, without waiting for a FIFO."""
+    """Open the derived index for reading; raise sqlite3.Error if there is none, without waiting for a FIFO."""
     if not is_plain_file(path):
         raise sqlite3.OperationalError("there is no index")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=seconds)
 
 
 def drop_index(path: Path) -> None:
-    """Remove the derived index; it comes back."""
+    """Remove the derived index; the next scan creates it again."""
     for ending in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
 
@@ -670,7 +666,7 @@ def _read_headers(path: Path) -> dict[str, _CachedHeader]:
 
 
 def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterable[str]) -> None:
-    """Best effort and silent: a cache that cannot be written is no cache."""
+    """Update the cached headers: best effort, and silent if the cache cannot be written."""
     try:
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")

@@ -1,16 +1,16 @@
 """Every change of every memory, in SQLite; also the journal from which a killed change is healed.
 
 A change is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
-last. Contents are stored once, by digest; of an index only the spliced lines are stored, plus its last known bytes. A change
-may carry a mark, which exists if and only if the change has happened. The ledger of recalls and the inbox are in the same
-file. The tables keep their first names: a change is a row of `acts`, its files are rows of `changes`. Nothing here touches
-memory files or takes a lock: whoever writes changes holds the directory's lock. Recalls are noted without it.
+last. Contents are stored once, by digest; for an index only the spliced lines are stored, plus its last known bytes. A
+change may have a mark, its idempotency key, which exists if and only if the change has happened. The recall log and the
+inbox are in the same file. The tables keep their first names: a change is a row of `acts`, its files are rows of `changes`.
+This module neither touches memory files nor takes a lock: callers that write changes hold the directory's lock.
 
-A memory's text dates from the last change after which the file had these bytes, if that change said something new. Where
-bytes were only brought from elsewhere (undo, restore, sync, import, an edit noticed afterwards), the earliest time at which
-history has seen them counts. Changes that leave the words alone (pin, verify) are skipped, and a renamed file is followed. A
-later time of change on the same inode with the same bytes is a `touch`, by which a person says that the memory still holds;
-a checkout, a sync tool or a restored backup makes another inode.
+A memory's text dates from the last change after which the file had these bytes, if that change said something new. If bytes
+were only brought from elsewhere (undo, restore, sync, import, an edit noticed afterwards), the earliest recorded time
+counts. Changes that do not alter the text (pin, verify) are skipped, and a renamed file is followed. A later modification
+time on the same inode with the same bytes is a `touch`, by which the user says that the memory is still true; a checkout, a
+sync tool or a restored backup makes another inode.
 """
 
 import errno
@@ -77,13 +77,13 @@ MIGRATIONS = (
     """,
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
 )
-# The migrations with which a table or columns came: a reader may meet a file of an older shape, since only writers migrate.
+# The migrations that added a table or columns: only writers migrate, so a reader may meet an older format.
 RECALLS_SINCE = 2
 _MARKS_SINCE = 3
 _DATES_SINCE = 5
 _SEEN_SINCE = 6
 _AUTHORS_SINCE = 7
-# Verbs that say nothing new of the world: a memory is as old as before.
+# Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
@@ -105,13 +105,13 @@ class Database:
         self._migrations = migrations
         self._file = (0, 0)
         if str(path) != IN_MEMORY and os.path.lexists(path) and not is_plain_file(path):
-            # A link would lead to somebody else's file, and a FIFO would be waited for.
+            # A link would lead to another file, and opening a FIFO would block.
             hint = "move it away; memories are not affected, and a new one begins"
             raise DiskError(f"cannot use {path.name}: it is not a plain file", path=str(path), hint=hint)
         with sqlite_errors(path):
             if not readonly and str(path) != IN_MEMORY:
                 create_file(path)  # SQLite would make it readable for everybody
-            # In a folder that cannot be written SQLite cannot make the file its log needs, unless it may assume no writer.
+            # In a read-only folder SQLite cannot create its log, unless it may assume that nothing writes.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
             uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
             if str(path) == IN_MEMORY:
@@ -133,7 +133,7 @@ class Database:
         if version < known:
             self._db.execute("PRAGMA journal_mode = WAL")
             with self.transaction(durable=True):
-                # Asked again inside: another process may have been here since.
+                # Another process may have migrated the file since.
                 version = self._read_version()
                 for number, script in enumerate(self._migrations[version:], version + 1):
                     for statement in script.split(";"):
@@ -143,7 +143,7 @@ class Database:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that is open is still the one at the path, not deleted, moved or replaced since."""
+        """Return whether the open file is still the one at the path, not deleted, moved or replaced since."""
         return self._file == self._find_file()
 
     def _find_file(self) -> tuple[int, int]:
@@ -154,7 +154,7 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def check_version(self) -> None:
-        """Raise DiskError if a newer memdir has written this; readers use what they find."""
+        """Raise DiskError if a newer memdir has written this file; readers do not check."""
         version, known = self.version, len(self._migrations)
         if version > known:
             raise DiskError(
@@ -176,7 +176,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
-        """Everything inside happens, or nothing; `durable`: it survives a power cut from then on."""
+        """Commit all statements or none; `durable`: they survive a power cut from then on."""
         with sqlite_errors(self.path):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
@@ -194,7 +194,7 @@ class Database:
 
 
 def create_file(path: Path) -> None:
-    """Make the file, mode 0600, if it is not there; a link raises OSError.
+    """Create the file with mode 0600 if it is missing; raise OSError for a link.
 
     An existing one is not even opened: closing a file drops all locks this process has on it, those of SQLite in other
     threads too, and then two processes could write at once.
@@ -209,7 +209,7 @@ def create_file(path: Path) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as DiskError, with a hint for a full disk, a missing right, a damaged file or a long path."""
+    """Raise SQLite's errors as DiskError, with a hint for a full disk, permissions, a damaged file or a long path."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -224,7 +224,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 class MemorySource(NamedTuple):
-    """Since when bytes have said what they say, and who wrote them, such as `person` or `agent`; empty if unknown."""
+    """The age of bytes, and who wrote them, such as `person` or `agent`; empty if unknown."""
 
     since: datetime
     who: str = ""
@@ -232,7 +232,7 @@ class MemorySource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """How many old versions were removed from a history, and their size."""
+    """The number of old versions removed from a history, and their size."""
 
     versions: int = 0
     bytes: int = 0
@@ -255,38 +255,36 @@ class History(Database):
         undoes: int | None,
         mark: str,
     ) -> int:
-        """Record a change as pending, and since when the bytes it replaces have been there by their file (`seen`).
+        """Record a change as pending, and the age of the bytes it replaces by their file's signature (`seen`).
         When this returns, the change survives a power cut."""
         with self.transaction(durable=True):
             for planned in plan:
                 signature = seen.get(planned.path)
                 if planned.before is not None and signature is not None and not planned.is_index:
                     digest = digest_of(planned.before)
-                    kept = self._db.execute(_FILE_TIMES, (planned.path,)).fetchone()
-                    row = (planned.path, digest, _find_times(kept, digest, signature)[0])
+                    times = self._db.execute(_FILE_TIMES, (planned.path,)).fetchone()
+                    row = (planned.path, digest, _find_times(times, digest, signature)[0])
                     self._db.execute("INSERT OR IGNORE INTO seen (path, digest, since_ns) VALUES (?, ?, ?)", row)
                 if self._note_outside(planned.path, planned.before, at) and planned.before is not None and signature:
-                    self._remember(
-                        planned.path, planned.before, signature
-                    )  # else it is noted again if this is abandoned
+                    self._remember(planned.path, planned.before, signature)  # or an abandoned change records it again
             who = (origin.who, origin.why, origin.session)
             return self._insert((at.isoformat(), verb, *who, undoes, True, replace_surrogates(mark)), plan)
 
     def finish(self, change: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
-        """Mark a change as done. Losing this mark to a power cut is harmless: healing finds the change complete."""
+        """Mark a change as done. A power cut may undo this harmlessly: healing then finds the change complete."""
         with self.transaction(durable=False):
             self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (change,))
             for planned, signature in written:
                 self._remember(planned.path, planned.after, signature)
 
     def abandon(self, change: int) -> None:
-        """Take a pending change out again: nothing of it happened."""
+        """Remove a pending change that did not happen."""
         with self.transaction(durable=False):
             self._db.execute("DELETE FROM changes WHERE act = ?", (change,))
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Keep by path and digest the age and the author of bytes that are about to be brought."""
+        """Record by path and digest the age and the author of bytes that are about to be brought."""
         with self.transaction(durable=False):
             rows = [(*key, int(source.since.timestamp() * 1e9), source.who) for key, source in sources.items()]
             self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
@@ -294,7 +292,7 @@ class History(Database):
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
     ) -> tuple[FileChange, ...]:
-        """Compare files with what was last recorded and record what somebody else changed."""
+        """Compare files with their last recorded versions and record edits made outside memdir."""
         changed = []
         with self.transaction(durable=False):
             for path, data, signature in seen:
@@ -303,7 +301,7 @@ class History(Database):
         return tuple(planned for planned in changed if planned is not None)
 
     def purge(self, name: str) -> int:
-        """Remove every trace of one memory: contents, changes, and lines of an index that point to it."""
+        """Remove every trace of one memory: contents, changes, and index lines that point to it."""
         path, lines = f"{name}.md", make_link_ends(name)
         with self.transaction(durable=True):
             rows = self._db.execute("SELECT before, after FROM changes WHERE path = ?", (path,)).fetchall()
@@ -315,11 +313,11 @@ class History(Database):
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._db.execute("DELETE FROM seen WHERE path = ?", (path,))
-            # Contents nobody else refers to; an identical file of another name keeps its own.
+            # An identical file of another name keeps its contents.
             used = "SELECT 1 FROM changes WHERE :at IN (before, after) UNION ALL SELECT 1 FROM files WHERE digest = :at"
             delete = f"DELETE FROM contents WHERE digest = :at AND NOT EXISTS ({used})"
             self._db.executemany(delete, [{"at": digest} for digest in digests])
-            # Index changes that hold such a line keep their digests and lose their text.
+            # Index changes with such a line keep their digests and lose their text.
             select = "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
             redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
             for *key, removed, inserted in self._db.execute(select).fetchall():
@@ -334,24 +332,24 @@ class History(Database):
         return len(marks)
 
     def compact(self, at: datetime, origin: Origin, *, before: datetime | None, most: int) -> CompactResult:
-        """Remove versions that only changes from before `before` know, and, oldest first, so many that the rest has at
-        most `most` bytes (0 is any number). The last version of a file stays, a deleted one's too, and so does the
-        list of changes: who, when and why. What was removed is recorded as a change."""
+        """Remove versions that only changes from before `before` use, then the oldest until the rest has at most `most`
+        bytes (0 means unlimited). Keeps the last version of each file, deleted ones too, and the list of changes: who,
+        when and why. The removal is recorded as a change."""
         with self.transaction(durable=True) as db:
             sizes = dict(db.execute("SELECT digest, length(data) FROM contents").fetchall())
-            kept = {row[0] for row in db.execute("SELECT digest FROM files")}
+            needed = {row[0] for row in db.execute("SELECT digest FROM files")}
             newest: dict[str, str] = {}
             last: dict[str, int] = {}
             select = "SELECT act, path, before, after FROM changes ORDER BY act"
             for change, path, old, new in db.execute(select).fetchall():
                 newest[path] = new or old or newest.get(path, "")
                 last |= {digest: change for digest in (old, new) if digest}
-            kept |= set(newest.values())
+            needed |= set(newest.values())
             is_old = "SELECT max(id) FROM acts WHERE at < ? AND NOT pending"
             horizon = (db.execute(is_old, (before.isoformat(),)).fetchone()[0] or 0) if before else 0
             size = sum(sizes.values())
             gone: list[str] = []
-            for digest in sorted(sizes.keys() - kept, key=lambda at: last.get(at, 0)):
+            for digest in sorted(sizes.keys() - needed, key=lambda digest: last.get(digest, 0)):
                 if last.get(digest, 0) > horizon and not (most and size > most):
                     break
                 gone.append(digest)
@@ -369,7 +367,7 @@ class History(Database):
         return CompactResult(len(gone), freed)
 
     def find_damage(self) -> Iterator[tuple[str, str]]:
-        """Everything in this history that does not prove itself: file and what is wrong. Reads all of it."""
+        """Yield file and problem of everything in this history that does not match its digest. Reads all of it."""
         with self.reading() as db:
             for (line,) in db.execute("PRAGMA integrity_check(20)").fetchall():
                 if line != "ok":
@@ -383,7 +381,7 @@ class History(Database):
             select = "SELECT act, path, before, after FROM changes WHERE act > ? AND splice_at IS NULL"
             for change, path, *digests in db.execute(select, (old or 0,)):
                 # An index whose lines were purged has digests and no text.
-                missing = [at for at in digests if at and at not in known and not is_index_path(path)]
+                missing = [digest for digest in digests if digest and digest not in known and not is_index_path(path)]
                 if missing:
                     yield path, f"change {change} names version {missing[0][:12]}, which is not there"
             for path, digest in db.execute("SELECT path, digest FROM files").fetchall():
@@ -393,18 +391,16 @@ class History(Database):
                 yield from self._find_index_damage(path, bytes(data))
 
     def _find_index_damage(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
-        """Take back every change of an index, from the last known bytes on: each must give the digest it began with."""
+        """Revert every change of an index, starting at the last known bytes: each must give the digest it began with."""
         select = "SELECT act, before, after, splice_at, removed, inserted FROM changes JOIN acts ON act = id"
         rows = self._db.execute(f"{select} WHERE path = ? AND NOT pending ORDER BY act DESC, seq DESC", (path,))
-        for change, before, after, at, removed, inserted in rows.fetchall():
-            if (digest_of(data) if data else None) not in (after, digest_of(data)) or (
-                after and digest_of(data) != after
-            ):
+        for change, before, after, offset, removed, inserted in rows.fetchall():
+            if after is not None and (not data or digest_of(data) != after):
                 yield path, f"after change {change} it should have been another text"
                 return
-            if removed is None or inserted is None or at is None:
+            if removed is None or inserted is None or offset is None:
                 return  # purged
-            data = apply_splice(data, (at, bytes(inserted), bytes(removed)))
+            data = apply_splice(data, (offset, bytes(inserted), bytes(removed)))
             if before is not None and digest_of(data) != before:
                 yield path, f"change {change} does not lead back to the text before it"
                 return
@@ -415,14 +411,15 @@ class History(Database):
         return tuple(self._read_changes("WHERE pending ORDER BY id", ()))
 
     def read_change(self, change: int) -> Change:
-        for found in self._read_changes("WHERE id = ? AND NOT pending", (change,)):
-            return found
+        for record in self._read_changes("WHERE id = ? AND NOT pending", (change,)):
+            return record
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """The newest change that can be taken back: not an undo, not undone, not somebody else's edit."""
+        """Return the newest change that can be undone: not an undo, not undone, not an edit made outside memdir."""
         where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
-        return next((at for at in self._read_changes(where, (OUTSIDE, _COMPACT)) if at.undone_by is None), None)
+        changes = self._read_changes(where, (OUTSIDE, _COMPACT))
+        return next((change for change in changes if change.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
         where, values = "WHERE NOT pending", list[object]()
@@ -433,13 +430,13 @@ class History(Database):
         return tuple(self._read_changes(f"{where} ORDER BY id DESC LIMIT ?", (*values, limit)))
 
     def find_marked(self, mark: str) -> int | None:
-        """The change that was recorded with this mark and has happened."""
+        """Return the change that was recorded with this mark and has happened."""
         if not mark or self.version < _MARKS_SINCE:
             return None
         select = "SELECT min(id) FROM acts WHERE mark = ? AND mark <> '' AND NOT pending"
         with self.reading() as db:
-            found: int | None = db.execute(select, (replace_surrogates(mark),)).fetchone()[0]
-            return found
+            change: int | None = db.execute(select, (replace_surrogates(mark),)).fetchone()[0]
+            return change
 
     def count_changes(self) -> int:
         with self.reading() as db:
@@ -452,7 +449,7 @@ class History(Database):
             hint = "it was purged, or removed as old by `memdir history --compact`"
             raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
         if digest_of(data := bytes(row[0])) != digest:
-            hint = "nothing was changed; `memdir doctor --deep` lists what else is damaged"
+            hint = "nothing was changed; `memdir doctor --deep` lists other damage"
             raise DiskError(f"version {digest[:12]} in {self.path.name} is damaged", path=str(self.path), hint=hint)
         return data
 
@@ -472,19 +469,19 @@ class History(Database):
             rows = db.execute(select, values).fetchall()
         steps = {path.removesuffix(".md"): row for path, *row in rows if not is_index_path(path)}
         return {
-            name: Change(change, datetime.fromisoformat(at), verb, Origin(*origin))
-            for name, (change, at, verb, *origin) in steps.items()
+            name: Change(change, datetime.fromisoformat(time), verb, Origin(*origin))
+            for name, (change, time, verb, *origin) in steps.items()
             if names is None or name in names
         }
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
-        """Return what is known of when each memory got its bytes."""
+        """Return the known dates of each memory's bytes."""
         with self.reading() as db:
             files = [(memory.header.file, memory.digest, memory.header.signature) for memory in memories]
             return tuple(find_dates(db, *file) for file in files)
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
-        """Path to digest and signature of every file as it was last recorded."""
+        """Return by path the last recorded digest and signature of every file."""
         with sqlite_errors(self.path):
             rows = self._db.execute("SELECT path, digest, inode, size, mtime_ns, ctime_ns FROM files").fetchall()
         return {row[0]: (row[1], Signature(*(value or 0 for value in row[2:]))) for row in rows}
@@ -494,14 +491,14 @@ class History(Database):
             select = "SELECT undoes, id FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
             undone = find_undone(db.execute(select).fetchall())
             rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
-            for change, at, verb, who, why, session, undoes in rows:
+            for change, time, verb, who, why, session, undoes in rows:
                 origin, files = Origin(who, why, session), tuple(self._read_files(change))
-                yield Change(change, datetime.fromisoformat(at), verb, origin, files, undoes, undone.get(change))
+                yield Change(change, datetime.fromisoformat(time), verb, origin, files, undoes, undone.get(change))
 
     def _read_files(self, change: int) -> Iterator[ChangedFile]:
         select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
-        for path, before, after, at, removed, inserted in self._db.execute(select, (change,)).fetchall():
-            splice = None if removed is None or inserted is None else (at, removed, inserted)
+        for path, before, after, offset, removed, inserted in self._db.execute(select, (change,)).fetchall():
+            splice = None if removed is None or inserted is None else (offset, removed, inserted)
             yield ChangedFile(path, before, after, splice)
 
     def _insert(self, row: tuple[object, ...], plan: Sequence[FileChange]) -> int:
@@ -514,8 +511,8 @@ class History(Database):
             if planned.is_index:
                 splice = find_splice(planned.before or b"", planned.after or b"")
             else:
-                kept = [pair for pair in zip(digests, sides, strict=True) if pair[0] is not None]
-                self._db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", kept)
+                contents = [pair for pair in zip(digests, sides, strict=True) if pair[0] is not None]
+                self._db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", contents)
             values = (change, number, planned.path, *digests, *splice)
             self._db.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return change
@@ -551,8 +548,7 @@ class History(Database):
 
 
 def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Change to the undo that took it back, of pairs in the order of the undos; one that was itself undone does not
-    count."""
+    """Return by change the undo that reverted it, without undos that were themselves undone. Pairs are sorted by undo."""
     undone: dict[int, int] = {}
     for target, undo in sorted(dict(undos).items(), reverse=True):
         if undo not in undone:
@@ -562,8 +558,8 @@ def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 @contextmanager
 def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
-    """A history for one small write, without the checkpoint that SQLite makes when the last connection that can write
-    closes: it would take as long as a recall."""
+    """Open a history for one small write, without the checkpoint that SQLite makes when the last connection that can
+    write closes: it would take as long as a recall."""
     with closing(History(path, readonly=True)) as reader:
         _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
@@ -571,18 +567,18 @@ def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
 
 
 def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
-    """Names from or to which these changes moved a memory: the same bytes left one path and appeared at the other."""
-    path, found = f"{name}.md", set()
+    """Return the names from or to which these changes moved a memory: bytes left one path and appeared at the other."""
+    path, names = f"{name}.md", set()
     for change in changes:
-        left = {at.before: at.path for at in change.files if at.after is None}
-        came = {at.after: at.path for at in change.files if at.before is None}
+        left = {file.before: file.path for file in change.files if file.after is None}
+        came = {file.after: file.path for file in change.files if file.before is None}
         pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
-        found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
-    return found
+        names |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
+    return names
 
 
 def make_link_ends(name: str) -> list[bytes]:
-    """Return how a link to a memory ends in an index line, in either spelling."""
+    """Return the two possible ends of a link to a memory in an index line."""
     leaf = name.rpartition("/")[2]
     return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
 
@@ -596,16 +592,16 @@ def move_recalls(db: sqlite3.Connection, name: str, new: str | None) -> None:
 
 
 def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
-    """Add rows to the recall log; the oldest are dropped when there are too many."""
+    """Add rows to the recall log, and drop the oldest above its limit."""
     insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
-    for at in recalls:
-        name, query, session = map(replace_surrogates, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session))
-        db.execute(insert, (at.at.isoformat(), name, query, session, at.selector, at.score))
+    for recall in recalls:
+        name, query, session = map(replace_surrogates, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session))
+        db.execute(insert, (recall.at.isoformat(), name, query, session, recall.selector, recall.score))
     db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
 
 
 def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
-    """Rows of one memory, or of all; newest first."""
+    """Return the rows of one memory, or of all; newest first."""
     where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
     select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
     rows = db.execute(select, values).fetchall()
@@ -613,13 +609,13 @@ def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[
 
 
 def count_recalls(db: sqlite3.Connection, now: datetime, weeks: int) -> RecallCounts:
-    """Count the rows of each memory, and those of the last weeks; a moment in the future counts as now."""
+    """Count the rows of each memory, in total and in each of the last weeks; times in the future count as now."""
     age = f"max(0, ({int(now.timestamp())} - strftime('%s', at)) / {7 * 86_400})" if weeks else "0"
     return sum_recalls(db.execute(f"SELECT name, {age} AS week, count(*) FROM recalls GROUP BY name, week"), weeks)
 
 
 def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCounts:
-    """Make counts of rows with a name, how many weeks ago, and how often."""
+    """Sum rows of name, age in weeks, and count."""
     by_name: dict[str, int] = {}
     by_week: dict[str, list[int]] = {}
     for name, week, count in rows:
@@ -639,7 +635,7 @@ def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
 
 
 def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:
-    """Queries that contain the name of a memory, or are among those known to have led to it."""
+    """Return the queries that contain the name of a memory, or are known to have led to it."""
     spoken = _list_words(name.rpartition("/")[2])
     return [query for query in queries if query in known or spoken in _list_words(query)]
 
@@ -650,9 +646,9 @@ def _list_words(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDate:
-    """`changed` is None where history does not know these bytes; `brought`: then a change brought them from elsewhere.
+    """Dates of a file's bytes. `changed` is None for unknown bytes; `brought`: a change brought them from elsewhere.
 
-    `since` is the file's time of change when these bytes were first seen, which a checkout does not move.
+    `since` is the modification time with which these bytes were first seen, which a checkout does not change.
     """
 
     changed: datetime | None = None
@@ -663,12 +659,12 @@ class ChangeDate:
 
 
 def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
-    """What history knows of a file that has these bytes and this signature now."""
+    """Return the known dates of a file that has these bytes and this signature now."""
     since = touched = None
     if db.execute("PRAGMA user_version").fetchone()[0] >= _DATES_SINCE:
-        kept = db.execute(_FILE_TIMES, (path,)).fetchone()
-        if kept is not None and kept[0] == digest:
-            since, touched = map(_make_time, _find_times(kept, digest, signature))
+        times = db.execute(_FILE_TIMES, (path,)).fetchone()
+        if times is not None and times[0] == digest:
+            since, touched = map(_make_time, _find_times(times, digest, signature))
     changed, brought = _find_change(db, path, digest, since)
     known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
     return ChangeDate(changed, brought, since, touched, known is not None)
@@ -677,8 +673,8 @@ def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signat
 def _find_times(
     known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
 ) -> tuple[int, int | None]:
-    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds. `known`
-    is what was kept: digest, inode, time of change, and these two."""
+    """Return the times to record for a file in nanoseconds: the first time of its bytes, and the last touch. `known`
+    is the recorded digest, inode, modification time, and these two."""
     if known is None or known[0] != digest:
         return signature.mtime_ns, None
     _, inode, mtime, since, touched = known
@@ -690,7 +686,7 @@ def _find_times(
 def _find_change(
     db: sqlite3.Connection, path: str, digest: str, since: datetime | None
 ) -> tuple[datetime | None, bool]:
-    """Return when these bytes were written, and whether they were only brought then; then the date in the file counts.
+    """Return when these bytes were written, and whether they were only brought; then the date in the file counts.
 
     A dream writes the date of its newest source into the file.
     """
@@ -698,8 +694,8 @@ def _find_change(
     brought = has_dreamed = False
     steps = _read_steps(db, path, None)
     while (step := next(steps, None)) is not None:
-        change, at, verb, who, before, after = step
-        moment = datetime.fromisoformat(at)
+        change, time, verb, who, before, after = step
+        moment = datetime.fromisoformat(time)
         if after == digest and verb in SAME_WORDS and before is not None:
             digest, has_dreamed = before, has_dreamed or who == "dream"
         elif after == digest and before is None and (source := _find_source(db, change, digest, path)):
@@ -708,19 +704,19 @@ def _find_change(
         elif after == digest:
             brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
             if verb in (OUTSIDE, "import"):
-                # It was noticed afterwards, or came with the time it had elsewhere; the file may show when it was.
+                # The edit was noticed later, or kept the time it had elsewhere; the file may show an earlier time.
                 moment = moment if since is None else min(moment, since)
             elif not brought:
                 return moment, has_dreamed
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == digest and earliest is not None:
-            earliest = min(earliest, moment)  # they were there before this change, which replaced them
+            earliest = min(earliest, moment)  # this change replaced them, so they are older
     if db.execute("PRAGMA user_version").fetchone()[0] < _SEEN_SINCE:
         return earliest, brought or has_dreamed
-    # memdir did not write them here: a date that came with them, or the file's when memdir first replaced them, is best.
-    seen = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
-    moments = [moment for moment in (earliest, _make_time(seen[0]) if seen else None) if moment is not None]
-    return min(moments, default=None), brought or has_dreamed or seen is not None
+    # memdir did not write these bytes: use a date that came with them, or the file's when memdir first replaced them.
+    row = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
+    moments = [moment for moment in (earliest, _make_time(row[0]) if row else None) if moment is not None]
+    return min(moments, default=None), brought or has_dreamed or row is not None
 
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
@@ -730,7 +726,7 @@ def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterato
 
 
 def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
-    """The file that these bytes left in the same change: they were moved, not said anew."""
+    """Return the file from which the same change moved these bytes."""
     select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
     row = db.execute(select, (change, digest, path)).fetchone()
     return None if row is None else str(row[0])

@@ -1,4 +1,4 @@
-"""MemoryStore: a store in memory, for tests and sessions that are thrown away, and the reference for the contract.
+"""MemoryStore: a store in memory, for tests and temporary sessions, and the reference for the contract.
 
 It plans and records as FileStore does, without a disk: a difference between the two is a bug in one of them.
 """
@@ -37,15 +37,15 @@ class MemoryStore(StoreBase):
         with self._lock:
             names = [path.removesuffix(".md") for path in self._files if not is_index_path(path)]
             headers = (self.read(name).header for name in names)
-            return tuple(sorted(headers, key=lambda at: (at.modified, at.name), reverse=True))
+            return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def read(self, name: str) -> StoredMemory:
         check_name(name)
         with self._lock:
-            found = self._files.get(f"{name}.md")
-        if found is None:
+            file = self._files.get(f"{name}.md")
+        if file is None:
             raise NotFoundError(f"no memory named {name}", name=name)
-        return make_memory(name, *found, self.scope)
+        return make_memory(name, *file, self.scope)
 
     def read_bytes(self, path: str) -> bytes | None:
         return self._files.get(path, (None,))[0]
@@ -99,21 +99,21 @@ class MemoryStore(StoreBase):
 
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         with self._lock:
-            if (found := self._history.find_marked(mark)) is not None:
-                return ChangeResult(found, repeated=True)
+            if (change := self._history.find_marked(mark)) is not None:
+                return ChangeResult(change, repeated=True)
             changes = planner(self)
             if not changes:
                 return ChangeResult()
             now = self.clock()
             number = self._history.begin(verb, origin, now, changes, seen={}, undoes=undoes, mark=mark)
             written: list[tuple[FileChange, Signature | None]] = []
-            at = int(now.timestamp() * 1e9)
+            nanoseconds = int(now.timestamp() * 1e9)
             for planned in changes:
                 if planned.after is None:
                     del self._files[planned.path]
                     written.append((planned, None))
                 else:
-                    signature = Signature(number, len(planned.after), at, at)
+                    signature = Signature(number, len(planned.after), nanoseconds, nanoseconds)
                     self._files[planned.path] = planned.after, signature
                     written.append((planned, signature))
             self._history.finish(number, written)
