@@ -1,8 +1,8 @@
 """The worker: a process that no host waits for. It extracts from every queued turn, does the chores, and ends.
 
-One worker a directory at a time, decided by a lock of the operating system, so a killed one blocks nobody. A turn leaves
-the queue only after it was extracted, or cannot be any more; delivered twice, it is extracted once. An error in one
-conversation or chore is recorded and does not stop the others.
+A lock of the operating system allows one worker per directory, so a killed one blocks nothing. A turn leaves the queue only
+after it was extracted, or cannot be any more; delivered twice, it is extracted once. An error in one conversation or chore
+is recorded and does not stop the others.
 """
 
 import os
@@ -50,46 +50,47 @@ def work(
     store: FileStore, *, options: ExtractOptions, model: Model | None, conversation: ConversationSource = NOWHERE,
     clock: Callable[[], datetime], on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
 ) -> int:  # fmt: skip
-    """Extract from queued turns until none is left; returns how many conversations were done, 0 beside another worker."""
+    """Extract from queued turns until none is left; return how many conversations were done, 0 if another worker runs."""
     count = 0
     left: set[Path] = set()
     while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
         try:
             with store.hold_lock(LOCK):
                 for entries in _group(queued):
-                    done = ExtractResult()
-                    for done in _extract_from(store, entries[-1], options, model, conversation, clock()):
-                        on_done(entries[-1], done)
-                        _note_saved(store, done)
-                    if done.skipped in _AGAIN:
+                    result = ExtractResult()
+                    for result in _extract_from(store, entries[-1], options, model, conversation, clock()):
+                        on_done(entries[-1], result)
+                        _note_saved(store, result)
+                    if result.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
                         drop_turns(entries)
                         count += 1
         except LockedError:
             return count
-        # A turn may have been queued meanwhile by a process that saw this worker at work: read the queue again.
+        # A process that saw this worker may have queued a turn since: read the queue again.
     return count
 
 
 def collect_ended(project: Project) -> int:
-    """Queue the turns whose hook was killed or late, each in its own project, and start a worker in other projects;
-    returns how many. One whose project cannot be opened stays, for as long as conversations are kept."""
+    """Queue the turns whose hook was killed or late, each in its own project, start a worker in other projects, and
+    return how many. One whose project cannot be opened stays, for as long as conversations are kept."""
     others: set[Path] = set()
     count = 0
     for turn in read_ended(project.environment.state_home):
-        cwd = next((Path(at) for at in turn.cwd if os.path.isabs(at) and "\0" not in at and os.path.isdir(at)), None)
+        folders = (Path(path) for path in turn.cwd if os.path.isabs(path) and "\0" not in path and os.path.isdir(path))
+        cwd = next(folders, None)
         host = find_host(turn.host)
         try:
             if cwd is not None and host is not None and host.learns:
-                with closing(open_project(cwd, environ=project.environment.inherited)) as found:
-                    if found.places.switch.on:
-                        enqueue(found.private.state, QueuedTurn(turn.session, turn.transcript, turn.headless))
+                with closing(open_project(cwd, environ=project.environment.inherited)) as other:
+                    if other.places.switch.on:
+                        enqueue(other.private.state, QueuedTurn(turn.session, turn.transcript, turn.headless))
                         count += 1
-                        if found.private.state != project.private.state:
+                        if other.private.state != project.private.state:
                             others.add(cwd)
             elif cwd is None and turn.path.stat().st_mtime > time.time() - SESSION_DAYS * 86_400:
-                continue  # its folder may only be away, as a disk that is not mounted
+                continue  # its folder may be on a disk that is not mounted
             drop_turns([turn])
         except (MemdirError, OSError) as error:
             note_problem(project.private.state, WHO, f"{turn.path.name}: {error}", project.now())
@@ -98,17 +99,17 @@ def collect_ended(project: Project) -> int:
     return count
 
 
-def _note_saved(store: FileStore, done: ExtractResult) -> None:
+def _note_saved(store: FileStore, result: ExtractResult) -> None:
     titles = []
-    for name in done.written:
-        with suppress(MemdirError):  # changed again meanwhile
+    for name in result.written:
+        with suppress(MemdirError):  # changed again since
             titles.append(store.read(name).header.title)
     note_saved(store.state, titles)
 
 
 def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
-    """Turns by conversation and transcript, the oldest group first; the newest turn of each group is last."""
-    # A resumed conversation may go on in another file: neither file holds all of it.
+    """Group turns by conversation and transcript, the oldest group first; the newest turn of each group is last."""
+    # A resumed conversation may continue in another file, so that neither is complete.
     key = attrgetter("session", "transcript")
     groups = [list(group) for _, group in groupby(sorted(entries, key=key), key=key)]
     return sorted(groups, key=lambda group: group[0].path.name)
@@ -118,7 +119,7 @@ def _extract_from(
     store: FileStore, entry: QueuedTurn, options: ExtractOptions, model: Model | None, conversation: ConversationSource,
     now: datetime,
 ) -> Iterator[ExtractResult]:  # fmt: skip
-    """The results of one queued turn, in pieces where much has gathered; the last one decides whether it is done."""
+    """Yield the results of one queued turn, in pieces if it is long; the last one decides whether it is done."""
     session = open_session(store.state, entry.session)
     try:
         turns = read_turns(Path(entry.transcript), session, conversation, entry.headless)
@@ -127,16 +128,16 @@ def _extract_from(
         while isinstance(turn, EndedTurn):
             is_more = following is not None
             following = next(turns, None)
-            # More than one piece is due, whatever the number of the turn.
+            # Several pieces are always extracted, whatever the number of the turn.
             due = replace(options, every=1) if is_more or following is not None else options
-            done = extract_turn(store, session, turn, options=due, model=model, now=now)
-            yield done
-            if following is None or done.skipped in _AGAIN:
+            result = extract_turn(store, session, turn, options=due, model=model, now=now)
+            yield result
+            if following is None or result.skipped in _AGAIN:
                 return
             turn = following
         yield turn
     except Exception as error:
-        # Nobody watches this process: the error is recorded, and the turn stays queued for the next worker.
+        # No user sees this process, so record the error; the turn stays queued for the next worker.
         count_failure(session)
         yield _record_error(store, entry, error, now, ExtractSkip.FAILED)
 
@@ -149,7 +150,7 @@ def _read_first(
     except NotFoundError as error:
         return _record_error(store, entry, error, now, ExtractSkip.NOTHING_NEW)
     except FormatError as error:
-        # Its first line may be half written; what is no transcript after several tries is none.
+        # Its first line may be incomplete, so give up only after several tries.
         is_new = count_failure(session) < EXTRACT_TRIES
         return _record_error(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
 
@@ -157,9 +158,9 @@ def _read_first(
 def read_turns(
     path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool, *, chars: int = _CHARS
 ) -> Iterator[EndedTurn]:
-    """The part of a transcript after the session's cursor; only that is read where messages have ids.
+    """Yield the part of a transcript after the session's cursor, a long one as several turns to save memory.
 
-    A long part comes in several turns, so that it needs little memory.
+    If messages have IDs, only that part is read.
     """
     cursor = parse_cursor(session.read().extra.get("cursor"))
     is_headless = is_headless or describe_transcript(path).is_headless
@@ -180,7 +181,7 @@ def _record_error(
     words = f"{type(error).__name__}: {error}"
     row = {"at": now.isoformat(timespec="seconds"), "task": "extract", "session": entry.session, "skipped": skip}
     note_run(store.state, {**row, "error": words})
-    if skip is ExtractSkip.FAILED:  # shown at the next start: nobody looks at runs while learning seems to work
+    if skip is ExtractSkip.FAILED:  # shown at the next start, because users do not read the list of runs
         note_problem(store.state, WHO, f"extract: {error if isinstance(error, MemdirError) else words}", now)
     return ExtractResult(skipped=skip, error=words)
 

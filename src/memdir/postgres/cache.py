@@ -1,7 +1,6 @@
-"""What a process remembers of a store in PostgreSQL: its files as of a change, contents by digest, memories that were read.
+"""A process's cache of a store in PostgreSQL: its files as of a change, contents by digest, memories that were read.
 
-Nothing is remembered that was not committed, and nothing is believed unseen: a snapshot names the change that it was
-taken at, and whoever uses it compares that with the store.
+Only committed changes are cached, and callers compare a snapshot's change with the store before they use it.
 """
 
 import threading
@@ -15,7 +14,7 @@ from memdir.frozen import dataclass, field
 from memdir.postgres.history import Row
 from memdir.records import Signature, StoredMemory
 
-_CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
+_CACHED_BYTES = 4_194_304  # of contents, by digest
 _CACHED_HEADS = 20_000
 _CACHED_MEMORIES = 500
 _NEIGHBOURS = 16  # read together with the first content that a plan needs: it looks at their dialect
@@ -35,8 +34,8 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore a number
-    may stand for another change."""
+    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore another
+    change may have its number."""
 
     revision: int = 0
     epoch: int = -1
@@ -46,7 +45,7 @@ class StoreSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SearchHead:
-    """At which change a store is, and how far its rows for search were brought: `version` is empty if never."""
+    """The last change of a store, and the one at which its search rows were updated: `version` is empty if never."""
 
     revision: int
     epoch: int
@@ -65,15 +64,15 @@ def list_folder(snapshot: StoreSnapshot, folder: str) -> list[str]:
 
 
 class StoreCache:
-    """What is remembered of one store, for all who use it in this process: the last snapshot, contents and headers by
-    digest. Nothing here can be wrong for long: a snapshot is checked at every use, and a digest names its bytes."""
+    """The cache of one store, shared in this process: the last snapshot, contents and headers by digest. A snapshot
+    is checked at every use, and a digest names its bytes."""
 
     def __init__(self) -> None:
         self.snapshot = StoreSnapshot()
         self.is_current = False  # whether the snapshot was the newest when it was last used for a change
         self.heads: dict[str, FrontmatterFields] = {}
-        self.memories: dict[str, StoredMemory] = {}  # by name; those that searches have read
-        self.search: object = None  # what a search remembers of this store (`postgres.search`)
+        self.memories: dict[str, StoredMemory] = {}  # by name, as read by searches
+        self.search: object = None  # the cached rows of `postgres.search`
         self._contents: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -131,17 +130,17 @@ class SnapshotView:
         return list_folder(self._snapshot, folder)
 
     def _read(self, path: str) -> bytes | None:
-        wanted = [path]
-        for at, row in self._files.items():
-            if len(wanted) > _NEIGHBOURS:
+        paths = [path]
+        for other, row in self._files.items():
+            if len(paths) > _NEIGHBOURS:
                 break
-            if at != path and self._cache.find(row.digest) is None:
-                wanted.append(at)
-        rows = self._load(wanted)
-        found: dict[str, bytes | None] = {row[2]: row[0] for row in rows}
-        for digest, data in found.items():
+            if other != path and self._cache.find(row.digest) is None:
+                paths.append(other)
+        rows = self._load(paths)
+        contents: dict[str, bytes | None] = {row[2]: row[0] for row in rows}
+        for digest, data in contents.items():
             if data is not None:
                 self._cache.keep(digest, data)
-        if self._files[path].digest not in found:  # it was changed since
+        if self._files[path].digest not in contents:  # it was changed since
             raise ConflictError(f"{path} changed while it was being read", hint="try again", found="")
-        return found[self._files[path].digest]
+        return contents[self._files[path].digest]

@@ -17,7 +17,7 @@ OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
 
 
 def clean_text(text: str) -> str:
-    """Text that PostgreSQL can hold."""
+    """Return text that PostgreSQL can store."""
     return replace_surrogates(text).replace("\0", "\ufffd")
 
 
@@ -39,12 +39,12 @@ class PostgresHistory:
         return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {render_limit(limit)}", path=path, below=below))
 
     def read_change(self, change: int) -> Change:
-        for found in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
-            return found
+        for record in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
+            return record
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """The newest change that can be taken back: not an undo, and not undone."""
+        """Return the newest change that can be undone: not an undo, and not undone."""
         undone = list(self._find_undone())
         where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
         return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
@@ -56,8 +56,8 @@ class PostgresHistory:
     def find_marked(self, mark: str) -> int | None:
         select = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE} AND mark = %(mark)s AND mark <> ''"
         (rows,) = self._ask(select, mark=clean_text(mark))
-        found: int | None = rows[0][0]
-        return found
+        change: int | None = rows[0][0]
+        return change
 
     def read_content(self, digest: str) -> bytes:
         select = f"SELECT data FROM memdir.contents WHERE {OF_STORE} AND digest = %(digest)s"
@@ -78,8 +78,8 @@ class PostgresHistory:
         paths = [f"{clean_text(name)}.md" for name in names or ()]
         (rows,) = self._ask(f"{select}{where} ORDER BY path, change DESC", verbs=sorted(SAME_WORDS), paths=paths)
         return {
-            path.removesuffix(".md"): Change(change, at, verb, Origin(*origin), actor=actor)
-            for path, change, at, verb, actor, *origin in rows
+            path.removesuffix(".md"): Change(change, time, verb, Origin(*origin), actor=actor)
+            for path, change, time, verb, actor, *origin in rows
             if not is_index_path(path)
         }
 
@@ -115,9 +115,9 @@ class PostgresHistory:
         changes, rows, pairs = self._ask(select, files, undos, **values)
         undone = find_undone((row[0], row[1]) for row in pairs)
         by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
-        for change, at, verb, who, why, session, undoes, actor in changes:
+        for change, time, verb, who, why, session, undoes, actor in changes:
             touched = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
-            yield Change(change, at, verb, Origin(who, why, session), touched, undoes, undone.get(change), actor)
+            yield Change(change, time, verb, Origin(who, why, session), touched, undoes, undone.get(change), actor)
 
 
 def _make_changed(
@@ -148,7 +148,8 @@ class PostgresInbox:
         return map(inbox.make_item, self._ask(select, **equal)[0])
 
     def insert(self, row: Sequence[object]) -> int:
-        values = {f"c{number}": clean_text(at) if isinstance(at, str) else at for number, at in enumerate(row)}
+        cleaned = (clean_text(value) if isinstance(value, str) else value for value in row)
+        values = {f"c{number}": value for number, value in enumerate(cleaned)}
         slots = ", ".join(f"%({name})s" for name in values)
         number = f"UPDATE memdir.stores SET items = items + 1 WHERE {OF_STORE} RETURNING items"
         ((id,),) = self._ask(number)[0]
@@ -159,7 +160,7 @@ class PostgresInbox:
 
     def update(self, id: int, **values: object) -> None:
         columns = ", ".join(f"{column} = %({column})s" for column in values)
-        clean = {key: clean_text(at) if isinstance(at, str) else at for key, at in values.items()}
+        clean = {key: clean_text(value) if isinstance(value, str) else value for key, value in values.items()}
         self._ask(f"UPDATE memdir.inbox SET {columns} WHERE {OF_STORE} AND id = %(id)s", id=id, **clean)
 
     def remove(self, id: int) -> None:

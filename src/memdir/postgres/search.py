@@ -1,10 +1,10 @@
-"""Search in a PostgresStore: candidates by words, ranked by the code that ranks files.
+"""Search in a PostgresStore: finds candidates by words and ranks them with the same code as files.
 
 Each memory has a row with its terms as a tsvector, its passages and its vectors, derived from its text when a search
-first needs it. A process remembers the rows of a store as of a change, with the documents of each word, and brings them up
-to date by the rows that differ: a search of a store that did not change reads one row. Of a large store nothing is
-remembered. Its candidates are found by SQL that plain PostgreSQL has: under row-level security an operator such as `@@`
-cannot use an index of its own, but the rows of one store lie together by their key, and are filtered there.
+first needs it. A process caches the rows of a store as of a change, with the documents of each word, and updates those
+that differ: a search of an unchanged store reads one row. Large stores are not cached; plain SQL finds their candidates.
+With row-level security an operator such as `@@` cannot use its own index, but it filters the rows of one store, which are
+found by their key.
 """
 
 import heapq
@@ -40,13 +40,13 @@ from memdir.recall.select import KIN_LETTERS, Drop, LocalSearch, SearchResult, S
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
 
-VERSION = "1"  # of how rows are made; others are made anew
-_HELD = 5_000  # rows of a store that a process remembers: some 10 MB
-_RANKED = 40  # candidates of a store that are scored in full; 25 and 100 changed nothing in the public set
-_MATCHED = 500  # rows with a matching word that are looked at, the best by the database's own rank
+VERSION = "1"  # of the row format; rows of other versions are made again
+_HELD = 5_000  # maximum rows of a store that a process caches: some 10 MB
+_RANKED = 40  # candidates of a store that are fully scored; 25 and 100 gave the same results in the public set
+_MATCHED = 500  # rows with a matching word that are read, the best by the database's own rank
 _READ_TOGETHER = 24
 _BATCH = 200  # memories that are read and indexed at once
-_TERM_CHARS = 200  # a longer word is no word, and PostgreSQL refuses one of 2,046 bytes
+_TERM_CHARS = 200  # longer words are ignored, and PostgreSQL refuses one of 2,046 bytes
 _COLUMNS = "path, length, passages, vectors, links, modified, pinned, kind"
 _HEAD = """
     SELECT s.revision, s.epoch, c.key, coalesce(d.revision, 0), coalesce(d.epoch, -1), coalesce(d.version, ''),
@@ -56,13 +56,13 @@ _HEAD = """
     LEFT JOIN memdir.changes c ON c.tenant = s.tenant AND c.store = s.store AND c.change = s.revision
     WHERE s.tenant = %(tenant)s AND s.store = %(store)s
 """
-# The change that the rows were brought to; 0 if they have to be compared one by one.
+# The change of the last update; 0 if rows have to be compared one by one.
 _BROUGHT = f"""
     (SELECT CASE WHEN d.version = '{VERSION}' AND d.epoch = s.epoch THEN d.revision ELSE 0 END
     FROM memdir.searched d JOIN memdir.stores s ON s.tenant = d.tenant AND s.store = d.store
     WHERE d.tenant = %(tenant)s AND d.store = %(store)s)
 """
-# One process at a time: another may be here already, and has then done it.
+# Only one process at a time updates the rows; another may already have done it.
 _ENTER = (
     "INSERT INTO memdir.searched VALUES (%(tenant)s, %(store)s, 0, -1, '', 0, 0, 0) ON CONFLICT DO NOTHING",
     f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE",
@@ -107,7 +107,7 @@ _COUNT_WORDS = """
 
 
 class PostgresSearch(LocalSearch):
-    """As LocalSearch, over stores in PostgreSQL."""
+    """LocalSearch for stores in PostgreSQL."""
 
     def __init__(
         self, stores: Sequence[PostgresStore], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
@@ -129,18 +129,17 @@ class PostgresSearch(LocalSearch):
 
     def read_links(self) -> list[dict[str, frozenset[str]]]:
         self.refresh()
-        found = (
-            at.ask(f"SELECT path, links FROM memdir.search WHERE {OF_STORE} AND links <> ''")[0] for at in self._sources
-        )
-        return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in found]
+        select = f"SELECT path, links FROM memdir.search WHERE {OF_STORE} AND links <> ''"
+        results = (store.ask(select)[0] for store in self._sources)
+        return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in results]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
-        """As for a directory, and the best are read in one round trip: ranking reads each of them."""
+        """Score as for a directory, then read the best in one round trip, because ranking reads each of them."""
         scores = super()._score(number, query, drop, worth)
-        best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda at: at.score)
+        best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda score: score.score)
         if best:
             hold = self._holds.enter_context(self._sources[number].holding(self._heads[number]))
-            hold([at.path.removesuffix(".md") for at in best])
+            hold([score.path.removesuffix(".md") for score in best])
         return scores
 
     def _open(self, number: int) -> Catalog:
@@ -149,9 +148,8 @@ class PostgresSearch(LocalSearch):
             if number not in self._heads:
                 self._heads[number] = _read_head(store)
             head = self._heads[number]
-            rows = (
-                _find_held(store).bring(store, head) if head.docs <= _HELD else _find_rows(store, table, self._question)
-            )
+            is_small = head.docs <= _HELD
+            rows = _find_cached(store).update(store, head) if is_small else _find_rows(store, table, self._question)
             self._catalogs[number] = PostgresCatalog(rows, head, table, semantic=self._semantic)
         return self._catalogs[number]
 
@@ -170,31 +168,29 @@ def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, Se
     if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
         return 0, head
     base: dict[str, object] = {"tenant": store.tenant, "store": store.store}
-    held = _find_held(store).found.postings  # how rare words were at the last search is near enough
+    postings = _find_cached(store).rows.postings  # the frequency of words at the last search is near enough
     count = 0
     with store.database.transaction(store.tenant) as db:
-        _, _, found, *_, rows = execute(db, ";".join([*_ENTER, _STALE]), base)
-        if not found:  # the store was deleted meanwhile
+        _, _, heads, *_, rows = execute(db, ";".join([*_ENTER, _STALE]), base)
+        if not heads:  # the store was deleted since
             return 0, head
-        head = SearchHead(*found[0])
+        head = SearchHead(*heads[0])
         while True:
-            made = [parse_memory(path, data.decode("utf-8", "replace"), f"0 0 {at} {at}") for path, _, at, data in rows]
-            made = [replace(row, passages=row.passages.replace("\0", " ")) for row in made]
-            counts = [Counter(row.passages.split()) for row in made]
-            fresh = Counter(word for at in counts for word in at)
+            texts = [(path, data.decode("utf-8", "replace"), f"0 0 {mtime} {mtime}") for path, _, mtime, data in rows]
+            memories = [parse_memory(*text) for text in texts]
+            memories = [replace(row, passages=row.passages.replace("\0", " ")) for row in memories]
+            counts = [Counter(row.passages.split()) for row in memories]
+            fresh = Counter(word for counted in counts for word in counted)
             totals = IndexTotals(head.docs + count + len(rows), 0, 0)
-            rarity = {word: math.sqrt(totals.idf(len(held.get(word, ())) + df)) for word, df in fresh.items()}
-            for (path, digest, *_), row, counted in zip(rows, made, counts, strict=True):
-                at = row.priors
+            rarity = {word: math.sqrt(totals.idf(len(postings.get(word, ())) + df)) for word, df in fresh.items()}
+            for (path, digest, *_), row, counted in zip(rows, memories, counts, strict=True):
+                priors = row.priors
                 values = base | {"path": path, "digest": digest, "length": row.length, "passages": row.passages}
-                values |= {"lines": row.passages.count("\n") + 1 if row.passages else 0, "pinned": at.pinned}
+                values |= {"lines": row.passages.count("\n") + 1 if row.passages else 0, "pinned": priors.pinned}
                 values |= {"vectors": make_vectors(table, row, counted, rarity) if table else b""}
-                values |= {"links": "\n".join(sorted(at.links)).replace("\0", ""), "kind": at.kind or ""}
-                values |= {
-                    "modified": at.modified.timestamp(),
-                    "words": [at for at in counted if len(at) <= _TERM_CHARS],
-                }
-                db.execute(_PUT, values)
+                values |= {"links": "\n".join(sorted(priors.links)).replace("\0", ""), "kind": priors.kind or ""}
+                words = [word for word in counted if len(word) <= _TERM_CHARS]
+                db.execute(_PUT, values | {"modified": priors.modified.timestamp(), "words": words})
             count += len(rows)
             if len(rows) < _BATCH:
                 break
@@ -208,7 +204,7 @@ def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, Se
 @dataclass(frozen=True, slots=True)
 class SearchRows:
     """Rows of a store, by number, with the documents of each word (number and count in one integer, as in a directory's
-    index), and in how many it occurs where that is more than these."""
+    index), and its total count if these are not all rows."""
 
     rows: Sequence[IndexRow | None]
     postings: Mapping[str, Sequence[int]]
@@ -216,23 +212,23 @@ class SearchRows:
     counted: Mapping[str, int]
 
 
-class _HeldRows:
-    """All rows of a store as of a change, brought up to date row by row. It belongs to a StoreCache; one search at a time
-    changes it, and a search that has begun goes on with what it was given."""
+class _CachedRows:
+    """All rows of a store as of a change, updated row by row, in a StoreCache. One search at a time updates it, and a
+    search that has begun continues with the rows it has."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.mark: tuple[object, ...] = ()
-        self.found = SearchRows((), {}, (), {})
+        self.rows = SearchRows((), {}, (), {})
         self._digests: dict[str, tuple[int, str]] = {}
 
-    def bring(self, store: PostgresStore, head: SearchHead) -> SearchRows:
+    def update(self, store: PostgresStore, head: SearchHead) -> SearchRows:
         mark = (head.searched, head.searched_epoch, head.key if head.searched == head.revision else None)
         with self.lock:
             if self.mark != mark or mark[2] is None:
                 self._update(store)
                 self.mark = mark
-            return self.found
+            return self.rows
 
     def _update(self, store: PostgresStore) -> None:
         (listed,) = store.ask(f"SELECT path, digest FROM memdir.search WHERE {OF_STORE} ORDER BY modified, path")
@@ -241,12 +237,11 @@ class _HeldRows:
         gone = [path for path in self._digests if path not in now]
         if not fresh and not gone:
             return
-        rows, postings = list(self.found.rows), dict(self.found.postings)
+        rows, postings = list(self.rows.rows), dict(self.rows.postings)
         changed = {self._digests[path][0] for path in (*gone, *fresh) if path in self._digests}
         lost = {word for number in changed if (row := rows[number]) for word in row.passages.split()}
         for word in lost:
-            left = array("I", (at for at in postings[word] if at >> COUNT_BITS not in changed))
-            postings[word] = left
+            postings[word] = array("I", (posting for posting in postings[word] if posting >> COUNT_BITS not in changed))
         for number in changed:
             rows[number] = None
         for path in (*gone, *fresh):
@@ -254,41 +249,40 @@ class _HeldRows:
         added: dict[str, array[int]] = {}
         for start in range(0, len(fresh), _BATCH):
             select = f"SELECT digest, {_COLUMNS} FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
-            for digest, *columns in store.ask(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])[
-                0
-            ]:
-                made = _make_row(tuple(columns))
-                self._digests[made.path] = len(rows), digest
-                for word, count in Counter(made.passages.split()).items():
+            (batch,) = store.ask(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])
+            for digest, *columns in batch:
+                row = _make_row(tuple(columns))
+                self._digests[row.path] = len(rows), digest
+                for word, count in Counter(row.passages.split()).items():
                     added.setdefault(word, array("I")).append(len(rows) << COUNT_BITS | min(count, MAX_COUNT))
-                rows.append(made)
+                rows.append(row)
         for word, numbers in added.items():
             postings[word] = array("I", [*postings.get(word, ()), *numbers])
-        postings = {word: at for word, at in postings.items() if at}
-        self.found = SearchRows(rows, postings, sorted(postings), {})
+        postings = {word: numbers for word, numbers in postings.items() if numbers}
+        self.rows = SearchRows(rows, postings, sorted(postings), {})
 
 
-def _find_held(store: PostgresStore) -> _HeldRows:
-    held = store._cache.search
-    if not isinstance(held, _HeldRows):
-        held = store._cache.search = _HeldRows()
-    return held
+def _find_cached(store: PostgresStore) -> _CachedRows:
+    rows = store._cache.search
+    if not isinstance(rows, _CachedRows):
+        rows = store._cache.search = _CachedRows()
+    return rows
 
 
 def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:
-    """The rows of a large store that have a word of a question, one that begins alike or a neighbour."""
+    """Return the rows of a large store that have a word of a question, one that begins alike or a neighbour."""
     terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
     if not terms:
         return SearchRows((), {}, (), {})
     near = table.near if table is not None else lambda word: []
-    words = dict.fromkeys(word for term in terms for word in (term, *(at for at, _ in near(term))))
+    words = dict.fromkeys(word for term in terms for word in (term, *(neighbour for neighbour, _ in near(term))))
     soft = _render_query(words, [term for term in terms if _has_kin(term)])
     rank = "ts_rank(terms, %(exact)s::tsquery) * 10 + ts_rank(terms, %(soft)s::tsquery)"
     select = f"SELECT {_COLUMNS} FROM memdir.search WHERE {OF_STORE}"
     matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
     values = {"exact": _render_query(terms), "soft": soft, **_make_queries(terms)}
-    found, counted = store.ask(matched, _COUNT_WORDS, **values)
-    rows = [_make_row(row) for row in reversed(found)]
+    matches, counted = store.ask(matched, _COUNT_WORDS, **values)
+    rows = [_make_row(row) for row in reversed(matches)]
     postings: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
         for word, count in Counter(row.passages.split()).items():
@@ -297,7 +291,7 @@ def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> Sear
 
 
 class PostgresCatalog(Catalog):
-    """Rows of one store, which the rest of ranking asks as a directory's index."""
+    """Rows of one store, with the methods of a directory's index."""
 
     def __init__(self, found: SearchRows, head: SearchHead, table: WordTable | None, *, semantic: bool) -> None:
         self.table = table
@@ -348,7 +342,7 @@ def _make_queries(words: Sequence[str]) -> dict[str, object]:
 
 
 def _render_query(words: Iterable[str], kin: Iterable[str] = ()) -> str:
-    """A tsquery that any of the words matches, or a word that begins as one of `kin` does."""
+    """Return a tsquery that matches any of the words, and words that begin like one of `kin`."""
     parts = [_quote(word) for word in words]
     parts += [f"{_quote(term[: max(KIN_LETTERS, len(term) - 3)])}:*" for term in kin]
     return " | ".join(parts)

@@ -1,13 +1,11 @@
-"""PostgresStore: the store of an organisation in PostgreSQL, by the same plan and the same rules as FileStore.
+"""PostgresStore: the store of an organisation in PostgreSQL, with the same plans and rules as FileStore.
 
-A change is planned on the files as they are remembered, and sent as one statement that does nothing unless the store is
-still so: one round trip. Where it is not, the change locks the row of its store, plans on the files as they are then, and
-commits: two more. Every statement names its tenant, and row-level security holds where one would not
-(`migrations/0003_rows.sql`). Before it begins, a change gets a key; if the answer to its commit is lost, or the server was
-replaced meanwhile, it is begun again and found by that key, so that it happens once.
-
-The files of a store, without their contents, are remembered as of a revision and brought up to date by what changed
-since. Nothing is remembered that was not committed.
+A change is planned on the cached files, and sent as one statement that does nothing unless the cache is current: one round
+trip. Otherwise the change locks the row of its store, plans on the current files, and commits: two more. Every statement
+names its tenant, and row-level security also applies (`migrations/0003_rows.sql`). A change gets a key before it begins; if
+the answer to its commit is lost, or the server was replaced, it is tried again and found by that key, so that it happens
+once. The files of a store, without their contents, are cached as of a revision and updated with the changes since. Only
+committed changes are cached.
 """
 
 import logging
@@ -69,7 +67,7 @@ class PostgresDatabase:
 
     def __init__(self, dsn: str, *, size: int = 8, seconds: float = _RECONNECT_SECONDS) -> None:
         self.seconds = seconds
-        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what fails is raised to who asked
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # errors are raised to the caller
         # No prepared statements: behind PgBouncer the next transaction may be on another connection.
         kwargs = {"autocommit": True, "prepare_threshold": None, "cursor_factory": ClientCursor}
         self._pool = ConnectionPool(
@@ -81,36 +79,36 @@ class PostgresDatabase:
         self._pool.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """The rows of each statement, all in one round trip and on one state of the database."""
-        given = {**values, "tenant": tenant}
-        if len(statements) == 1:  # what is sent together is one transaction
-            return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", given)[1:])
+        """Return the rows of each statement, all in one round trip and on one state of the database."""
+        bound = {**values, "tenant": tenant}
+        if len(statements) == 1:  # statements sent together are one transaction
+            return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", bound)[1:])
         text = ";".join(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _TENANT, *statements, "COMMIT"])
-        return self.run(lambda db, _: execute(db, text, given)[2:-1])
+        return self.run(lambda db, _: execute(db, text, bound)[2:-1])
 
     def write(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """As `read`, and changes what they say. A statement that may run twice is the caller's to write."""
+        """Run statements as `read` does, and commit. They may run twice, which the caller must allow for."""
         text = ";".join(["BEGIN", _TENANT, *statements, "COMMIT"])
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
 
     def count_migrations(self) -> int:
-        """How many migrations the schema has; these belong to no tenant."""
+        """Return how many migrations the schema has; these belong to no tenant."""
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
 
     def show(self, statement: str) -> str:
-        """The one value of a statement about the server itself, as text."""
+        """Return the single value of a statement about the server itself, as text."""
         try:
             return str(self.run(lambda db, _: execute(db, statement, {}))[0][0][0])
         except psycopg.Error as error:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
 
     def measure(self) -> dict[str, int]:
-        """Figures of the pool of connections."""
+        """Return the figures of the connection pool."""
         return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
-        """Do some work on a connection, again if it lost to another transaction or the connection was lost; `work` is
-        told whether it is the first time. What it leaves open is rolled back."""
+        """Run `work` on a connection, again if another transaction came first or the connection was lost. Its second
+        argument says whether this is the first try. An open transaction is rolled back."""
         tries, until = 0, time.monotonic() + self.seconds
         while True:
             try:
@@ -132,36 +130,36 @@ class PostgresDatabase:
                 if is_lost:
                     self._pool.check()
                 time.sleep(random.uniform(0, min(0.01 * 2**tries, 0.5)))
-            except psycopg.DataError:  # such as NUL, which its texts cannot hold
-                raise FormatError("this holds a character that cannot be stored", hint="take it out") from None
+            except psycopg.DataError:  # such as NUL, which texts in PostgreSQL cannot contain
+                raise FormatError("this contains a character that cannot be stored", hint="remove it") from None
 
     @contextmanager
     def transaction(self, tenant: UUID) -> "Iterator[psycopg.Connection[Row]]":
-        """A transaction for several steps. It is not repeated: what is lost raises."""
+        """Open a transaction for several steps. It is not repeated: a lost connection raises."""
         try:
             with self._pool.connection() as db, db.transaction():
                 db.execute(_TENANT, {"tenant": tenant})
                 yield db
         except (psycopg.OperationalError, PoolTimeout) as error:
-            raise _unavailable(str(error).splitlines()[0] if str(error) else "it is gone") from None
+            raise _unavailable(str(error).splitlines()[0] if str(error) else "connection lost") from None
 
 
 def execute(db: "psycopg.Connection[Row]", text: str, values: Values) -> list[list[Row]]:
-    """The rows of every statement of a text, sent as one; a statement that returns none has an empty list."""
-    found = []
+    """Return the rows of every statement of a text, sent as one; a statement without rows has an empty list."""
+    results = []
     cursor = db.execute(text, values)
     while True:
-        found.append(cursor.fetchall() if cursor.description else [])
+        results.append(cursor.fetchall() if cursor.description else [])
         if not cursor.nextset():
-            return found
+            return results
 
 
 def _unavailable(words: str) -> DiskError:
-    return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` looks at it")
+    return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` tests it")
 
 
 def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
-    """A connection of its own, for the commands of those who run a server."""
+    """Open a separate connection, for administration commands."""
     try:
         return psycopg.connect(dsn, autocommit=True)
     except psycopg.OperationalError as error:
@@ -169,23 +167,23 @@ def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
 
 
 def migrate(dsn: str) -> list[str]:
-    """Bring the schema up to this version, as the role that owns it; returns the migrations that ran.
+    """Migrate the schema to this version, as the role that owns it; return the migrations that ran.
 
-    Each runs in a transaction that begins by entering its number: of two that run at once, one waits and then finds it.
+    Each runs in a transaction that begins by inserting its number: if two run at once, one waits and then finds it.
     """
-    ran = []
+    names = []
     with run_as_owner(dsn) as db:
         table = "number integer PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now()"
         statements = ["CREATE SCHEMA IF NOT EXISTS memdir", f"CREATE TABLE IF NOT EXISTS memdir.migrations ({table})"]
         if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (APP_ROLE,)).fetchone():
             statements.append(f"CREATE ROLE {APP_ROLE} LOGIN")
         for statement in statements:
-            # Even with IF NOT EXISTS, of two at the same time one may fail.
+            # Even with IF NOT EXISTS, one of two concurrent statements may fail.
             with suppress(errors.UniqueViolation, errors.DuplicateObject):
                 db.execute(statement)
-        done = {number for (number,) in db.execute("SELECT number FROM memdir.migrations")}
+        known = {number for (number,) in db.execute("SELECT number FROM memdir.migrations")}
         for number, path in list_migrations():
-            if number in done:
+            if number in known:
                 continue
             try:
                 with db.transaction():
@@ -193,8 +191,8 @@ def migrate(dsn: str) -> list[str]:
                     db.execute(path.read_text(encoding="utf-8").encode())
             except errors.UniqueViolation:
                 continue
-            ran.append(path.stem)
-    return ran
+            names.append(path.stem)
+    return names
 
 
 def list_migrations() -> list[tuple[int, Path]]:
@@ -203,7 +201,7 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class StoreHead:
-    """The row of a store, and how much its organisation has and may have."""
+    """The row of a store, and the size and limits of its organisation."""
 
     revision: int
     epoch: int
@@ -216,7 +214,7 @@ class StoreHead:
     max_bytes: int
 
 
-# What a client needs to bring a snapshot up to date: the keys of two changes, files written since, files deleted since.
+# The rows that update a snapshot: the keys of two changes, files written since, files deleted since.
 _SINCE = (
     f"SELECT change, key FROM memdir.changes WHERE {OF_STORE} AND change IN (%(since)s, (SELECT revision"
     f" FROM memdir.stores WHERE {OF_STORE}))",
@@ -236,7 +234,7 @@ _READ = """
     LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
     WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = ANY(%(paths)s)
 """
-# A change is one statement: it counts the revision if the store is as it was planned on, and only then does the rest.
+# A change is one statement: it increments the revision if the plan's snapshot is current, and only then does the rest.
 _COUNT = """
     UPDATE memdir.stores s SET revision = %(change)s, memories = s.memories + %(memories)s, bytes = s.bytes + %(bytes)s
     WHERE s.tenant = %(tenant)s AND s.store = %(store)s AND s.revision = %(since)s AND s.epoch = %(epoch)s
@@ -281,8 +279,8 @@ _DROP_FILES = """
 
 
 class PostgresStore(StoreBase):
-    """One store of one tenant. `actor` is who is recorded as the author of its changes; `strict` is for text
-    that leaves a person's machine although nobody else reads it."""
+    """One store of one tenant. `actor` is recorded as the author of its changes; `strict` is for private text that
+    leaves the user's machine."""
 
     def __init__(
         self,
@@ -319,20 +317,20 @@ class PostgresStore(StoreBase):
         missing = list({row.digest for row in rows.values()} - fields.keys())
         for start in range(0, len(missing), 1000):
             select = f"SELECT digest, substring(data FROM 1 FOR {HEADER_BYTES}) FROM memdir.contents WHERE {OF_STORE}"
-            (found,) = self.ask(f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000])
-            for digest, data in found:
+            (contents,) = self.ask(f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000])
+            for digest, data in contents:
                 self._cache.add_head(digest, parse_fields((data or b"").decode("utf-8", "replace")))
-        made = [
+        headers = [
             make_header(path.removesuffix(".md"), fields[row.digest], row.signature, self.scope)
             for path, row in rows.items()
             if row.digest in fields
         ]
-        return tuple(sorted(made, key=lambda at: (at.modified, at.name), reverse=True))
+        return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def read(self, name: str) -> StoredMemory:
         check_name(name)
-        if (found := self._held.get(name)) is not None:
-            return found
+        if (memory := self._held.get(name)) is not None:
+            return memory
         (rows,) = self.ask(_READ, paths=[f"{name}.md"])
         if not rows or rows[0][0] is None:
             raise NotFoundError(f"no memory named {name}", name=name)
@@ -341,20 +339,20 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def holding(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
-        """Read some memories together and keep them until the end, for a search that reads each of them alone. Those
-        that are remembered as of `head` are not read again."""
+        """Read some memories together and keep them until the end, for a search that reads them one by one. Those
+        that are cached as of `head` are not read again."""
 
         def hold(names: Iterable[str]) -> None:
-            snapshot, kept, wanted = self._cache.snapshot, self._cache.memories, list[str]()
+            snapshot, cached, paths = self._cache.snapshot, self._cache.memories, list[str]()
             is_same = (snapshot.revision, snapshot.epoch, snapshot.key) == (head.revision, head.epoch, head.key)
             for name in names:
                 row = snapshot.files.get(f"{name}.md") if is_same else None
-                found = kept.get(name) if row is not None else None
-                if row is not None and found is not None and found.header.signature == row.signature:
-                    self._held[name] = found
+                memory = cached.get(name) if row is not None else None
+                if row is not None and memory is not None and memory.header.signature == row.signature:
+                    self._held[name] = memory
                 else:
-                    wanted.append(f"{name}.md")
-            (rows,) = self.ask(_READ, paths=wanted) if wanted else ([],)
+                    paths.append(f"{name}.md")
+            (rows,) = self.ask(_READ, paths=paths) if paths else ([],)
             for data, path, *file in rows:
                 if data is not None:
                     name = path.removesuffix(".md")
@@ -374,11 +372,11 @@ class PostgresStore(StoreBase):
         return list_folder(self._refresh(), folder)
 
     def snapshot(self) -> StoreSnapshot:
-        """The files there are now."""
+        """Return the current files."""
         return self._refresh()
 
     def read_changed(self, since: int, *, content: bool) -> tuple[StoreHead, list[Row], list[Row]]:
-        """The head, then files written after a revision (path, digest, version, actor, time, content), then those
+        """Return the head, files written after a revision (path, digest, version, actor, time, content), and those
         deleted (path, version, actor, time)."""
         data = "coalesce(f.data, b.data)" if content else "NULL"
         of_change = "h.tenant = f.tenant AND h.store = f.store AND h.change = f.change"
@@ -434,36 +432,36 @@ class PostgresStore(StoreBase):
         names = ("id", "at", "name", "query", "session", "selector", "score")
         rows, values = list[str](), dict[str, object]()
         start = time.time_ns()
-        for number, at in enumerate(recalls):
-            texts = map(clean_text, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session, at.selector))
-            row = (f"{start + number:016x}{random.getrandbits(32):08x}", at.at, *texts, at.score)
+        for number, recall in enumerate(recalls):
+            texts = map(clean_text, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session, recall.selector))
+            row = (f"{start + number:016x}{random.getrandbits(32):08x}", recall.at, *texts, recall.score)
             values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
             rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
         if not rows:
             return
-        # Nobody waits for the disk: what a crash takes of the recall log is the last moment's.
+        # This does not wait for the disk: a crash may lose the newest rows of the recall log.
         statements = [
             "SELECT set_config('synchronous_commit', 'off', true)",
             f"INSERT INTO memdir.recalls (tenant, store, {', '.join(names)}) VALUES {', '.join(rows)}",
         ]
-        if random.random() < len(rows) / 100:  # the oldest go, now and then
+        if random.random() < len(rows) / 100:  # now and then, the oldest are removed
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
         self.tell(*statements, **values)
 
     def redact(self, change: int, path: str) -> None:
-        """Remove the content that a change gave a file; who changed what and when stays, with the digests."""
-        file = next((at for at in self.read_change(change).files if at.path == path), None)
+        """Remove the content that a change wrote to a file; its author, time and digests are kept."""
+        file = next((entry for entry in self.read_change(change).files if entry.path == path), None)
         if file is None or file.after is None or is_index_path(path):
-            raise NotFoundError(f"change {change} gave {path} no content", name=path)
+            raise NotFoundError(f"change {change} did not write {path}", name=path)
         (rows,) = self.ask(f"SELECT path FROM memdir.files WHERE {OF_STORE} AND digest = %(digest)s", digest=file.after)
         if rows:
-            hint = "change or forget it first; what is current cannot be redacted"
+            hint = "change or forget it first; current content cannot be redacted"
             raise ConflictError(f"{rows[0][0]} still has this content", found=file.after, hint=hint)
         lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
         self.tell(
             f"UPDATE memdir.contents SET data = NULL WHERE {OF_STORE} AND digest = %(digest)s",
-            # The index line of the memory says what it was about.
+            # The memory's index line describes it.
             f"{lines} AND splice_at IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {OF_STORE}"
             " AND path = %(path)s AND (before = %(digest)s OR after = %(digest)s))",
             digest=file.after,
@@ -481,8 +479,8 @@ class PostgresStore(StoreBase):
     def _commit_once(
         self, db: "psycopg.Connection[Row]", is_first: bool, change: "_NewChange", planner: Planner
     ) -> ChangeResult:
-        if is_first and self._cache.is_current and (done := self._try_commit(db, change, planner)) is not None:
-            return done
+        if is_first and self._cache.is_current and (result := self._try_commit(db, change, planner)) is not None:
+            return result
         base: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
         known = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE}"
         extra = [f"{known} AND mark = %(mark)s"] if change.mark else []
@@ -491,26 +489,26 @@ class PostgresStore(StoreBase):
         text = ";".join(["BEGIN", _TENANT, _LOCK, *_SINCE, *extra])
         rows = execute(db, text, {**base, "since": before.revision})
         head = self._make_head(rows[2])
-        found = [row[0][0] for row in rows[6:]]
-        if not is_first and found.pop() is not None:
-            # The answer was lost and not the commit. What it changed is read back from the history.
+        earlier = [row[0][0] for row in rows[6:]]
+        if not is_first and earlier.pop() is not None:
+            # The answer was lost, but not the commit: read the changes from the history.
             db.rollback()
             return self._find_done(change.key)
-        if change.mark and found[0] is not None:
-            return ChangeResult(found[0], repeated=True)
+        if change.mark and earlier[0] is not None:
+            return ChangeResult(earlier[0], repeated=True)
         snapshot = self._advance(before, head, rows[3:6], lambda: execute(db, ";".join(_SINCE), {**base, "since": 0}))
         self._cache.is_current = snapshot is before
         changes = planner(
             SnapshotView(self._cache, snapshot, lambda paths: execute(db, _READ, {**base, "paths": paths})[0])
         )
         _check_quota(head, *_measure(changes))
-        done = self._write(db, ("", "COMMIT"), change, snapshot, changes) if changes else ChangeResult()
-        assert done is not None, "the row of the store is locked"
-        return done
+        result = self._write(db, ("", "COMMIT"), change, snapshot, changes) if changes else ChangeResult()
+        assert result is not None, "the row of the store is locked"
+        return result
 
     def _try_commit(self, db: "psycopg.Connection[Row]", change: "_NewChange", planner: Planner) -> ChangeResult | None:
-        """Plan on what is remembered, and send the change in one round trip; None where that was not the newest, or
-        would be refused: then it is done under the lock of the store."""
+        """Plan on the cached files, and send the change in one round trip; return None if they were not current, or
+        the change would be refused: then it is made under the lock of the store."""
         snapshot = self._cache.snapshot
 
         def load(paths: Sequence[str]) -> list[Row]:
@@ -521,9 +519,9 @@ class PostgresStore(StoreBase):
             changes = planner(SnapshotView(self._cache, snapshot, load))
         except MemdirError:
             return None
-        done = self._write(db, (_TENANT, ""), change, snapshot, changes) if changes else None
-        self._cache.is_current = done is not None
-        return done
+        result = self._write(db, (_TENANT, ""), change, snapshot, changes) if changes else None
+        self._cache.is_current = result is not None
+        return result
 
     def _write(
         self,
@@ -533,8 +531,8 @@ class PostgresStore(StoreBase):
         snapshot: StoreSnapshot,
         changes: Sequence[FileChange],
     ) -> ChangeResult | None:
-        """Record and do what was planned on a snapshot, and commit; None if the store is no longer at its revision. Sent
-        `around` it: the tenant, where nothing was begun, so that it is a transaction of its own; else COMMIT."""
+        """Record and make changes planned on a snapshot, and commit; return None if the store is no longer at its
+        revision. `around`: statements before and after, the tenant if no transaction is open, otherwise COMMIT."""
         now, number = self.clock(), snapshot.revision + 1
         grown, size = _measure(changes)
         values: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
@@ -542,7 +540,7 @@ class PostgresStore(StoreBase):
         values |= {"at": now, "memories": grown, "bytes": size, "mtime_ns": int(now.timestamp() * 1e9)}
         count = _COUNT + (_HAS_ROOM if grown > 0 or size > 0 else "") + (_IS_NEW if change.mark else "")
         parts = [f"head AS ({count} RETURNING s.tenant, s.store)", f"change AS ({_ADD_CHANGE})"]
-        parts += [f"step{at} AS ({text})" for at, text in enumerate(_write_files(changes, values))]
+        parts += [f"step{index} AS ({text})" for index, text in enumerate(_write_files(changes, values))]
         before, after = around
         text = ";".join(filter(None, [before, f"WITH {', '.join(parts)} SELECT count(*) FROM head", after]))
         if execute(db, text, values)[1 if before else 0] == [(0,)]:
@@ -554,28 +552,28 @@ class PostgresStore(StoreBase):
                 digest = digest_of(planned.after)
                 self._cache.keep(digest, planned.after)
                 files[planned.path] = FileRow(digest, len(planned.after), number, int(now.timestamp() * 1e9))
-        if self._cache.snapshot is snapshot:  # else others have gone on meanwhile
+        if self._cache.snapshot is snapshot:  # otherwise it is newer
             self._cache.snapshot = StoreSnapshot(number, snapshot.epoch, change.key, files)
         return ChangeResult(number, tuple(changes))
 
-    def _read_written(self, name: str, done: ChangeResult) -> StoredMemory:
-        path, row = f"{name}.md", self._cache.snapshot.files.get(f"{name}.md")
-        data = next((at.after for at in done.changes if at.path == path), None)
-        if data is None or row is None or row.change != done.change:
+    def _read_written(self, name: str, result: ChangeResult) -> StoredMemory:
+        row = self._cache.snapshot.files.get(f"{name}.md")
+        data = next((planned.after for planned in result.changes if planned.path == f"{name}.md"), None)
+        if data is None or row is None or row.change != result.change:
             return self.read(name)
         return make_memory(name, data, row.signature, self.scope)
 
     def _find_done(self, key: UUID) -> ChangeResult:
         (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
         if not rows:
-            raise DiskError("a change was recorded and then lost by the database", hint="look at what is there now")
+            raise DiskError("a change was recorded and then lost by the database", hint="check the current memories")
         change = self.read_change(rows[0][0])
-        made = []
+        changes = []
         for file in change.files:
             if not is_index_path(file.path):
-                sides = [None if at is None else self.read_content(at) for at in (file.before, file.after)]
-                made.append(FileChange(file.path, *sides))
-        return ChangeResult(change.id, tuple(made))
+                sides = [None if digest is None else self.read_content(digest) for digest in (file.before, file.after)]
+                changes.append(FileChange(file.path, *sides))
+        return ChangeResult(change.id, tuple(changes))
 
     def _make_head(self, rows: list[Row]) -> StoreHead:
         if not rows:
@@ -590,7 +588,7 @@ class PostgresStore(StoreBase):
     def _advance(
         self, snapshot: StoreSnapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
     ) -> StoreSnapshot:
-        """The snapshot with what changed since; loaded whole where it belongs to another past."""
+        """Return the snapshot with the changes since; loaded completely if the store was restored or purged."""
         keys: dict[int, UUID] = dict(rows[0])
         is_same = head.epoch == snapshot.epoch and (
             not snapshot.revision or keys.get(snapshot.revision) == snapshot.key
@@ -649,11 +647,9 @@ class PostgresStore(StoreBase):
                 changes=changes,
             )
             inbox.drop_rows(PostgresInbox(ask), name, {mark for (mark,) in marks})
-            known = {query for at, query in recalls if at == name}
-            queries = find_leading([query for at, query in recalls if at != name], name, known)
-            used = (
-                f"SELECT 1 FROM memdir.changed_files f WHERE {OF_STORE} AND (f.before = c.digest OR f.after = c.digest)"
-            )
+            known = {query for recalled, query in recalls if recalled == name}
+            queries = find_leading([query for recalled, query in recalls if recalled != name], name, known)
+            used = f"SELECT 1 FROM memdir.changed_files WHERE {OF_STORE} AND c.digest IN (before, after)"
             ask(
                 f"DELETE FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s",
                 f"DELETE FROM memdir.contents c WHERE {OF_STORE} AND digest = ANY(%(digests)s) AND NOT EXISTS ({used})",
@@ -661,7 +657,7 @@ class PostgresStore(StoreBase):
                 f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND name = %(name)s",
                 f"UPDATE memdir.recalls SET query = '' WHERE {OF_STORE} AND query = ANY(%(queries)s)",
                 f"DELETE FROM memdir.search WHERE {OF_STORE} AND path = %(path)s",
-                # Others may remember a file whose deletion is no longer recorded.
+                # Another process may have cached a file whose deletion is no longer recorded.
                 f"UPDATE memdir.stores SET epoch = epoch + 1 WHERE {OF_STORE}",
                 digests=[digest for _, *both in mine for digest in both if digest],
                 changes=changes,
@@ -685,13 +681,13 @@ class _NewChange:
 
 
 def _measure(changes: Iterable[FileChange]) -> tuple[int, int]:
-    """How many memories and bytes there will be more."""
-    grown = sum((at.after is not None) - (at.before is not None) for at in changes if not at.is_index)
-    return grown, sum(len(at.after or b"") - len(at.before or b"") for at in changes)
+    """Return how many memories and bytes these changes add."""
+    grown = sum((file.after is not None) - (file.before is not None) for file in changes if not file.is_index)
+    return grown, sum(len(file.after or b"") - len(file.before or b"") for file in changes)
 
 
 def _write_files(changes: Sequence[FileChange], values: dict[str, object]) -> Iterator[str]:
-    """The parts of the statement that record and do what was planned; their values are added to `values`."""
+    """Yield the parts of the statement that records and makes changes; add their values to `values`."""
     history, contents, files, gone = list[str](), list[str](), list[str](), list[str]()
 
     def slot(value: object, kind: str) -> str:
@@ -730,31 +726,31 @@ def _check_quota(head: StoreHead, grown: int, size: int) -> None:
         (size, head.all_bytes, head.max_bytes, "bytes"),
     ):
         if more > 0 and have + more > most:
-            hint = "forget what is of no use any more, or ask who runs the server for more"
+            hint = "forget old memories, or ask the server's administrator for more"
             raise BudgetError(f"this organisation may have {most:,} {what}, and has {have:,}", hint=hint)
 
 
 def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
-    """Make an organisation, as the owner role; returns its id."""
-    made = tenant or uuid4()
+    """Create an organisation, as the owner role; return its ID."""
+    id = tenant or uuid4()
     with run_as_owner(dsn) as db, db.transaction():
-        db.execute(_TENANT, {"tenant": made})
+        db.execute(_TENANT, {"tenant": id})
         for table in ("tenants", "directory"):
-            db.execute(f"INSERT INTO memdir.{table} (tenant, name) VALUES (%s, %s)", (made, clean_text(name)))
-    return made
+            db.execute(f"INSERT INTO memdir.{table} (tenant, name) VALUES (%s, %s)", (id, clean_text(name)))
+    return id
 
 
 def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns: object) -> UUID:
-    """Make an empty store; ConflictError if the organisation has one of this name, BudgetError if it has too many."""
+    """Create an empty store; raise ConflictError if the name is taken, BudgetError if there are too many."""
     store = uuid4()
-    given: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": clean_text(name)}
-    names, slots = ", ".join(given), ", ".join(f"%({key})s" for key in given)
+    row: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": clean_text(name)}
+    names, slots = ", ".join(row), ", ".join(f"%({key})s" for key in row)
     count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
-    (limits, made) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
-    if limits and made[0][0] >= limits[0][0]:
+    (limits, stores) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
+    if limits and stores[0][0] >= limits[0][0]:
         raise BudgetError(f"this organisation may have {limits[0][0]:,} stores", hint="delete one that is not used")
     try:
-        database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **given)
+        database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **row)
     except errors.UniqueViolation:
         raise ConflictError(f"there is a store named {name} already", hint="choose another name") from None
     except errors.ForeignKeyViolation:
