@@ -550,6 +550,7 @@ class CliContext:
         self._interfaces = interfaces
         self._given_cwd = cwd
         self.directory: Path | None = None
+        self.color = "auto"
         self.out = Output("never")
         self.project: Project | None = None  # Set by the first `open`.
 
@@ -558,6 +559,7 @@ class CliContext:
         self.directory = None if directory is None else (self.cwd / directory).absolute()
         if directory is not None:
             check_root(str(self.directory) if directory else "")
+        self.color = color
         self.out = Output(color, no_color=self.environment.no_color)
 
     @property

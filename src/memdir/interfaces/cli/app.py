@@ -65,14 +65,20 @@ _TRY = {
     "memdir --help": "list all commands",
 }
 
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON (docs/json.md).")
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class CliVerb(click.Command):
-    """A command with examples, which its help shows last."""
+    """A command that gets the CliContext and, unless `has_json` is false, `--json`. Its help shows examples last."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, *, callback: Callable[..., Any], params: Sequence[click.Parameter], examples: Sequence[str] = (),
+        has_json: bool = True, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        all_params = [*params, _JSON] if has_json else [*params]
+        super().__init__(callback=click.pass_obj(callback), params=all_params, **kwargs)
         self.examples = tuple(examples)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -134,10 +140,6 @@ class CliProgram(CliGroup):
 
 def verb(name: str, short_help: str, *examples: str, **more: Any) -> Callable[[Callable[..., Any]], CliVerb]:
     return click.command(name, short_help=short_help, cls=CliVerb, examples=examples, **more)
-
-
-def json_option(decorated: Decorated) -> Decorated:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/json.md).")(decorated)
 
 
 def model_option(decorated: Decorated) -> Decorated:

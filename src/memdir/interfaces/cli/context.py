@@ -9,7 +9,7 @@ from memdir.conversation import instructions, project_files
 from memdir.conversation.instructions import InstructionMode, Instructions, LoadedIndex, build_instructions, find_frame
 from memdir.frozen import replace
 from memdir.interfaces.cli import CliContext, Output, Row, Styled, complain, fill
-from memdir.interfaces.cli.app import json_option, verb
+from memdir.interfaces.cli.app import verb
 from memdir.records import InboxItem
 from memdir.store.open import AgentScope, find_agent_place
 from memdir.text import estimate_tokens
@@ -18,8 +18,6 @@ _CLIP = "text lines lines_total bytes bytes_total dead over_lines over_bytes war
 
 
 @verb("show", "Print the index a session loads; `read` prints a memory.", "memdir show", "memdir show --json")
-@json_option
-@click.pass_obj
 def show_verb(call: CliContext, as_json: bool) -> None:
     """Print what a session loads: each index, truncated to its limit, with a warning if it was."""
     project = call.open()
@@ -51,8 +49,6 @@ def show_verb(call: CliContext, as_json: bool) -> None:
     "--part", type=click.Choice(("all", "guidance", "index")), default="all", show_default=True,
     help="Print only this part.",
 )  # fmt: skip
-@json_option
-@click.pass_obj
 def prompt_verb(
     call: CliContext, mode: str | None, agent: str | None, scope: str | None, part: str, as_json: bool
 ) -> None:
@@ -92,8 +88,6 @@ def prompt_verb(
 )  # fmt: skip
 @click.option("--file", "files", multiple=True, metavar="PATH", type=click.Path(), help="Add the rules for this file.")
 @click.option("--text", "as_text", is_flag=True, help="Print the text.")
-@json_option
-@click.pass_obj
 def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_json: bool) -> None:
     """List everything a session loads at its start: instruction files in order, then the memory's own instructions.
 

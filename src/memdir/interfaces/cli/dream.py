@@ -32,7 +32,7 @@ from memdir.interfaces.cli import (
     render_seconds,
     show_time,
 )
-from memdir.interfaces.cli.app import json_option, model_option, verb
+from memdir.interfaces.cli.app import model_option, verb
 from memdir.models.usage import describe_dollars
 from memdir.records import InboxItem, Model, Reply, Request, make_log_path
 from memdir.store.batch import StoreOverlay
@@ -55,8 +55,6 @@ _SHOWN_SETS = 5
 @click.option("--status", is_flag=True, help="Show the last dream and whether the next is due.")
 @click.option("--if-due", is_flag=True, help="Only if enough time and sessions have passed.")
 @model_option
-@json_option
-@click.pass_obj
 def dream_verb(
     call: CliContext, preview: bool, apply_id: str | None, status: bool, if_due: bool, spec: str | None, as_json: bool
 ) -> None:
@@ -332,8 +330,6 @@ def log_verb() -> None:
 
 @log_verb.command("add", examples=("memdir log add 'the release is out'", "memdir log add - < report.txt"))
 @click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
-@json_option
-@click.pass_obj
 def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
     """Append an entry to today's log; `-` reads it from standard input. `memdir log TEXT` does the same."""
     project = call.open_to_write()
@@ -351,8 +347,6 @@ def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
 
 @log_verb.command("show", examples=("memdir log show", "memdir log show 2026-03-05", "memdir log show yesterday"))
 @click.argument("day", metavar="[DAY]", required=False, shell_complete=complete_days)
-@json_option
-@click.pass_obj
 def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
     """Print the log of a day: YYYY-MM-DD, today (the default) or yesterday."""
     project = call.open()
@@ -371,8 +365,6 @@ def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
 
 
 @log_verb.command("list", examples=("memdir log list", "memdir log list --json"))
-@json_option
-@click.pass_obj
 def _list_logs(call: CliContext, as_json: bool) -> None:
     """List the days that have a log, newest first.
 

@@ -35,7 +35,7 @@ from memdir.interfaces.cli import (
     render_text_diff,
     scope_flag,
 )
-from memdir.interfaces.cli.app import json_option, mask_secrets, model_option, parse_day, scope_option, verb
+from memdir.interfaces.cli.app import app, mask_secrets, model_option, parse_day, scope_option, verb
 from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
@@ -62,7 +62,7 @@ def _host_arguments(decorated: Any) -> Any:
     every = click.option("--all", "is_all", is_flag=True, help="Every agent used on this machine.")
     project = click.option("--project", "is_project", is_flag=True, help="Use this project's settings, not your own.")
     print_option = click.option("--print", "is_shown", is_flag=True, help="Show the changes without making them.")
-    return names(every(project(print_option(json_option(decorated)))))
+    return names(every(project(print_option(decorated))))
 
 
 @verb(
@@ -76,7 +76,6 @@ def _host_arguments(decorated: Any) -> Any:
 @click.option(
     "--plugin", "is_plugin", is_flag=True, help="Claude Code: create a plugin folder instead of changing settings."
 )
-@click.pass_obj
 def install_verb(
     call: CliContext,
     /,
@@ -199,7 +198,6 @@ def _ask_for_model(call: CliContext, host: Host, day_tokens: int) -> str:
     "memdir uninstall claude-code", "memdir uninstall --all", "memdir uninstall cursor --project",
 )  # fmt: skip
 @_host_arguments
-@click.pass_obj
 def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, **how: bool) -> None:
     """Remove memdir's entries from the settings of coding agents, and nothing else. Memories are kept."""
     hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
@@ -277,10 +275,12 @@ _NEWEST = "*"
 _PAGE_NEEDS = ("jinja2", "markdown_it", "nh3", "starlette", "uvicorn")
 
 
-@verb("hook", "Answer a hook event; agents call this.", "memdir hook user-prompt --host claude-code < event.json")
+@verb(
+    "hook", "Answer a hook event; agents call this.", "memdir hook user-prompt --host claude-code < event.json",
+    has_json=False,
+)  # fmt: skip
 @click.argument("event", type=click.STRING, metavar=f"[{'|'.join(HookEvent)}]")
 @click.option("--host", type=click.Choice(_KEYS), default="claude-code", show_default=True, help="The calling agent.")
-@click.pass_obj
 def hook_verb(call: CliContext, event: str, host: str) -> None:
     """Answer one event of a coding agent: JSON on standard input, one line of JSON or nothing on standard output.
 
@@ -293,7 +293,7 @@ def hook_verb(call: CliContext, event: str, host: str) -> None:
 
 @verb(
     "mcp", "Serve memory over MCP; `install` sets up a coding agent.",
-    "memdir mcp", "memdir mcp --project ~/work/app", "memdir mcp --http --port 7337",
+    "memdir mcp", "memdir mcp --project ~/work/app", "memdir mcp --http --port 7337", has_json=False,
 )  # fmt: skip
 @click.option("--project", type=click.Path(), help="The project's folder; default: the current directory.")
 @click.option("--http", is_flag=True, help="Serve on loopback instead of standard input and output.")
@@ -303,7 +303,6 @@ def hook_verb(call: CliContext, event: str, host: str) -> None:
 @click.option(
     "--token-file", type=click.Path(), help="With --http: the file with the bearer token; created if missing."
 )
-@click.pass_obj
 def mcp_verb(call: CliContext, project: str | None, http: bool, port: int, token_file: str | None) -> int:
     """Serve memory over the Model Context Protocol: tools, memories as resources, and prompts.
 
@@ -316,7 +315,7 @@ def mcp_verb(call: CliContext, project: str | None, http: bool, port: int, token
     return call.enter("mcp", cwd=cwd or call.cwd, directory=call.directory, http=http, port=port, token_file=token)
 
 
-@verb("ui", "Open the web interface.", "memdir ui --open", "memdir ui --port 8123")
+@verb("ui", "Open the web interface.", "memdir ui --open", "memdir ui --port 8123", has_json=False)
 @click.option("--open", "is_open", is_flag=True, help="Open it in the browser.")
 @click.option(
     "--port",
@@ -325,7 +324,6 @@ def mcp_verb(call: CliContext, project: str | None, http: bool, port: int, token
     show_default=True,
     help="The port on loopback; 0 chooses a free one.",
 )
-@click.pass_obj
 def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
     """Serve the web interface on 127.0.0.1 until Ctrl-C: see, search, explain, edit, review and undo.
 
@@ -360,48 +358,43 @@ def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
     help="Let the model use project files without asking: look (read) or change.",
 )  # fmt: skip
 @click.option("--private", is_flag=True, help="Do not remember or recall in this conversation.")
-@json_option
-@click.pass_context
-def chat_verb(ctx: click.Context, /, is_continued: bool, resume: str | None, **options: Any) -> int:
+def chat_verb(call: CliContext, /, is_continued: bool, resume: str | None, **options: Any) -> int:
     """Chat in the terminal with an assistant that remembers what matters and recalls it when relevant.
 
     Without a model it answers only from memory, with the name and age of each memory. From a pipe, or with --script, it
     answers each line in plain text and exits; `/now 2026-03-02` sets the date. --json prints one event per line.
     `/help` lists the commands.
     """
-    call = ctx.ensure_object(CliContext)
     if is_continued and resume is not None:
         raise click.UsageError("--continue and --resume cannot be used together")
     is_listed = resume == _NEWEST
-    options |= {"cwd": call.cwd, "variables": call.variables, "directory": call.directory, "lists": is_listed}
-    options["color"] = ctx.find_root().params.get("color") or "auto"
-    return call.enter("chat", resume="" if is_continued else None if is_listed else resume, **options)
+    options |= {"cwd": call.cwd, "variables": call.variables, "directory": call.directory, "color": call.color}
+    return call.enter("chat", resume="" if is_continued else None if is_listed else resume, lists=is_listed, **options)
 
 
-@verb("demo", "Watch three days of memory in a few seconds.", "memdir demo")
-@click.pass_context
-def demo_verb(ctx: click.Context) -> int:
+@verb("demo", "Watch three days of memory in a few seconds.", "memdir demo", has_json=False)
+def demo_verb(call: CliContext) -> int:
     """Play three days of a project in a temporary folder: remember, recall, explain, dream and undo.
 
     It does not touch your files or use a model.
     """
-    return ctx.ensure_object(CliContext).enter("demo", color=ctx.find_root().params.get("color") or "auto")
+    return call.enter("demo", color=call.color)
 
 
 @verb(
     "completion", "Complete commands and names in your shell.",
     'eval "$(memdir completion bash)"', "memdir completion fish > ~/.config/fish/completions/memdir.fish",
+    has_json=False,
 )  # fmt: skip
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@click.pass_context
-def completion_verb(ctx: click.Context, shell: str) -> None:
+def completion_verb(call: CliContext, shell: str) -> None:
     """Print the completion script for a shell; add the example's line to its start-up file."""
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     # Use the base class, because bash's own runs bash for its version and warns if there is none.
-    script = ShellComplete.source(kind(ctx.find_root().command, {}, "memdir", "_MEMDIR_COMPLETE"))
-    ctx.ensure_object(CliContext).out.block(script)
+    script = ShellComplete.source(kind(app, {}, "memdir", "_MEMDIR_COMPLETE"))
+    call.out.block(script)
 
 
 # `import`.
@@ -444,8 +437,6 @@ _STEPS = (
 @click.option("--learn", "is_learning", is_flag=True, help="Also learn from the conversations in a chat export.")
 @model_option
 @click.option("--yes", "is_sure", is_flag=True, help="With --learn: do not ask before using a paid model.")
-@json_option
-@click.pass_obj
 def import_verb(
     call: CliContext,
     /,
@@ -650,8 +641,6 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
 @click.option("--with-history", is_flag=True, help="Also add the history of all changes to an archive.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @scope_option
-@json_option
-@click.pass_obj
 def export_verb(
     call: CliContext, named: str, output: str, with_history: bool, force: bool, scope: str | None, as_json: bool
 ) -> None:

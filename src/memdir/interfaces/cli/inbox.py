@@ -25,7 +25,7 @@ from memdir.interfaces.cli import (
     scope_flag,
     show_time,
 )
-from memdir.interfaces.cli.app import VerbGroup, complete, json_option
+from memdir.interfaces.cli.app import VerbGroup, complete
 from memdir.operations.review import approve, reject
 from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
@@ -75,7 +75,7 @@ def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
 def _decision_arguments(decorated: Any) -> Any:
     ids = click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
     every = click.option("--all", "every", is_flag=True, help="All pending items.")
-    return ids(every(json_option(click.pass_context(decorated))))
+    return ids(every(decorated))
 
 
 @click.group("inbox", short_help="Review proposed changes.", cls=VerbGroup, default="list")
@@ -90,8 +90,6 @@ def inbox_verb() -> None:
 
 @inbox_verb.command("list", examples=("memdir inbox list", "memdir inbox list --all --json"))
 @click.option("--all", "every", is_flag=True, help="Also list decided items.")
-@json_option
-@click.pass_obj
 def _list(call: CliContext, every: bool, as_json: bool) -> None:
     """List pending items, oldest first.
 
@@ -104,8 +102,6 @@ def _list(call: CliContext, every: bool, as_json: bool) -> None:
 
 @inbox_verb.command("show", examples=("memdir inbox show 3", "memdir inbox show u3 --json"))
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
-@json_option
-@click.pass_obj
 def _show(call: CliContext, id: str, as_json: bool) -> None:
     """Show an item in full: the change, the reason for review, and the text it is based on.
 
@@ -158,19 +154,19 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
 
 @inbox_verb.command("approve", examples=("memdir inbox approve 3 u1", "memdir inbox approve --all"))
 @_decision_arguments
-def _approve(ctx: click.Context, /, **given: Any) -> None:
+def _approve(call: CliContext, /, **given: Any) -> int:
     """Apply an item as your own change; `memdir undo` reverts it.
 
     If the memory changed since, nothing is applied and the item stays pending. Rejected items can still be approved.
     """
-    _decide(ctx, "approved", **given)
+    return _decide(call, "approved", **given)
 
 
 @inbox_verb.command("reject", examples=("memdir inbox reject 3 u1", "memdir inbox reject --all"))
 @_decision_arguments
-def _reject(ctx: click.Context, /, **given: Any) -> None:
+def _reject(call: CliContext, /, **given: Any) -> int:
     """Discard an item; it is not proposed again."""
-    _decide(ctx, "rejected", **given)
+    return _decide(call, "rejected", **given)
 
 
 def make_inbox_row(placed: PlacedItem) -> Row:
@@ -202,9 +198,9 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
     return list(placed_by_id.values())
 
 
-def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> int:
     """Decide the items one after another; report failures and continue with the others."""
-    call, is_approved = ctx.ensure_object(CliContext), done == "approved"
+    is_approved = done == "approved"
     project, out = call.open_to_write() if is_approved else call.open(), call.out
     if every == bool(ids):
         raise click.UsageError("pass the IDs of items, or --all")
@@ -232,8 +228,7 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
         out.json(rows)
     if not chosen and not as_json and out.is_table:
         out.line("nothing to review")
-    if len(rows) < len(chosen):
-        ctx.exit(cli.REFUSED)
+    return cli.REFUSED if len(rows) < len(chosen) else cli.DONE
 
 
 def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:

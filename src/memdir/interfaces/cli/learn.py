@@ -18,7 +18,7 @@ from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
 from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, TableColumn, fill, is_terminal
-from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
+from memdir.interfaces.cli.app import CliVerb, VerbGroup, model_option, parse_day, verb
 from memdir.interfaces.worker import collect_ended, do_worker_chores, work
 from memdir.models.open import find_model
 from memdir.models.usage import find_price
@@ -46,8 +46,6 @@ from memdir.text import estimate_tokens, one_line, shorten
 @click.option("--session", "session_id", help="The conversation's ID, if not in the transcript.")
 @model_option
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before using a paid model.")
-@json_option
-@click.pass_obj
 def extract_verb(
     call: CliContext,
     transcript: Path | None,
@@ -102,8 +100,7 @@ def extract_verb(
         call.out.line(nothing)
 
 
-@click.command("worker", hidden=True, cls=CliVerb, examples=("memdir worker",))
-@click.pass_obj
+@click.command("worker", hidden=True, cls=CliVerb, examples=("memdir worker",), has_json=False)
 def worker_verb(call: CliContext) -> None:
     """Learn from the queue without output, then update notes, index and dream; hooks start this."""
     project = call.open()
@@ -231,8 +228,6 @@ def notes_verb() -> None:
     "--as", "form", type=click.Choice(("file", "compaction", "hook")), default="file", show_default=True,
     help="The format to print.",
 )  # fmt: skip
-@json_option
-@click.pass_obj
 def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, form: str, as_json: bool) -> None:
     """Print the notes of a session: the file, or the part a conversation gets after compaction."""
     project = call.open()
@@ -273,8 +268,6 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 @session_options
 @model_option
 @click.option("--if-due", is_flag=True, help="Only if enough happened since the last update.")
-@json_option
-@click.pass_obj
 def _update_notes(
     call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
 ) -> None:
@@ -314,8 +307,6 @@ def _update_notes(
 
 @notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
 @session_options
-@json_option
-@click.pass_obj
 def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
     """Print the path of a session's notes, even if it does not exist."""
     project = call.open()
@@ -330,8 +321,6 @@ def _where_notes(call: CliContext, session_id: str | None, transcript: Path | No
 
 
 @notes_verb.command("list", examples=("memdir notes list", "memdir notes list --json"))
-@json_option
-@click.pass_obj
 def _list_notes(call: CliContext, as_json: bool) -> None:
     """List the sessions of this project that have notes, newest first.
 

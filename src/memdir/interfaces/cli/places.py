@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from memdir.errors import FormatError, ModelError, NotFoundError, PathError
 from memdir.files import check_root
 from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, fill, render_error
-from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
+from memdir.interfaces.cli.app import VerbGroup, confirm, verb
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
 from memdir.project.settings import (
     SETTINGS,
@@ -47,8 +47,6 @@ _ALIVE = 4
 
 
 @verb("where", "Show the directories in use.", "memdir where", "memdir where --json")
-@json_option
-@click.pass_obj
 def where_verb(call: CliContext, as_json: bool) -> None:
     """Print each directory in use, the rule that chose it, and the result of each earlier rule."""
     environment, out = call.environment, call.out
@@ -120,8 +118,6 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 @click.option("--yes", is_flag=True, help="Do not ask; without --from, use the only clear candidate.")
-@json_option
-@click.pass_obj
 def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Find the memory of a project that was moved, renamed or cloned again, and move it here.
 
@@ -185,7 +181,7 @@ def _key_arguments(decorated: Any) -> Any:
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
 
-    return click.argument("key", shell_complete=complete)(json_option(click.pass_obj(decorated)))
+    return click.argument("key", shell_complete=complete)(decorated)
 
 
 @click.group("config", short_help="Show and change settings.", cls=VerbGroup)
@@ -194,8 +190,6 @@ def config_verb() -> None:
 
 
 @config_verb.command("list", examples=("memdir config list", "memdir config list --json"))
-@json_option
-@click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List every setting: key, value, default, and source of the value."""
     settings, _ = read_paths(call.environment, call.cwd.absolute())
@@ -255,8 +249,6 @@ _DURATION = re.compile(r"(\d{1,4})\s*(min|m|h|d|w)(?:inutes?|ours?|ays?|eeks?)?\
     "memdir pause 2h", "memdir pause 30m", "memdir pause",
 )  # fmt: skip
 @click.argument("duration", nargs=-1, metavar="[DURATION]")
-@json_option
-@click.pass_obj
 def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> None:
     """Stop background learning and recall until `memdir resume`; explicit saves still work.
 
@@ -285,8 +277,6 @@ def parse_duration(text: str) -> timedelta:
 
 
 @verb("resume", "End a pause.", "memdir resume")
-@json_option
-@click.pass_obj
 def resume_verb(call: CliContext, as_json: bool) -> None:
     """End a pause."""
     for key in ("paused", "paused_until"):

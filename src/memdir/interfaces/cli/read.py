@@ -21,7 +21,7 @@ from memdir.interfaces.cli import (
     make_change_row,
     scope_flag,
 )
-from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.app import limit_option, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past, list_memories
 from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
@@ -50,8 +50,6 @@ _MEMORIES = (
 @click.option(
     "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
 )
-@json_option
-@click.pass_obj
 def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, as_json: bool) -> None:
     """List the memories of the project, its team, and all projects.
 
@@ -86,8 +84,6 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
 @name_argument()
 @scope_option
 @click.option("--raw", is_flag=True, help="Print the exact file; control characters are escaped on a terminal.")
-@json_option
-@click.pass_obj
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
     """Print a memory. NAME is its name, its title if unique, or its path."""
     project, out = call.open(), call.out
@@ -150,8 +146,6 @@ _CHANGES = (
     "--compact", "is_compacting", is_flag=True, help="Remove old versions by `history.keep_days` and `history.keep_mb`."
 )
 @scope_option
-@json_option
-@click.pass_obj
 def history_verb(
     call: CliContext, name: str | None, limit: int, is_compacting: bool, scope: str | None, as_json: bool
 ) -> None:
@@ -187,8 +181,6 @@ def history_verb(
 )
 @name_argument(required=False, name="target", metavar="NAME|ID")
 @scope_option
-@json_option
-@click.pass_obj
 def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: bool) -> None:
     """Show the diff of the last change, of change ID, or of the last change of a memory.
 
@@ -213,8 +205,6 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
 @click.argument("change_id", metavar="[ID]", type=CHANGE_ID, required=False)
 @click.option("--session", metavar="ID", help="All changes of this conversation; `chatgpt:*` for a whole import.")
 @scope_option
-@json_option
-@click.pass_obj
 def undo_verb(call: CliContext, change_id: int | None, session: str | None, scope: str | None, as_json: bool) -> None:
     """Undo the last change, or change ID. If a file changed since, reports the conflict and changes nothing.
 
@@ -264,8 +254,6 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
     help="The version after this change; default: the previous version.",
 )  # fmt: skip
 @scope_option
-@json_option
-@click.pass_obj
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Restore an earlier version of a memory, even if it was forgotten."""
     project = call.open_to_write()

@@ -13,7 +13,6 @@ from memdir.errors import MemdirError
 from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, choose_stores, fill, make_skip_rows
 from memdir.interfaces.cli.app import (
     CliVerb,
-    json_option,
     limit_option,
     name_argument,
     scope_option,
@@ -58,8 +57,6 @@ _SURFACED = (
 @limit_option(None, "Return the best N matches; default: only those confident to help.")
 @click.option("--explain", is_flag=True, help="Show all candidates with their scores; does not count as a recall.")
 @click.option("--no-semantic", is_flag=True, help="Match by words only, not by meaning.")
-@json_option
-@click.pass_obj
 def recall_verb(call: CliContext, /, **options: Any) -> None:
     """Print the memories an agent would get for QUERY. `--explain` shows all candidates.
 
@@ -70,9 +67,8 @@ def recall_verb(call: CliContext, /, **options: Any) -> None:
     show_recall(call, RecallCall(**options))
 
 
-@click.command("select", hidden=True, cls=CliVerb, examples=("memdir select --session ID",))
+@click.command("select", hidden=True, cls=CliVerb, examples=("memdir select --session ID",), has_json=False)
 @click.option("--session", metavar="ID", required=True, help="The conversation whose prompt hook left a question.")
-@click.pass_obj
 def select_verb(call: CliContext, session: str) -> None:
     """Select memories for a pending question without output, for the next hook to show; a prompt hook starts this."""
 
@@ -95,8 +91,6 @@ def select_verb(call: CliContext, session: str) -> None:
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--transcripts", is_flag=True, help="Also search past conversations of this project.")
 @limit_option(20, "Maximum results of each kind.")
-@json_option
-@click.pass_obj
 def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
     """Find memories that contain every word of TEXT, in any case and form, with the matching line.
 
@@ -134,8 +128,6 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
 @name_argument()
 @limit_option(20, "Maximum number; 0 for all.", least=0)
 @scope_option
-@json_option
-@click.pass_obj
 def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
     """Show when and for which questions a memory was recalled, newest first.
 

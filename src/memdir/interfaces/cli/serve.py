@@ -10,7 +10,7 @@ import click
 
 from memdir.errors import FormatError, SettingsError
 from memdir.interfaces.cli import CliContext, TableColumn
-from memdir.interfaces.cli.app import VerbGroup, confirm, json_option
+from memdir.interfaces.cli.app import VerbGroup, confirm
 
 _DSN = "The libpq connection string of the application role; put passwords in ~/.pgpass."
 _OWNER = "The connection string of the role that owns the schema."
@@ -70,8 +70,6 @@ def _need_owner(owner: str) -> str:
 @click.option("--oidc-secret-file", default="", metavar="PATH", help="A file with the client's secret, if it has one.")
 @click.option("--connections", type=click.IntRange(1, 500), default=16, show_default=True, help="To the database.")
 @click.option("--check", "is_check", is_flag=True, help="Check database, schema, roles and provider without serving.")
-@json_option
-@click.pass_obj
 def run_verb(
     call: CliContext,
     /,
@@ -100,9 +98,9 @@ def run_verb(
     "migrate",
     short_help="Update the database schema.",
     examples=('memdir serve migrate --owner-dsn "host=db user=memdir_owner dbname=memdir"',),
+    has_json=False,
 )
 @_place_options
-@click.pass_obj
 def migrate_verb(call: CliContext, /, **place: Any) -> None:
     """Run the pending migrations, each in a transaction. Safe to run repeatedly and concurrently."""
     operations, where = _open(call, **place)
@@ -126,8 +124,6 @@ def migrate_verb(call: CliContext, /, **place: Any) -> None:
     help="What it may do.",
 )  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 400), default=90, show_default=True, help="Days until it expires.")
-@json_option
-@click.pass_obj
 def token_verb(
     call: CliContext, /, organisation: str, name: str, access: str, days: int, as_json: bool, **place: Any
 ) -> None:
@@ -155,8 +151,6 @@ def tenant_group() -> None:
 
 @tenant_group.command("list", short_help="List organisations.", examples=("memdir serve tenant list --json",))
 @_place_options
-@json_option
-@click.pass_obj
 def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
     """List the organisations of this server, oldest first."""
     operations, where = _open(call, **place)
@@ -170,10 +164,9 @@ def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
 
 @tenant_group.command("create", short_help="Create an organisation.", examples=(
     'memdir serve tenant create "Example Works"',
-))  # fmt: skip
+), has_json=False)  # fmt: skip
 @click.argument("name")
 @_place_options
-@click.pass_obj
 def tenant_create_verb(call: CliContext, /, name: str, **place: Any) -> None:
     """Create an organisation and print its ID."""
     operations, where = _open(call, **place)
@@ -187,8 +180,6 @@ def tenant_create_verb(call: CliContext, /, name: str, **place: Any) -> None:
 @click.argument("organisation", metavar="ID")
 @click.argument("target", metavar="FILE")
 @_place_options
-@json_option
-@click.pass_obj
 def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_json: bool, **place: Any) -> None:
     """Write every file and row of an organisation to a new zip file that only you can read."""
     operations, where = _open(call, **place)
@@ -203,8 +194,6 @@ def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_j
 @click.argument("organisation", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_place_options
-@json_option
-@click.pass_obj
 def tenant_delete_verb(call: CliContext, /, organisation: str, yes: bool, as_json: bool, **place: Any) -> None:
     """Delete every row of an organisation in one transaction and check that none is left. Backups are not changed."""
     operations, where = _open(call, **place)

@@ -33,7 +33,7 @@ from memdir.interfaces.cli import (
     fill,
     name_scope,
 )
-from memdir.interfaces.cli.app import KINDS, complete_names, json_option, scope_option, verb
+from memdir.interfaces.cli.app import KINDS, complete_names, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
@@ -80,8 +80,6 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
     "--all", "is_all", is_flag=True, help="Also show sizes, every setting, and reasons for no recall or learning."
 )
 @click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
-@json_option
-@click.pass_obj
 def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
     """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
@@ -373,11 +371,9 @@ def _describe_total(total: UsageTotal) -> str:
 @click.option("--stamp", "is_stamping", is_flag=True, help="Write `verified` into each memory whose claims all hold.")
 @click.option("--changed", is_flag=True, help="Only memories whose files changed since they were last verified.")
 @scope_option
-@json_option
-@click.pass_context
 def verify_verb(
-    ctx: click.Context, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
-) -> None:
+    call: CliContext, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
+) -> int:
     """Check the paths, symbols, commands, flags, variables, deadlines and links that memories mention.
 
     Exits with 1 if anything has moved, disappeared or expired. Names that were never in the project cannot be checked.
@@ -386,7 +382,6 @@ def verify_verb(
     In a pipe: scope, name, state, line, kind, claim, status, message, separated by tabs; a memory without stale claims
     has one line with the last five empty.
     """
-    call = ctx.ensure_object(CliContext)
     out, project = call.out, call.open_to_write() if is_stamping else call.open()
     verdicts: list[tuple[FileStore, Verdict]] = []
     reports, stamps = [], []
@@ -426,8 +421,7 @@ def verify_verb(
         out.warn(problem)
     for name, reason in [refusal for one in stamps for refusal in one.refused]:
         out.warn(f"{name} is not stamped: {reason}")
-    if any(report.has_stale for report in reports):
-        ctx.exit(cli.REFUSED)
+    return cli.REFUSED if any(report.has_stale for report in reports) else cli.DONE
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
@@ -486,14 +480,11 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 )  # fmt: skip
 @click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @scope_option
-@json_option
-@click.pass_context
-def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> None:
+def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> int:
     """Find problems. Exits with 1 if there are errors or warnings.
 
     In a pipe: level, kind, scope, location, problem, fix, separated by tabs.
     """
-    call = ctx.ensure_object(CliContext)
     out = call.out
     findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
@@ -517,8 +508,7 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str |
             out.line(message if fixed else "nothing to fix by itself")
         if not rows and out.is_table:
             out.line(Styled("nothing wrong", "green"))
-    if any(row["level"] != "advice" for row in rows):
-        ctx.exit(cli.REFUSED)
+    return cli.REFUSED if any(row["level"] != "advice" for row in rows) else cli.DONE
 
 
 def _look(

@@ -27,7 +27,7 @@ from memdir.interfaces.cli import (
     is_terminal,
     scope_flag,
 )
-from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.app import VerbGroup, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import make_index_row, show_index
 from memdir.limits import TEAM_SECONDS
 from memdir.operations.find import find_memory, list_memories
@@ -50,7 +50,7 @@ from memdir.text import fold
 
 def _move_arguments(decorated: Any) -> Any:
     named = click.option("--name", "named", metavar="NEW", help="The new name; default: keep the name.")
-    return name_argument()(named(scope_option(json_option(click.pass_obj(decorated)))))
+    return name_argument()(named(scope_option(decorated)))
 
 
 @verb(
@@ -197,8 +197,6 @@ def _server_options(decorated: Any) -> Any:
     "--review/--no-review", default=True, show_default=True, help="Require review of others' changes, for all members."
 )
 @_timeout
-@json_option
-@click.pass_obj
 def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: Any) -> int:
     """Create a team, or join an existing one. Uploads the files in `team/`.
 
@@ -221,8 +219,6 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
 @click.option("--read-only", is_flag=True, help="Receive changes, but do not send any.")
 @click.option("--review/--no-review", default=True, show_default=True, help="Review others' changes in your inbox.")
 @_timeout
-@json_option
-@click.pass_obj
 def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
     """Join an existing team. Uploads the files in `team/`. Without URL, uses a git branch.
 
@@ -255,8 +251,6 @@ def _enter(
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
 @_timeout
 @click.option("--background", "is_detached", is_flag=True, help="Run in the background.")
-@json_option
-@click.pass_obj
 def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
     """Send local changes and receive those of others. If the remote is offline, the next sync sends them."""
     project = call.open_to_write()
@@ -273,8 +267,6 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
 
 
 @team_verb.command("status", examples=("memdir team status", "memdir team status --json"))
-@json_option
-@click.pass_obj
 def _status(call: CliContext, as_json: bool) -> None:
     """Show the remote, the last sync, unsent changes and refused files."""
     project, out = call.open(), call.out
@@ -327,8 +319,6 @@ def _status(call: CliContext, as_json: bool) -> None:
 @team_verb.command("log", examples=("memdir team log", "memdir team log --author ada@example.org"))
 @click.option("--author", metavar="NAME", default="", help="Only authors whose name or email contains this.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of changes.")
-@json_option
-@click.pass_obj
 def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     """List changes and their authors as of the last sync, newest first. Author names are not verified.
 
@@ -356,8 +346,6 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 )
 @click.option("--author", metavar="NAME", required=True, help="The full name or email, as `team log` shows it.")
 @click.option("--since", metavar="DAY", help="Only changes from this day or later: YYYY-MM-DD.")
-@json_option
-@click.pass_obj
 def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
     """Revert one author's changes; changes of others in the same memories are kept.
 
@@ -386,8 +374,6 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
 
 
 @team_verb.command("leave", examples=("memdir team leave",))
-@json_option
-@click.pass_obj
 def _leave(call: CliContext, as_json: bool) -> None:
     """Leave the team. The files in `team/` are kept but no longer recalled; other members keep theirs."""
     was_in = syncing.leave(call.open())
@@ -462,8 +448,6 @@ def sync_verb() -> None:
 @click.option("--key", metavar="FILE", default="", help="An age or SSH key; default: ~/.config/memdir/sync.key.")
 @click.option("--recipient", "recipients", metavar="KEY", multiple=True, help="Encrypt to this public key too.")
 @_timeout
-@json_option
-@click.pass_obj
 def _sync_init(
     call: CliContext, remote: str, branch: str, encrypt: bool, key: str, recipients: tuple[str, ...], seconds: float,
     as_json: bool,
@@ -484,8 +468,6 @@ def _sync_init(
 
 @sync_verb.command("now", examples=("memdir sync now", "memdir sync now --json"))
 @_timeout
-@json_option
-@click.pass_obj
 def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
     """Send local changes and receive those of your other machines. `memdir sync` does the same."""
     project = call.open()
@@ -493,8 +475,6 @@ def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
 
 
 @sync_verb.command("status", examples=("memdir sync status", "memdir sync status --json"))
-@json_option
-@click.pass_obj
 def _sync_status(call: CliContext, as_json: bool) -> None:
     """Show the remote, the last sync, and each directory with its unsent changes."""
     project, out = call.open(), call.out
@@ -548,8 +528,6 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
 @sync_verb.command("link", examples=("memdir sync link app", "memdir sync link app-1f0e3dad"))
 @click.argument("name", metavar="NAME")
 @_timeout
-@json_option
-@click.pass_obj
 def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> None:
     """Link this project to a synced one by its name or ID in `sync status`; a new name creates one.
 
@@ -563,8 +541,6 @@ def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> No
 
 
 @sync_verb.command("stop", examples=("memdir sync stop",))
-@json_option
-@click.pass_obj
 def _sync_stop(call: CliContext, as_json: bool) -> None:
     """Stop syncing this machine. Memories on it and on the remote are kept, and so is the key file."""
     project = call.open()
@@ -591,7 +567,7 @@ def _agent_arguments(decorated: Any) -> Any:
     text = "For all projects (user), committed with this one (project), or on this machine (local); default: its definition's."
     scope = click.option("--scope", type=click.Choice([scope.value for scope in AgentScope]), help=text)
     name = click.argument("name", metavar="NAME")
-    return name(scope(json_option(click.pass_obj(decorated))))
+    return name(scope(decorated))
 
 
 @click.group("agent", short_help="Show the memories of agents.", cls=VerbGroup)
@@ -604,8 +580,6 @@ def agent_verb() -> None:
 
 
 @agent_verb.command("list", examples=("memdir agent list", "memdir agent list --json"))
-@json_option
-@click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List the agents defined here and those with a memory here.
 

@@ -24,7 +24,7 @@ from memdir.interfaces.cli import (
     name_scope,
     scope_flag,
 )
-from memdir.interfaces.cli.app import KINDS, json_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.app import KINDS, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past
 from memdir.operations.move import find_traces
 from memdir.operations.write import (
@@ -91,8 +91,6 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
-@json_option
-@click.pass_obj
 def save_verb(
     call: CliContext,
     kind: str,
@@ -165,8 +163,6 @@ def save_verb(
 @click.option("--name", help="The new file's name without .md; default: made from the text.")
 @click.option("--scope", type=click.Choice(app.SCOPES), default="private", show_default=True, help=app.SCOPE_HELP)
 @click.option("--pin", is_flag=True, help="Keep it first when the index is truncated.")
-@json_option
-@click.pass_obj
 def remember_verb(
     call: CliContext, words: tuple[str, ...], kind: str | None, name: str | None, scope: str, pin: bool, as_json: bool
 ) -> None:
@@ -290,8 +286,6 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 @click.option("--why", help="The Why part of the body.")
 @click.option("--how", help="The How part of the body.")
 @scope_option
-@json_option
-@click.pass_obj
 def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, **changes: str | None) -> None:
     """Change a memory in $VISUAL or $EDITOR, or directly with the options.
 
@@ -321,8 +315,6 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
 @name_argument()
 @click.option("--off", is_flag=True, help="Remove the pin.")
 @scope_option
-@json_option
-@click.pass_obj
 def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
     """Pin a memory: it comes first when the index is truncated, and dreams do not change it."""
     project = call.open_to_write()
@@ -399,8 +391,6 @@ def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pi
 @click.option("--purge", is_flag=True, help="Also erase it from history and memdir's other files; cannot be undone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scope_option
-@json_option
-@click.pass_obj
 def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str | None, as_json: bool) -> None:
     """Delete a memory and its index line. `memdir undo` restores them.
 
