@@ -103,7 +103,7 @@ def make_private_dirs(path: Path) -> None:
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file in one step, mode 0600: a reader sees the old bytes or the new ones, also after a crash."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
-    try:
+    with raise_disk_errors(path):
         make_private_dirs(path.parent)
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600)
@@ -116,8 +116,6 @@ def write_private(path: Path, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
         sync_dir(path.parent)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def append_private(path: Path, line: bytes) -> int:
@@ -147,6 +145,15 @@ def disk_error(error: OSError, path: str | Path) -> DiskError:
     words, hint = _WORDS.get(error.errno or 0, (_describe(error), "nothing was changed; try again when it is fixed"))
     message = f"cannot write {shorten(str(path), 120)}: {words}"
     return DiskError(message, path=str(path), errno=error.errno or 0, hint=hint)
+
+
+@contextmanager
+def raise_disk_errors(path: str | Path) -> Iterator[None]:
+    """Raise DiskError with this path for any OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, path) from error
 
 
 def _describe(error: OSError) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from memdir import __version__
 from memdir.errors import ConflictError, FormatError, PathError
-from memdir.files import disk_error, hold, make_private_dirs, read_small
+from memdir.files import hold, make_private_dirs, raise_disk_errors, read_small
 from memdir.frozen import dataclass, field
 from memdir.interfaces import json_edit
 from memdir.interfaces.json_edit import (
@@ -351,11 +351,9 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
     chosen = tuple(changes)
     if all(change.what == "unchanged" and change.entry is None for change in chosen):
         return
-    try:
+    with raise_disk_errors(environment.state_home):
         make_private_dirs(environment.state_home)
         folder = os.open(environment.state_home, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise disk_error(error, environment.state_home) from error
     try:
         with hold(folder, "install.lock", seconds=LOCK_SECONDS):
             for change in chosen:
@@ -444,7 +442,7 @@ def _write(change: InstallChange) -> None:
     path = Path(os.path.realpath(change.path))
     if read_small(path, FILE_BYTES).data != change.before:
         raise ConflictError(f"{change.path} was changed by another process", hint="try again")
-    try:
+    with raise_disk_errors(path):
         if change.after is None:
             path.unlink()
             for folder in change.folders:
@@ -463,8 +461,6 @@ def _write(change: InstallChange) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def _digest(text: str) -> str:

@@ -24,7 +24,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from memdir.errors import BudgetError, DiskError, ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.files import disk_error, make_private_dirs
+from memdir.files import make_private_dirs, raise_disk_errors
 from memdir.frozen import dataclass, replace
 from memdir.limits import CACHED_WEIGHT, MODEL_RETRY_SECONDS, MODEL_TRIES, USAGE_DAYS, USAGE_ROWS
 from memdir.models.connection import as_text, can_use_tools
@@ -335,11 +335,9 @@ def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
 
 def open_book(path: Path) -> UsageBook:
     """Open the file; only its owner can read a new one."""
-    try:
+    with raise_disk_errors(path):
         make_private_dirs(path.parent)
         create_file(path)
-    except OSError as error:
-        raise disk_error(error, path) from error
     return UsageBook(path, MIGRATIONS, busy_seconds=_BUSY_SECONDS)
 
 

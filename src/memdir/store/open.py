@@ -28,11 +28,11 @@ from memdir.errors import NotFoundError, PathError, SettingsError
 from memdir.files import (
     STATE,
     check_root,
-    disk_error,
     disk_errors,
     find_refusal,
     hold,
     make_private_dirs,
+    raise_disk_errors,
     read_head,
     read_small,
     sync_dir,
@@ -340,12 +340,10 @@ def keep_out(place: AgentDirectory) -> bool:
     if reading.problem or any(line.strip() in (EXCLUDED, EXCLUDED.rstrip("/")) for line in text.splitlines()):
         return False
     line = f"{EXCLUDED}\n" if not text or text.endswith("\n") else f"\n{EXCLUDED}\n"
-    try:
+    with raise_disk_errors(path):
         path.parent.mkdir(exist_ok=True)
         with open(path, "ab") as file:
             file.write(line.encode("ascii"))
-    except OSError as error:
-        raise disk_error(error, path) from error
     return True
 
 
@@ -493,7 +491,7 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
         raise PathError(str(target), "it already contains memories", hint=hint)
     old_state, new_state = find_state_dir(source, environment), find_state_dir(target, environment)
     moved_state = target / STATE if old_state == source / STATE else old_state
-    try:
+    with raise_disk_errors(target):
         make_private_dirs(target.parent)
         # A rename cannot cross file systems, so check all of them before the first.
         for old, new in ((source, target), (old_state, new_state), (target, new_state)):
@@ -505,8 +503,6 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
             make_private_dirs(new_state.parent)
             _keep(_move(moved_state, new_state), new_state)
         _keep(aside, new_state)
-    except OSError as error:
-        raise disk_error(error, target) from error
 
 
 def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:

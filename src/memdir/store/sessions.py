@@ -23,7 +23,7 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from memdir.files import disk_error, write_private
+from memdir.files import raise_disk_errors, write_private
 from memdir.frozen import dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
@@ -393,7 +393,5 @@ def _read_entry(folder: Path, leaf: str) -> QueuedTurn | None:
 
 def drop_turns(entries: Iterable[QueuedTurn]) -> None:
     for entry in entries:
-        try:
+        with raise_disk_errors(entry.path):
             entry.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(error, entry.path) from error

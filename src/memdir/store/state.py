@@ -19,9 +19,9 @@ from memdir.errors import DiskError, PathError
 from memdir.files import (
     NOFOLLOW,
     append_private,
-    disk_error,
     hold,
     make_private_dirs,
+    raise_disk_errors,
     read_small,
     sync_dir,
     write_private,
@@ -183,7 +183,7 @@ def make_leaf(id: str) -> str:
 def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
     """Hold the lock on all conversation records of a folder; yields its descriptor. A change takes a millisecond."""
     check_no_link(folder)
-    try:
+    with raise_disk_errors(folder):
         make_private_dirs(folder)
         handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
         try:
@@ -191,8 +191,6 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
                 yield lock
         finally:
             os.close(handle)
-    except OSError as error:
-        raise disk_error(error, folder) from error
 
 
 def list_session_files(folder: Path) -> list[os.DirEntry[str]]:
@@ -263,13 +261,11 @@ def _drop_sets(state: Path) -> None:
     folder = state / DREAMS_FOLDER
     if find_link(folder) or not os.path.isdir(folder):
         return
-    try:
+    with raise_disk_errors(folder):
         for path in folder.iterdir():
             if os.path.isfile(path) or os.path.islink(path):
                 path.unlink(missing_ok=True)
         sync_dir(folder)
-    except OSError as error:
-        raise disk_error(error, folder) from error
 
 
 def find_chat_file(state: Path, id: str) -> Path:
@@ -284,7 +280,7 @@ def append_record(path: Path, record: dict[str, object]) -> None:
     """
     check_no_link(path.parent)
     line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
-    try:
+    with raise_disk_errors(path):
         make_private_dirs(path.parent)
         handle = os.open(path, _CHAT_FLAGS, 0o600)
         try:
@@ -295,8 +291,6 @@ def append_record(path: Path, record: dict[str, object]) -> None:
                 line = line[os.write(handle, line) :]
         finally:
             os.close(handle)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def list_chats(state: Path) -> tuple[Path, ...]:
@@ -328,13 +322,11 @@ def _drop_chats(state: Path, memory: PurgedMemory) -> None:
     named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
     folded = [fold_words(sentence) for sentence in sentences if len(sentence) >= _QUOTED]
     quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # else it was mostly signs
-    try:
+    with raise_disk_errors(state / CHATS_FOLDER):
         for path in list_chats(state):
             if path.name in leaves or _mentions(path, named, quotes):
                 path.unlink(missing_ok=True)
                 sync_dir(path.parent)
-    except OSError as error:
-        raise disk_error(error, state / CHATS_FOLDER) from error
 
 
 def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bool:
@@ -360,13 +352,11 @@ def drop_copy(state: Path, name: str = COPY) -> None:
     import shutil  # only leaving a team and purging need it
 
     path = state / name
-    try:
+    with raise_disk_errors(path):
         if os.path.islink(path):
             path.unlink()
         elif os.path.isdir(path):
             shutil.rmtree(path)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
@@ -522,13 +512,11 @@ def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> P
     import tempfile  # only an editor needs it
 
     folder = _find_edits_folder(environment, root)
-    try:
+    with raise_disk_errors(folder):
         make_private_dirs(folder)
         handle, path = tempfile.mkstemp(prefix=f"{_flatten(name)}.", suffix=_EDIT_SUFFIX, dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-    except OSError as error:
-        raise disk_error(error, folder) from error
     return Path(path)
 
 
@@ -541,11 +529,9 @@ def drop_edits(environment: Environment, root: Path, name: str) -> int:
     except OSError:
         return 0
     for path in edits:
-        try:
+        with raise_disk_errors(path):
             path.unlink(missing_ok=True)
             sync_dir(path.parent)
-        except OSError as error:
-            raise disk_error(error, path) from error
     return len(edits)
 
 

@@ -26,7 +26,7 @@ from time import monotonic
 from typing import Any
 
 from memdir.errors import DiskError, FormatError, PathError, SettingsError, hint_extra
-from memdir.files import disk_error, hold, make_private_dirs, read_small, write_private
+from memdir.files import hold, make_private_dirs, raise_disk_errors, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
 from memdir.frozen import dataclass, replace
 from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
@@ -394,11 +394,9 @@ def _render_record(record: ProjectRecord) -> bytes:
 @contextmanager
 def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
     folder = find_own_sync(environment)
-    try:
+    with raise_disk_errors(folder):
         make_private_dirs(folder)
         handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError as error:
-        raise disk_error(error, folder) from error
     try:
         with hold(handle, LOCK, seconds=seconds):
             yield
