@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
@@ -381,16 +381,28 @@ def _read_number(given: Arguments, key: str, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
-def _save(context: _ToolContext, given: Arguments) -> Row:
-    name = str(given["name"]).removesuffix(".md")
+def make_draft(given: Arguments) -> Draft:
+    """Return the memory that the arguments of memory_save describe."""
+    name, cues = str(given["name"]).removesuffix(".md"), given.get("cues")
     description, body = (str(given[part]) for part in _PARTS)
-    cues = given.get("cues")
     lines = tuple(one_line(cue) for cue in cues) if isinstance(cues, list) else ()
-    draft = Draft(Kind(str(given["type"])), name, description, body, name, cues=lines or None)
+    return Draft(Kind(str(given["type"])), name, description, body, name, cues=lines or None)
+
+
+def make_fields(given: Arguments) -> FieldChanges:
+    """Return the fields that the arguments of memory_update change; raise FormatError if there are none."""
+    fields = cast(FieldChanges, {part: str(given[part]) for part in _PARTS if part in given})
+    if not fields:
+        raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
+    return fields
+
+
+def _save(context: _ToolContext, given: Arguments) -> Row:
+    draft = make_draft(given)
     store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="leave `scope` out")
-    check_visible(store, name)
+    check_visible(store, draft.title)
     try:
         return _make_written(context, save(store, draft, context.write))
     except NameTakenError as error:
@@ -399,13 +411,7 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
 
 
 def _update(context: _ToolContext, given: Arguments) -> Row:
-    fields = FieldChanges()
-    if "description" in given:
-        fields["description"] = str(given["description"])
-    if "body" in given:
-        fields["body"] = str(given["body"])
-    if not fields:
-        raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
+    fields = make_fields(given)
     store, header = find_visible(context.project, str(given["name"]))
     expect = str(given["expect"]) if "expect" in given else None
     return _make_written(context, update(store, header.name, fields, context.write, expect=expect))

@@ -28,9 +28,9 @@ from memdir.interfaces.server.api import Call, ServerContext
 from memdir.interfaces.server.schemas import Json
 from memdir.interfaces.tools import render_refusal
 from memdir.models.prompts import render_prompt
-from memdir.operations.write import FieldChanges, forget, save, update
+from memdir.operations.write import forget, save, update
 from memdir.recall.pipeline import make_full_excerpt
-from memdir.records import Draft, Excerpt, Kind
+from memdir.records import Excerpt
 from memdir.store.plan import AGENT
 from memdir.text import one_line, shorten
 
@@ -140,16 +140,9 @@ def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
     if name == "memory_forget":
         step = partial(forget, store, path, context)
     elif name == "memory_save":
-        cues = tuple(asked["cues"]) if "cues" in asked else None
-        draft = Draft(Kind(asked["type"]), path, asked["description"], asked["body"], path, cues=cues)
-        step = partial(save, store, draft, context)
+        step = partial(save, store, tools.make_draft(asked), context)
     else:
-        fields = FieldChanges()
-        if "description" in asked:
-            fields["description"] = asked["description"]
-        if "body" in asked:
-            fields["body"] = asked["body"]
-        step = partial(update, store, path, fields, context, expect=asked.get("expect"))
+        step = partial(update, store, path, tools.make_fields(asked), context, expect=asked.get("expect"))
     status, answer = found.write(step)
     return answer if status == 200 else {"needs_review": answer["review"]["id"], "why": answer["review"]["why"]}
 
