@@ -354,7 +354,7 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
                 "status --all": start.tokens if words in every else every,
                 "status --json": next(row["tokens"] for row in status if row["host"] == key),
                 "page JSON": page[start.title],
-                "page": start.tokens if f"{start.tokens:,} tokens a session in {start.title}" in text else text,
+                "page": start.tokens if f"{start.tokens:,} tokens per session in {start.title}" in text else text,
             }
     assert find_differing(tables) == ""
     assert starts["claude-code"].sent == 0 < starts["claude-code"].loaded < starts["codex"].sent
