@@ -720,7 +720,8 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     return ""
 
 
-def check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
+def check_secrets(text: str, before: str, place: str, rules: WriteRules, subject: str = "team memories") -> None:
+    """Raise SecretError for a secret that the text did not contain before."""
     # Imported here: only shared files are scanned.
     from memdir.store.secrets import find_new_secrets, render_findings
 
@@ -728,5 +729,5 @@ def check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None
         lines = render_findings(findings, place=place)
         more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
         hint = "say where the secret is stored instead; docs/secrets.md shows how to allow a harmless match"
-        message = f"team memories cannot contain secrets: {', '.join(lines[:3])}{more}"
+        message = f"{subject} cannot contain secrets: {', '.join(lines[:3])}{more}"
         raise SecretError(message, findings=lines, hint=hint)

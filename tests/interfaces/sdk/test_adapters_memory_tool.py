@@ -268,7 +268,7 @@ def test_a_secret_is_refused_without_being_repeated(commands: MemoryCommands) ->
         {"command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": TOKEN},
         {"command": "str_replace", "path": "/memories/a.md", "old_str": "nothing", "new_str": TOKEN},
     ):
-        with pytest.raises(RefusedError, match="may not hold secrets") as refused:
+        with pytest.raises(RefusedError, match="cannot contain secrets") as refused:
             commands.run(given)
         assert TOKEN not in str(refused.value)
     assert [at.name for at in commands.store.scan()] == ["a"]

@@ -40,7 +40,6 @@ from memdir.store import plan
 from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
 from memdir.store.plan import Overlay
-from memdir.store.secrets import find_new_secrets, render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 try:
@@ -171,7 +170,7 @@ class MemoryCommands:
         if self._is_folder(segments):
             raise RefusedError(f"Error: The path {path} is a directory. Please provide the path of a file.")
         text, dated = self._date(text, frontmatter.parse_fields(text).kind)
-        self._check_secrets(text, "", path)
+        plan.check_secrets(text, "", path, self.store.rules, "memories")
         if not _has_frontmatter(text):
             text = _compose_page(segments[-1], text, scope=self.store.scope, dialect=plan.find_dialect(self.store, ""))
         try:
@@ -293,7 +292,7 @@ class MemoryCommands:
                 raise RefusedError(missing)
             name, page = memory.header.name, _open_page(memory.text)
             text, result = change(page.text, memory.header.kind)
-            self._check_secrets(text, page.text, path)
+            plan.check_secrets(text, page.text, path, self.store.rules, "memories")
             file = _change_page(page, _show_name(name).rpartition("/")[2], text, scope=self.store.scope)
             try:
                 write.rewrite(self.store, name, file, self._make_context(), expect=memory.digest).check_written()
@@ -328,11 +327,6 @@ class MemoryCommands:
         text, replaced = make_absolute(text, self.store.clock().astimezone())
         said = ", ".join(f"{at.was} -> {at.now_text}" for at in replaced)
         return text, f"\nRelative dates were made absolute: {said}" if said else ""
-
-    def _check_secrets(self, text: str, before: str, path: str) -> None:
-        if new := find_new_secrets(text, before, self.store.rules.find):
-            said = ", ".join(render_findings(new[:3], place=path))
-            raise RefusedError(f"Error: Memory may not hold secrets: {said}. Write down where it is kept instead.")
 
 
 def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
