@@ -42,8 +42,7 @@ _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
 # Where a clause may begin, and whether it has a subject of its own.
 _JOINT = re.compile(r"[,;]?\s+(?:and|but)\s+|;\s+")
 _SUBJECT = re.compile(r"(?:i|we|you|he|she|it|they|the|my|our|your|this|there)\b", re.IGNORECASE)
-_ACTIONS = {"create": "created", "update": "updated", "unchanged": "unchanged"}
-_SAME, _ALIKE, _COVER = 0.8, 0.6, 0.6
+_COVER = 0.6
 _READ = 16  # candidates whose text is read
 _ALL = 300  # memories read to forget something that no header names
 _STEM = 5  # letters that "allergy" and "allergic" share
