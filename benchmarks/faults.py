@@ -133,7 +133,7 @@ MUTATIONS = {
         "    except (ValueError, RecursionError):\n        return {}\n",
         "    except ZeroDivisionError:\n        return {}\n",
     ),
-    "passing": ("models/connection.py", "passing=reason in PASSING", "passing=False"),
+    "passing": ("models/connection.py", "is_transient=reason in TRANSIENT", "is_transient=False"),
     "clock": ("dream/__init__.py", "None if recorded is None or recorded - now > wait else recorded", "recorded"),
     "merge": ("sync/plan.py", "            data = None if merged is None else encode(merged)\n", ""),
     "both": (

@@ -1,9 +1,9 @@
-"""Starts one interface and imports only that one.
+"""Start one interface and import only that one.
 
-Before a hook that ends a turn imports anything of memdir's own, it keeps which conversation that was: importing takes long
-on a busy machine, hosts kill hooks that are late, and the turn must not be lost. It is one small file in the person's state
-folder, with no word of the conversation. The hook removes it when the turn is in its project's queue; what is left is
-queued by the next worker, in any project (`interfaces/worker.py`).
+Before a hook that ends a turn imports memdir's modules, it records the conversation: imports are slow on a busy machine, hosts
+kill late hooks, and the turn must not be lost. The record is a small file in the user's state folder, without text of the
+conversation. The hook removes it when the turn is in its project's queue; the next worker, in any project, queues the rest
+(`interfaces/worker.py`).
 """
 
 import gc
@@ -14,23 +14,23 @@ import time
 from typing import Any
 
 _ENDING = frozenset("stop sessionend beforecompact precompact afteragent precompress".split())  # letters of the events
-_STDIN_SECONDS = 2.0  # for a host that was stopped in the middle of its input by a busy machine
+_STDIN_SECONDS = 2.0  # for a host that a busy machine stopped in the middle of its input
 _STDIN_BYTES = 67_108_864
 _FIELD_CHARS = 8_192
 
 
 def main() -> int:
-    # A call lives for a fraction of a second: collecting garbage costs it a tenth of that and finds none.
+    # A call takes a fraction of a second; garbage collection would take a tenth of that and find none.
     gc.disable()
     if sys.argv[1:2] == ["worker"]:
         _lower_priority()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
-        given, kept = keep_ended_turn(sys.argv[2:])
-        # A hook runs at every prompt and must not pay for the command line's libraries.
+        stdin_bytes, record_path = keep_ended_turn(sys.argv[2:])
+        # A hook runs at every prompt and must not load the command line's libraries.
         from memdir.interfaces.hooks import run_hook
 
-        # Exit at once: threads that are late are not waited for, and nothing is left in a buffer.
-        os._exit(run_hook(sys.argv[2:], given=given, kept=kept))
+        # Exit without waiting for late threads; no buffer needs flushing.
+        os._exit(run_hook(sys.argv[2:], given=stdin_bytes, kept=record_path))
     from memdir.interfaces.cli import run
 
     code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "ui": _serve_ui, "chat": _chat, "demo": _demo})
@@ -39,10 +39,10 @@ def main() -> int:
 
 
 def _lower_priority() -> None:
-    """Lower the priority: the hook that has just started this process, and whatever the person does, come first."""
+    """Lower the priority, so that the hook that started this process and the user's programs come first."""
     try:
         os.nice(10)
-        # Linux may share the processor by session first: the number counts only among the processes of one.
+        # Linux may share the processor by session first; then the number counts only within one session.
         with open("/proc/self/autogroup", "w", encoding="ascii") as file:
             file.write("10")
     except (OSError, AttributeError):
@@ -68,10 +68,12 @@ def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
             return data, ""
         session, transcript, cwd = (table.get(key) for key in ("session_id", "transcript_path", "cwd"))
         host = words[words.index("--host") + 1] if "--host" in words[:-1] else "claude-code"
-        # The directory in which the conversation began, for hosts that say so; one host may run inside another.
-        began = env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or ""
-        began = began if host.startswith(("claude", "gemini")) else ""
-        folders = [path for path in (began, cwd, os.getcwd()) if isinstance(path, str) and os.path.isabs(path)]
+        # The directory in which the conversation began, if the host provides it; one host may run inside another.
+        start_directory = env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or ""
+        start_directory = start_directory if host.startswith(("claude", "gemini")) else ""
+        folders = [
+            path for path in (start_directory, cwd, os.getcwd()) if isinstance(path, str) and os.path.isabs(path)
+        ]
         texts = (session, transcript, *folders)
         if any(not isinstance(text, str) or not text or "\0" in text or len(text) > _FIELD_CHARS for text in texts):
             return data, ""
@@ -118,7 +120,7 @@ def _read_table() -> tuple[bytes, dict[str, Any]]:
 
 
 def _write_new(path: str, data: bytes) -> None:
-    # Not flushed: a killed process loses nothing that was written, and the queue's own entry is.
+    # Not flushed to disk: a killed process loses no written bytes, and the queue's entry is flushed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
         handle = os.open(path, flags, 0o600)

@@ -1,22 +1,22 @@
-"""The errors that memdir raises, as a tree. They carry fields; interfaces render them.
+"""The errors that memdir raises, as a tree. They have fields; interfaces render them.
 
     MemdirError(.hint)
     ├── SettingsError(.key)               a setting, a switch or a config file
-    ├── PathError(.path, .reason)         a name or path the guard refuses
-    ├── SecretError(.findings)            a credential in text; the findings never hold its value
+    ├── PathError(.path, .reason)         a name or path that is not allowed
+    ├── SecretError(.findings)            a credential in text; the findings never contain its value
     ├── ReviewError(.item)                a request that needs review first
     ├── FormatError(.field)               a draft or file that may not be written
     ├── NotFoundError(.name)              no such memory, or no such change
-    ├── ConflictError(.expected, .found)  it changed since it was read
+    ├── ConflictError(.expected, .found)  a file changed since it was read
     ├── LockedError(.pid, .since)         another process holds the directory
     ├── DiskError(.path, .errno)          the file system failed: full, read-only, no permission, no descriptors
-    ├── BudgetError                       a spending cap was reached
-    └── ModelError(.usage)                what it cost, where that is known
-        ├── UnreachableError(.reason, .passing, .after)  no answer; whether and when to try again
+    ├── BudgetError                       a token limit was reached
+    └── ModelError(.usage)                with its cost, if known
+        ├── UnreachableError(.reason, .is_transient, .retry_after)  no answer; whether and when to retry
         ├── ReplyError                    an answer that cannot be used
         └── StoppedError                  the caller cancelled the request
 
-They never log and know no HTTP status.
+They never log and have no HTTP status.
 """
 
 import sys
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def hint_extra(extra: str) -> str:
-    """Return the command that adds the packages of an extra, by the way memdir was installed.
+    """Return the command that installs the packages of an extra, depending on how memdir was installed.
 
-    It names the packages themselves: memdir may come from a checkout or a file, which no index has.
+    It names the packages, because memdir may come from a checkout or a file that is in no package index.
     """
-    # Imported here: only a missing package asks for it, and it costs more than a prompt hook may.
+    # Imported here: only a missing package needs it, and it takes too long for a prompt hook.
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -42,7 +42,7 @@ def hint_extra(extra: str) -> str:
         lines = []
     marked = [line.partition(";") for line in lines]
     names = [f"'{need.strip()}'" for need, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
-    packages = " ".join(one for one in names if not one.startswith("'memdir")) or f"'memdir[{extra}]'"
+    packages = " ".join(name for name in names if not name.startswith("'memdir")) or f"'memdir[{extra}]'"
     prefix = Path(sys.prefix)
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx inject memdir {packages}"
@@ -52,7 +52,7 @@ def hint_extra(extra: str) -> str:
 
 
 class MemdirError(Exception):
-    """The base class; `hint` says what to do next."""
+    """The base class; `hint` is the action to take."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class SecretError(MemdirError):
 
 
 class ReviewError(MemdirError):
-    """The request needs review; `item` is its number in the inbox, 0 if a person declined it before."""
+    """The request needs review; `item` is its number in the inbox, 0 if the user declined it before."""
 
     def __init__(self, message: str, *, item: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -99,7 +99,7 @@ class NotFoundError(MemdirError):
 
 
 class ConflictError(MemdirError):
-    """`expected` and `found` are content digests; None stands for "no file"."""
+    """`expected` and `found` are content digests; None means that there is no file."""
 
     def __init__(self, message: str, *, expected: str | None = None, found: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -126,7 +126,7 @@ class BudgetError(MemdirError):
 
 
 class ModelError(MemdirError):
-    """`usage` is what the request cost before it failed, None if unknown."""
+    """`usage` is the cost of the request before it failed, None if unknown."""
 
     def __init__(self, message: str, *, hint: str = "", usage: "Usage | None" = None) -> None:
         super().__init__(message, hint=hint)
@@ -134,15 +134,21 @@ class ModelError(MemdirError):
 
 
 class UnreachableError(ModelError):
-    """`reason` is one word of a closed list (models.connection); `passing`: the same request may succeed later."""
+    """`reason` is one word of a closed list (models.connection); with `is_transient`, the same request may succeed later."""
 
     def __init__(
-        self, message: str, *, reason: str = "", passing: bool = False, after: float | None = None, hint: str = ""
+        self,
+        message: str,
+        *,
+        reason: str = "",
+        is_transient: bool = False,
+        retry_after: float | None = None,
+        hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
-        self.passing = passing
-        self.after = after
+        self.is_transient = is_transient
+        self.retry_after = retry_after
 
 
 class ReplyError(ModelError):

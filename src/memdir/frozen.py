@@ -1,12 +1,12 @@
-"""Frozen records with slots, as `dataclasses` makes them, in a tenth of its time; patterns and values made on first use.
+"""Frozen records with slots like those of `dataclasses`, in a tenth of the time; patterns and values made on first use.
 
-Every process of memdir, one at each prompt, defines some fifty record classes, for each of which the standard library takes
-half a millisecond: a third of a cold recall. Here only `__init__` is compiled for each class, and only after a few records
-of it were made; the other methods are shared.
+Every memdir process, one per prompt, defines some fifty record classes, and the standard library takes half a millisecond for
+each: a third of a cold recall. Here only `__init__` is compiled for each class, and only after a few records of it were made;
+the other methods are shared.
 
 Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
 Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records that are
-not frozen with slots. A class that asks for one of these, or has defaults that `dataclasses` would refuse, is an error.
+not frozen with slots. A class that needs one of these, or has defaults that `dataclasses` would refuse, is an error.
 """
 
 import re
@@ -24,7 +24,7 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 _MISSING: Any = object()
 _FEW = 40  # this many records are filled without `__init__` in less time than it takes to compile it
-_MAKING = RLock()  # one for all: what is made once may need another such value
+_MAKING = RLock()  # one lock for all, because making a value may need another one
 
 
 class FrozenError(AttributeError):
@@ -49,13 +49,13 @@ def field(
     repr: bool = True,
     compare: bool = True,
 ) -> Any:
-    """As `dataclasses.field`."""
+    """Return the options of a field, like `dataclasses.field`."""
     return _Spec(default, default_factory, kw_only=kw_only, repr=repr, compare=compare)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Callable[[type[Record]], type[Record]]:
-    """As `dataclasses.dataclass(frozen=True, slots=True)`; both are required, so that the use says what it makes."""
+    """Make a record like `dataclasses.dataclass(frozen=True, slots=True)`; both are required to make that visible."""
     if not (frozen and slots):
         raise TypeError("a record is frozen and has slots")
     return lambda cls: _make_record(cls, eq=eq)
@@ -67,7 +67,7 @@ def replace(record: Record, /, **changes: Any) -> Record:
 
 
 def asdict(record: object) -> dict[str, Any]:
-    """A record's fields with their values; records inside stay records."""
+    """Return a record's fields with their values; nested records stay records."""
     return {name: getattr(record, name) for name in _names_of(record)}
 
 
@@ -116,7 +116,7 @@ def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
-    """Fill the first records itself, then compile the real one, which also raises for invalid arguments."""
+    """Return an `__init__` that fills the first records, then compiles the real one, which also checks arguments."""
     positional = [name for name, spec in specs.items() if not spec.kw_only]
     filled = 0
 
@@ -130,7 +130,7 @@ def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         ):
             return
         real: Any = _compile_init(kind, specs)
-        # A subclass of the record may have an `__init__` of its own; another thread may have been first.
+        # A subclass may have its own `__init__`, and another thread may have been first.
         for cls in type(self).__mro__:
             if vars(cls).get("__init__") is __init__:
                 cast("Any", cls).__init__ = real
@@ -140,7 +140,7 @@ def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
 
 
 def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named: dict[str, Any]) -> bool:
-    """Set every field; False if an argument is missing, unknown or given twice."""
+    """Set every field; return False if an argument is missing, unknown or passed twice."""
     values = given | named
     if len(values) < len(given) + len(named) or not values.keys() <= specs.keys():
         return False
@@ -168,20 +168,20 @@ def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         (named if spec.kw_only else positional).append(argument)
         lines.append(f"\n    _set(self, {name!r}, {value})")
     arguments = ", ".join([*positional, *(["*", *named] if named else [])])
-    # Compiled first: a Ctrl-C during exec of a text sets Python's exit code even if it is caught.
+    # Compile first: a Ctrl-C during exec of a text sets Python's exit code even if it is caught.
     exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{kind}.__init__"
     return scope["__init__"]
 
 
 class _Fields:
-    """The table that `dataclasses` looks up, made on first use."""
+    """The table that `dataclasses` reads, made on first use."""
 
     def __init__(self, specs: Mapping[str, _Spec], kinds: Mapping[str, Any]) -> None:
         self._specs, self._kinds = specs, kinds
 
     def __get__(self, *_: object) -> "Mapping[str, Field[Any]]":
-        # Imported here: memdir itself never needs it, and its import is what this module avoids.
+        # Imported here: memdir never needs it, and this module exists to avoid its import.
         import dataclasses
 
         fields_made: list[tuple[str, Any, Field[Any]]] = []
@@ -224,7 +224,7 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _rebuild(kind: type, *values: object) -> Any:
-    """For pickle and copy: without `__init__`, which may take some fields by keyword only."""
+    """Rebuild a record for pickle and copy, without `__init__`, which may take some fields by keyword only."""
     record: Any = object.__new__(kind)
     for name, value in zip(_names_of(kind), values, strict=True):
         object.__setattr__(record, name, value)
@@ -254,8 +254,11 @@ class _Late:
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`, but compiled on first use: that takes as long as importing a small module, and most patterns of
-    a process that lives for a tenth of a second are never used."""
+    """Return a pattern that is compiled on first use.
+
+    Compiling takes as long as importing a small module, and a process that lives for a tenth of a second never uses most
+    patterns.
+    """
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 

@@ -12,7 +12,7 @@ from memdir.frozen import dataclass, field
 
 
 class SkipReason(StrEnum):
-    """A closed set of reasons or cases, each written as its value and the words for a person."""
+    """A closed set of reasons or cases, each with its value and its text for the user."""
 
     words: str
 
@@ -33,11 +33,11 @@ class Scope(StrEnum):
     PRIVATE = "private"
     USER = "user"
     TEAM = "team"
-    PROJECT = "project"  # in the project's own repository, `.claude/memory/`: shared like a team's
+    PROJECT = "project"  # in the project's repository, `.claude/memory/`: shared like a team's
     AGENT = "agent"
 
 
-# Below the private memory directory: what is shared with a team, and daily logs.
+# Folders below the private memory directory: team memories and daily logs.
 TEAM_FOLDER, LOGS_FOLDER = "team", "logs"
 
 
@@ -54,9 +54,9 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory to be written, before any check.
+    """A memory to write, before any check.
 
-    Without a `name` one is made from the title; `pinned` and `cues` None leave an existing memory as it is. A cue is a
+    Without a `name` one is made from the title; None for `pinned` or `cues` does not change an existing memory. A cue is a
     short task or question for which the memory should be recalled.
     """
 
@@ -71,7 +71,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The facts of a file from `stat`; while they are the same, its bytes are assumed to be the same."""
+    """The `stat` facts of a file; while they are the same, its bytes are assumed to be the same."""
 
     inode: int
     size: int
@@ -81,7 +81,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The frontmatter of a memory file and facts of the file. Fields that could not be read are empty, never an error."""
+    """The frontmatter of a memory file and facts of the file. Unreadable fields are empty, never an error."""
 
     name: str
     title: str
@@ -125,7 +125,7 @@ class _Titled:
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory(_Titled):
-    """One stored memory: header, the whole text, its body, and the digest that `expect` is compared with."""
+    """One stored memory: header, the full text, its body, and the digest that `expect` is compared with."""
 
     header: Header
     text: str
@@ -142,7 +142,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An index as a session loads it, with what was left out and the warning about it."""
+    """An index as a session loads it, with counts of the omitted parts and a warning about them."""
 
     text: str
     lines: int
@@ -161,9 +161,11 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """One file before and after, by content digest; None means "no file". For an index, which changes at every
-    save, only the spliced bytes are kept: else history would grow quadratically. `redacted`: a server's history no
-    longer has what the change left."""
+    """One file before and after, by content digest; None means no file.
+
+    An index changes at every save, so only the spliced bytes are kept; otherwise history would grow quadratically.
+    `redacted`: a server's history no longer has the content.
+    """
 
     path: str
     before: str | None
@@ -174,8 +176,10 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of a directory's history: its file changes happened together or not at all. `actor` is the credential
-    that made it, on a server."""
+    """One step of a directory's history: its file changes happened together or not at all.
+
+    `actor` is the credential that made it, on a server.
+    """
 
     id: int
     at: datetime
@@ -189,7 +193,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Write a draft: a new memory, or with `expect` another version of the one it names."""
+    """Write a draft: a new memory, or with `expect` a new version of the one it names."""
 
     draft: Draft
     expect: str | None = None
@@ -204,7 +208,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a whole file where none is, byte for byte; `hook` is the text of its index line if not the description."""
+    """Create a file, byte for byte; `hook` is the text of its index line if it is not the description."""
 
     name: str
     text: str
@@ -219,7 +223,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Pin a memory, or take the pin off."""
+    """Pin or unpin a memory."""
 
     name: str
     pinned: bool
@@ -254,8 +258,8 @@ Edit = Save | Rewrite | Put | Forget | Pin | IndexEdit
 class BatchResult:
     """The result of a batch: the change, or None if there was nothing to do, and the name that each edit was about.
 
-    `dropped` are edits that were left out because their memory had changed since or is pinned, by name. `repeated`
-    means that a change with this mark existed already, so nothing was done; `change` and `names` are that one's then.
+    `dropped` are the names of omitted edits, whose memory had changed since or is pinned. `repeated`
+    means that a change with this idempotency key already existed; `change` and `names` are then its own.
     """
 
     change: int | None
@@ -281,9 +285,9 @@ class InboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """One item of the inbox, waiting or decided.
+    """One item of the inbox, pending or decided.
 
-    `key` says what it is about, so that the same thing never waits twice; items without one are never the same. `name` is
+    `key` identifies its subject, so that it is never pending twice; items without one are never equal. `name` is
     the memory it concerns, if it is one. `payload` is JSON, described in `store.inbox`. The store assigns the `id`.
     """
 
@@ -303,9 +307,11 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The input of a selector. `seen` are memories that may not be picked, because the conversation has them
-    already; a model's manifest shows them all the same, so that it reads the same from turn to turn. `wide` asks for the
-    best that match, up to the limit, instead of what surely helps."""
+    """The input of a selector. `seen` are memories that may not be selected, because the conversation has them.
+
+    A model's manifest still lists them, so that it stays the same from turn to turn. `wide` asks for the best matches up to
+    the limit, instead of those that certainly help.
+    """
 
     text: str
     recent_tools: tuple[str, ...] = ()
@@ -316,18 +322,18 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The parts of a score: words matched, meaning, and what was known before the query."""
+    """The parts of a score: matched words, meaning, and the prior."""
 
     lexical: float = 0.0
     semantic: float = 0.0
     prior: float = 0.0
     words: tuple[str, ...] = ()
-    sure: float | None = None  # how sure recall is that showing it helps, where that was asked: above 0 it is shown
+    sure: float | None = None  # confidence that showing it helps, if computed; above 0 it is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """One candidate; `dropped` says why it was not selected, empty if it was; `by` names the selector."""
+    """One candidate; `dropped` is why it was not selected, or ""; `by` is the selector."""
 
     header: Header
     score: float
@@ -336,13 +342,13 @@ class Pick:
     by: str = ""
 
 
-# Returns the selected headers, best first, up to the limit, possibly none. Each is one of those given.
+# Returns the selected headers, best first, up to the limit, possibly none, all from the headers passed.
 Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(_Titled):
-    """The part of a memory shown in a conversation: its text within the limits, and where the rest is."""
+    """The part of a memory shown in a conversation: its text within the limits, and the path of the rest."""
 
     header: Header
     path: str
@@ -353,23 +359,23 @@ class Excerpt(_Titled):
     score: float = 0.0
     truncated: bool = False
     caveat: str = ""
-    author: str = ""  # of a team's memory, as far as it is known
-    since: datetime | None = None  # from when its age counts; None: the header's time
+    author: str = ""  # of a team memory, if known
+    since: datetime | None = None  # the time its age counts from; None: the header's time
 
     @property
     def dated(self) -> datetime:
-        """From when its age counts."""
+        """The time from which its age counts."""
         return self.since or self.header.modified
 
     @property
     def size(self) -> int:
-        """In UTF-8 bytes, as the conversation's budget counts."""
+        """The size in UTF-8 bytes, as the conversation's budget counts."""
         return len(self.text.encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
-    """One row of the recall log: a memory was shown, when, for which query, in which conversation."""
+    """One row of the recall log: a shown memory, the time, the query and the conversation."""
 
     name: str
     at: datetime
@@ -381,9 +387,9 @@ class Surfacing:
 
 @dataclass(frozen=True, slots=True)
 class RecallCounts:
-    """How often memories were shown, as far back as the recall log goes.
+    """How often memories were shown, according to the recall log.
 
-    `by_week` has for each name the counts of the last weeks that were asked for, oldest first.
+    `by_week` has for each name the counts of the requested weeks, oldest first.
     """
 
     total: int = 0
@@ -409,7 +415,7 @@ class ToolCall:
 class Message:
     """One message; its role is user, assistant or tool.
 
-    `is_meta` marks what the host put in; `answers` names the call that a tool's result is for, `failed` that it is a
+    `is_meta` marks text the host inserted; `answers` is the call that a tool result belongs to, `failed` that it is a
     refusal. `raw` is the message as its provider wrote it, to be sent back unchanged by a provider of the same kind.
     """
 
@@ -429,9 +435,9 @@ SELECT = "select"  # the purpose of a request that selects memories
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a model. `schema` is the JSON it should answer in.
+    """A request to a model. `schema` is the JSON schema of the answer.
 
-    `parent` is the body of a request as a host sent it: it is sent again unchanged, being the key of the provider's
+    `parent` is the body of a request as a host sent it: it is sent again unchanged, as the key of the provider's
     cache, and `messages` follow it; `system` and `tools` are empty then. `purpose` is for the usage record.
     """
 
@@ -448,7 +454,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens: read fresh, read from the cache, put into the cache, written; and what that cost, as far as is known."""
+    """Tokens: read fresh, read from the cache, written to the cache, output; and the cost, if known."""
 
     fresh: int = 0
     cached: int = 0
@@ -462,7 +468,7 @@ class Usage:
 
 
 class StopReason(StrEnum):
-    """The reason a model stopped: it was done, it called tools, the token limit cut it, or it declined."""
+    """The reason a model stopped: it finished, called tools, reached the token limit, or declined."""
 
     DONE = "done"
     CALLS = "calls"

@@ -1,6 +1,6 @@
-"""For tests of your own stores and agents: the contract of a store, a sample memory, a scripted model.
+"""Helpers to test your own stores and agents: the contract of a store, a sample memory, a scripted model.
 
-`check_store(make_store)` raises AssertionError with a sentence when a store breaks the contract. It needs no test
+`check_store(make_store)` raises AssertionError with a message if a store breaks the contract. It needs no test
 framework. It does not check durability, several processes, or history.
 """
 
@@ -22,7 +22,7 @@ def sample_memory(kind: Kind = Kind.FEEDBACK, *, title: str = "Terse replies", n
 
 
 class ScriptedModel:
-    """A model that returns the given answers, one a request, and keeps the requests; an error among them is raised."""
+    """A model that returns the answers, one per request, or raises them if they are errors, and keeps the requests."""
 
     def __init__(self, answers: Iterable[str | Reply | MemdirError]) -> None:
         self._answers = list(answers)
@@ -38,7 +38,7 @@ class ScriptedModel:
 
 
 def check_store(make_store: Callable[[], Store]) -> None:
-    """Check the whole contract; each part gets an empty store of its own."""
+    """Check the complete contract; each part gets its own empty store."""
     for part in (
         _a_saved_memory_is_read_back,
         _the_index_points_to_it,
@@ -119,7 +119,7 @@ def _a_pin_stays_until_taken_off(store: Store) -> None:
     saved = store.write(pinned)
     assert saved.header.pinned, "a pinned draft is a pinned memory"
     again = store.write(Draft(draft.kind, draft.title, draft.description, "Another body."), expect=saved.digest)
-    assert again.header.pinned, "a draft that says nothing of pins leaves them"
+    assert again.header.pinned, "a draft without a pin setting leaves the pin"
 
 
 def _bad_drafts_are_refused_whole(store: Store) -> None:

@@ -1,5 +1,5 @@
-"""Text: when two names are the same, what is safe to print or store, how many tokens it is, JSON inside prose,
-and the readings of a text in which something disguised is plain.
+"""Functions for text: compare names, make text safe to print or store, estimate tokens, find JSON and code in prose, make
+readings in which disguised text is plain, and merge two versions.
 
 Pure functions. Patterns are compiled on first use, because every process loads this module.
 """
@@ -22,7 +22,7 @@ _HIDDEN = compile_late(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# Those of them that Python calls printable, below the last line of the class.
+# Those of them that Python considers printable, without the last line of the class.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 # Characters that no memory needs and that only serve to deceive a terminal, an editor or a model.
 _FORBIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f](?<!\r)"
@@ -30,7 +30,7 @@ _FORBIDDEN_LINES, _FORBIDDEN_INLINE = compile_late(_FORBIDDEN), compile_late(f"[
 
 
 _PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides, a quarter of a second
-# A piece and how many of the same text stand before it: the second of two equal pieces is another piece.
+# A piece and the number of equal pieces before it, so that the second of two equal pieces differs.
 _Piece = tuple[str, int]
 
 
@@ -53,32 +53,32 @@ def fold(name: str) -> str:
 
 
 def fold_link(name: str) -> str:
-    """As `fold`, with `_`, `-` and space the same: how `[[links]]` are compared."""
+    """Return the form in which `[[links]]` are compared: as `fold`, with `_`, `-` and space the same."""
     return re.sub(r"[\s_-]+", "-", fold(name)).strip("-")
 
 
 def fold_words(text: str, *, signs: bool = False) -> str:
     """Return the words in a row: NFKC, no case, punctuation or invisible characters.
 
-    The one form in which texts are compared. Each Chinese or Japanese character is a word. With `signs` those that change
-    what a sentence says stay: `x < 5` is not `x > 5`, and `C++` is not `C`.
+    All texts are compared in this form. Each Chinese or Japanese character is a word. With `signs`, signs that change
+    the meaning stay: `x < 5` is not `x > 5`, and `C++` is not `C`.
     """
     plain = fold(text if text.isascii() else fold_text(text).text)
     return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(plain))
 
 
 def printable(text: str) -> str:
-    """Text with every control, hidden or direction-changing character shown as an escape; newline and tab stay."""
+    """Return text with every control, hidden or direction-changing character escaped, except newline and tab."""
     return text if _is_plain(text) else _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """Printable text with all white space runs as one space."""
+    """Return printable text with each run of white space as one space."""
     return printable(" ".join(text.split()))
 
 
 def shorten(text: str, width: int) -> str:
-    """Text of at most `width` characters, cut at a word where there is one, with an ellipsis if anything was cut."""
+    """Return text of at most `width` characters, cut at a word if possible, with an ellipsis if it was cut."""
     if len(text) <= width:
         return text
     cut = text[: max(width - 1, 0)]
@@ -87,14 +87,14 @@ def shorten(text: str, width: int) -> str:
 
 
 def cut_middle(text: str, chars: int) -> str:
-    """A long text without its middle: requests and errors are at the beginning or at the end."""
+    """Return a long text without its middle, because requests and errors are at the beginning or the end."""
     half = chars // 2
     left = len(text) - 2 * half
     return text if len(text) <= chars else f"{text[:half]}\n[{left:,} characters are left out here]\n{text[-half:]}"
 
 
 def replace_surrogates(text: str) -> str:
-    """Text that encodes as UTF-8, whatever bytes it was decoded from."""
+    """Return text that encodes as UTF-8, regardless of the bytes it was decoded from."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -110,7 +110,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether there is certainly nothing hidden in it, by a quick check."""
+    """Return whether a quick check proves that the text contains nothing hidden."""
     bare = text.replace("\n", "").replace("\t", "")
     if not bare.isprintable():
         return False
@@ -126,7 +126,7 @@ def _escape(match: re.Match[str]) -> str:
 
 # --- code -----------------------------------------------------------------------------------------------------------
 
-# Also in a quotation and in an item of a list, however deep; backticks behind backticks are a code span.
+# Also in a quotation and in a list item, at any depth; backticks after backticks are a code span.
 _FENCE = compile_late(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}+(?=[^`\n]*$)|~{3,}+)[ \t]*([^\s`]*)[^\n]*"
     r"(?:\n((?s:.*?))^[ \t>]*\1[`~]*[ \t\r]*(?:\n|\Z)|\n?((?s:.*)))",
@@ -136,7 +136,7 @@ _FENCE = compile_late(
 
 @dataclass(frozen=True, slots=True)
 class CodeFence:
-    """A block of code: its lines of marks included from `start` to `end`, without them from `inner` to `inner_end`."""
+    """A block of code, from `start` to `end` with its fence lines, from `inner` to `inner_end` without them."""
 
     start: int
     inner: int
@@ -148,7 +148,7 @@ class CodeFence:
 
 
 def find_fences(text: str) -> tuple[CodeFence, ...]:
-    """Return the fenced blocks of code in Markdown; one that is not closed reaches to the end of the text."""
+    """Return the fenced blocks of code in Markdown; an unclosed one extends to the end of the text."""
     return tuple(map(_make_fence, _FENCE.finditer(text))) if "```" in text or "~~~" in text else ()
 
 
@@ -186,11 +186,11 @@ def blank_fences(text: str, sign: str = " ") -> str:
 #
 # The weights were fitted to o200k, a tokenizer that ships in a package, on one half of 200 texts in seven languages
 # (`benchmarks/tokens.py`). On the other half the error is 5 % in the median and 13 % at the 90th percentile; all texts
-# together come out 3 % too low. Claude's own tokenizer does not ship in any package and counts differently, so the
-# error against it is not known: the number is a size, not a bill.
+# together are 3 % too low. Claude's own tokenizer does not ship in any package and counts differently, so the
+# error against it is not known: the number is an estimate.
 
-MEDIAN_ERROR, TAIL_ERROR = 0.06, 0.14  # what a test holds the estimate to, over all 200 texts
-WHOLE_CHARS = 30_000  # of a longer text 30 pieces are counted, evenly spaced
+MEDIAN_ERROR, TAIL_ERROR = 0.06, 0.14  # maximum errors that a test allows over all 200 texts
+WHOLE_CHARS = 30_000  # in a longer text, 30 evenly spaced pieces are counted
 _PIECES = 30
 
 _ENGLISH = frozenset(
@@ -212,7 +212,7 @@ _CAPITALS = compile_late(r"[A-Z]{2,}")
 _DIGITS = compile_late(r"[0-9]{1,3}")
 _SPACED_DIGIT = compile_late(r" (?=[0-9])")
 _SIGNS = compile_late(r"[!-/:-@\[-`{-~]+")
-# A break behind a sign is part of the sign's token.
+# A break after a sign is part of the sign's token.
 _BREAKS = compile_late(r"(?<![!-/:-@\[-`{-~\n])\n+")
 _GAPS = compile_late(r"  +")
 _HAN = compile_late("[\u3400-\u9fff\uf900-\ufaff]")
@@ -297,7 +297,7 @@ def find_json(text: str) -> Iterator[object]:
         except ValueError:
             offset = match.end()
         except RecursionError:
-            return  # to begin again at every bracket would take minutes
+            return  # retrying at every bracket would take minutes
 
 
 # --- readings: a text in which something disguised is plain ------------------------------------------------------------
@@ -305,16 +305,16 @@ def find_json(text: str) -> Iterator[object]:
 # signs. Each maps its characters to their offsets in the text it was made from. Linear time; nothing is judged here.
 
 Span = tuple[int, int]
-# Characters that print as nothing, or only say where a word may be cut.
+# Characters that print as nothing, or only mark where a word may be broken.
 _INVISIBLE = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0")
-_SHORTEST = 13  # of the tokens that are known by their shape
+_SHORTEST = 13  # of the tokens with a known format
 _RUN = compile_late(rf"[!-~]{{{_SHORTEST},}}+")
 _PERCENT = compile_late(r"(?:%[0-9A-Fa-f]{2})++")
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A text made from another: pieces, each with where it begins here, and where and how long it is there."""
+    """A text made from another: pieces, each with its start here, and its start and length in the other text."""
 
     text: str
     here: tuple[int, ...] = (0,)
@@ -345,7 +345,7 @@ def fold_text(text: str) -> FoldedText:
 
 
 def find_dense(text: str) -> FoldedText:
-    """Only the runs that are long enough for a token, a line each: of prose hardly anything is left."""
+    """Return only the runs that are long enough for a token, one per line, which drops nearly all prose."""
     return _assemble(
         piece for match in _RUN.finditer(text) for piece in ((match.start(), -1, match[0]), (match.end(), -1, "\n"))
     )
@@ -387,7 +387,7 @@ def _fold(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MergedUnits:
-    """The pieces, and those of the base that both sides changed, each in its own way."""
+    """The merged pieces, and those of the base that both sides changed differently."""
 
     pieces: tuple[str, ...]
     clashes: tuple[str, ...] = ()
@@ -399,7 +399,7 @@ class _Edits:
 
     gone: frozenset[int]
     added: dict[int, tuple[_Piece, ...]]
-    changed: dict[int, tuple[_Piece, ...]]  # nothing, if the piece was only taken out
+    changed: dict[int, tuple[_Piece, ...]]  # empty if the piece was only removed
 
 
 def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
@@ -413,9 +413,9 @@ def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *
     # A piece a side has more often than the base is newly written: the other's removal does not apply to it.
     counts = [Counter(pieces_of) for pieces_of in (base, one, other)]
     rewritten = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
-    # A piece that one side only moved is not one that it wrote: the other may take it out.
+    # A piece that one side only moved is not new there, so the other's removal applies.
     dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in rewritten}
-    # A dictionary, because a piece that both put in stands once, wherever each of them put it.
+    # A dictionary, because a piece that both sides added occurs once, wherever they added it.
     pieces: dict[_Piece, None] = {}
     for position in range(len(old) + 1):
         low, high = sorted((first.added.get(position, ()), second.added.get(position, ())))
@@ -441,7 +441,7 @@ def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _
     added: dict[int, tuple[_Piece, ...]] = {}
     changed: dict[int, tuple[_Piece, ...]] = {}
     is_small = len(base) * len(side) <= pairs
-    # Imported here: only a sync of two changed files comes here.
+    # Imported here: only a sync of two changed files needs it.
     from difflib import SequenceMatcher
 
     steps = SequenceMatcher(None, base, side, autojunk=False).get_opcodes() if is_small else _compare_ends(base, side)
@@ -464,11 +464,11 @@ def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[
 
 
 def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
-    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
+    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together by the same pieces
     both = sorted(first.gone & second.gone)
     for one, other in ((first.changed[position], second.changed[position]) for position in both):
         if (id(one), id(other)) not in known:
-            # One that holds all of the other says nothing different.
+            # If one contains all of the other, they do not conflict.
             is_part = set(one) <= set(other) or set(other) <= set(one)
             known[id(one), id(other)] = not is_part or (not one) != (not other)
     return [position for position in both if known[id(first.changed[position]), id(second.changed[position])]]

@@ -127,10 +127,10 @@ def test_bad_archives_are_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
     for name, words in (
         ("half.zip", "damaged"),
         ("flipped.zip", "damaged"),
-        ("cut.zip", "is not whole"),
-        ("other.zip", "no conversations of ChatGPT or Claude"),
+        ("cut.zip", "is not complete JSON"),
+        ("other.zip", "no ChatGPT or Claude conversations"),
         ("empty.zip", "unknown format"),
-        ("bomb.zip", "unpacks to more"),
+        ("bomb.zip", "unpacks to too many"),
     ):
         told = cli("import", str(tmp_path / name))
         assert told.code == 1 and words in told.refusal and told.err.count("\n") == 1, name

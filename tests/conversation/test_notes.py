@@ -120,8 +120,8 @@ def test_what_is_rendered_is_parsed_as_it_was() -> None:
 @table(
     "old new what",
     [
-        ("# Workflow\n", "# Work flow\n", "'# Workflow' was changed, moved or lost"),
-        ("# Learnings\n", "", "'# Learnings' was changed, moved or lost"),
+        ("# Workflow\n", "# Work flow\n", "'# Workflow' was changed, moved or removed"),
+        ("# Learnings\n", "", "'# Learnings' was changed, moved or removed"),
         ("# Workflow\n", "# Extra\n\n# Workflow\n", "'# Workflow' was changed"),
         ("# Learnings\n", "# Learning\n", "'# Learnings' was changed"),
         ("# Session Title\n", "# Title\n", "'# Session Title' was changed"),
@@ -544,7 +544,7 @@ def test_a_model_that_would_empty_the_notes_is_refused(desk: Desk) -> None:
     before = desk.text
     nothing = answer(Current_State="")
     done = desk.update([*talk(), said("more", id="z")], ScriptedModel([nothing, nothing]), force=True)
-    assert "leave nothing" in done.error and desk.text == before
+    assert "delete all notes" in done.error and desk.text == before
 
 
 def test_what_was_noted_is_not_sent_again(desk: Desk) -> None:

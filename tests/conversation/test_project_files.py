@@ -331,9 +331,9 @@ def test_the_rendering_names_each_file_and_is_the_same_every_time(world: World) 
     world.put("more.md", "And no semicolons.\u202e\n")
     text = render_files(world.load())
     assert text == (
-        f"Contents of {world.project}/CLAUDE.md (of the project, shared by all who work on it):\n\n"
+        f"Contents of {world.project}/CLAUDE.md (from the project, shared with everybody who works on it):\n\n"
         "Use tabs. @more.md\n\n"
-        f"Contents of {world.project}/more.md (of the project, shared by all who work on it; included by "
+        f"Contents of {world.project}/more.md (from the project, shared with everybody who works on it; included by "
         f"{world.project}/CLAUDE.md):\n\nAnd no semicolons.\\u202e\n"
     )
     assert render_files(world.load()) == text

@@ -311,13 +311,13 @@ def test_an_agent_cannot_pin_a_memory_but_keeps_a_person_s_pin(hooks: Hooks) -> 
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("team/me.md", memory_text("Me").replace("reference", "user"), "about one person"),
-        ("team/a b.md", memory_text("X"), "no name for a memory"),
-        ("team/notes.txt", "x", "no Markdown file"),
-        (".memdir/history.db", "x", "memdir's own file"),
-        ("logs/2026/03/2026-03-04.md", "- 09:00 x\n", "logs are only added to"),
-        ("Team/me.md", memory_text("Me").replace("reference", "user"), "about one person"),
-        ("team/big.md", memory_text("Big", body="x" * 1_100_000), "larger than a memory can be"),
+        ("team/me.md", memory_text("Me").replace("reference", "user"), "is a user memory"),
+        ("team/a b.md", memory_text("X"), "not a valid memory name"),
+        ("team/notes.txt", "x", "not a Markdown file"),
+        (".memdir/history.db", "x", "memdir state file"),
+        ("logs/2026/03/2026-03-04.md", "- 09:00 x\n", "logs are append-only"),
+        ("Team/me.md", memory_text("Me").replace("reference", "user"), "is a user memory"),
+        ("team/big.md", memory_text("Big", body="x" * 1_100_000), "the limit of a memory"),
     ],
 )
 def test_what_no_store_would_take_is_denied_where_others_read(hooks: Hooks, file: str, text: str, reason: str) -> None:
@@ -335,9 +335,9 @@ def test_a_worktrees_own_memory_is_read_by_others_and_the_one_at_home_is_not(hoo
         given = {"file_path": str(top / ".claude" / "memory" / "me.md"), "content": text}
         return hooks("before-tool", tool_name="Write", tool_input=given, cwd=str(top))
 
-    assert "about one person" in write(tree).refusal
+    assert "is a user memory" in write(tree).refusal
     (tree / ".claude" / "memory").mkdir(parents=True)
-    assert "about one person" in write(tree).refusal
+    assert "is a user memory" in write(tree).refusal
     assert write(hooks.cli.home).refusal == ""
 
 
@@ -525,7 +525,7 @@ def test_in_daily_log_mode_the_start_says_where_logs_are_and_the_date_is_given_w
     assert write_call(hooks, "logs/2026/03/2026-03-06.md", "- 09:00 project: x\n").out == b""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("- 09:00 project: x\n", encoding="utf-8")
-    assert "only added to" in write_call(hooks, "logs/2026/03/2026-03-06.md", "- 10:00 project: y\n").refusal
+    assert "append-only" in write_call(hooks, "logs/2026/03/2026-03-06.md", "- 10:00 project: y\n").refusal
 
 
 def test_outside_of_daily_log_mode_no_start_speaks_of_logs(hooks: Hooks) -> None:

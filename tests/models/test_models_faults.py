@@ -45,12 +45,12 @@ def test_a_fault_has_its_reason_and_says_whether_to_try_again(
             model(ask(on_text=heard.append if streamed else None))
         assert server.problems == [] and len(server.requests) == 1
     error = caught.value
-    assert (error.reason, error.passing) == (reason, passing), str(error)
+    assert (error.reason, error.is_transient) == (reason, passing), str(error)
     assert "\n" not in str(error) and error.hint and spec in str(error)
     assert "sk-test" not in str(error)
     assert [(row.outcome, row.purpose) for row in rows(tmp_path)] == [(reason, "test")]
     if kind == "rate":
-        assert error.after == 1.0
+        assert error.retry_after == 1.0
     if streamed and kind in ("reset", "truncated", "error_event"):
         assert heard and caught.value.usage is not None if spec.startswith("anthropic") else heard
 
@@ -73,7 +73,7 @@ def test_silence_ends_as_a_timeout(tmp_path: Path, spec: str, streamed: bool, ki
         model = open_at(server.url, spec, tmp_path, MEMDIR_MODEL_SECONDS="1")
         with pytest.raises(UnreachableError) as caught:
             model(ask(on_text=(lambda text: None) if streamed else None))
-    assert caught.value.reason == "timeout" and caught.value.passing
+    assert caught.value.reason == "timeout" and caught.value.is_transient
     assert rows(tmp_path)[0].outcome == "timeout" and rows(tmp_path)[0].counted > 0
 
 
@@ -140,7 +140,7 @@ def test_a_cancel_is_not_taken_for_the_end_of_an_answer_without_a_length(tmp_pat
 def test_nobody_at_the_address_is_offline(tmp_path: Path, spec: str, streamed: bool) -> None:
     with refusing_url() as url, pytest.raises(UnreachableError) as caught:
         open_at(url, spec, tmp_path)(ask(on_text=(lambda text: None) if streamed else None))
-    assert caught.value.reason == "offline" and caught.value.passing
+    assert caught.value.reason == "offline" and caught.value.is_transient
     assert "refused" in str(caught.value)
     assert rows(tmp_path)[0].counted == 0
 

@@ -105,7 +105,7 @@ def test_the_real_clients_errors_have_their_reasons(
         with pytest.raises(UnreachableError) as caught:
             open_real(tmp_path, server.url)(ask())
         assert len(server.requests) == 1
-    assert (caught.value.reason, caught.value.passing) == (reason, passing), str(caught.value)
+    assert (caught.value.reason, caught.value.is_transient) == (reason, passing), str(caught.value)
 
 
 def test_a_cancelled_client_is_ended_at_once(tmp_path: Path) -> None:

@@ -207,4 +207,4 @@ def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
 def test_an_error_with_the_status_of_success_is_an_error(answer: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnreachableError) as caught:
         read_openai_reply(answer, "openai:x")
-    assert caught.value.reason == reason and caught.value.passing
+    assert caught.value.reason == reason and caught.value.is_transient

@@ -16,7 +16,7 @@ from tables import table
 
 
 def passing(after: float | None = None) -> UnreachableError:
-    return UnreachableError("busy", reason="busy", passing=True, after=after)
+    return UnreachableError("busy", reason="busy", is_transient=True, retry_after=after)
 
 
 class Time:

@@ -103,7 +103,7 @@ def test_short_or_different_sentences_are_not(root: Path, text: str) -> None:
     ],
 )
 def test_where_a_tracked_file_lies_is_derivable(root: Path, text: str, source: str) -> None:
-    assert find_derivable(text, root) == (DerivableReason("it says where a tracked file lies", source),)
+    assert find_derivable(text, root) == (DerivableReason("it only gives the path of a tracked file", source),)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_prose_addresses_and_examples_claim_nothing(text: str) -> None:
         ("Tests match `tests/test_*.py`.", "a placeholder"),
         ("Copy `src/<name>/index.ts`.", "a placeholder"),
         ("As in `path/to/file.py`.", "an example"),
-        ("`handleAuth` was removed in May.", "the memory itself says it is no more"),
-        ("Use the client instead of `old_client.py`.", "the memory itself says it is no more"),
+        ("`handleAuth` was removed in May.", "the memory itself says it no longer exists"),
+        ("Use the client instead of `old_client.py`.", "the memory itself says it no longer exists"),
     ],
 )
 def test_what_no_project_can_settle_is_claimed_as_not_checkable(text: str, reason: str) -> None:

@@ -1,1 +1,1 @@
-"""Transcripts, tool calls, the static prompt, instruction files, and session notes of a conversation."""
+"""Everything about a conversation: transcripts, tool calls, the static prompt, instruction files, session notes."""

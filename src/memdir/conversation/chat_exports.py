@@ -1,11 +1,11 @@
-"""Data exports of ChatGPT and Claude: a zip file or a folder with all conversations, and what was remembered of the person.
+"""Read data exports of ChatGPT and Claude: a zip file or folder with conversations, memories and instructions.
 
     conversations.json, conversations-000.json, …   ChatGPT: a tree of messages each; Claude: a list of messages each
     memories.json, memories/*.json, projects.json, projects/*.json   Claude only
 
-ChatGPT exports no list of memories: what it remembered is the newest `model_set_context` in the conversations, or what was
-sent to its tool `bio`; the custom instructions are the newest `user_editable_context`. A file is decoded one conversation
-at a time. Archives are read in memory, within limits, and never unpacked to disk.
+ChatGPT exports no list of memories: they are in the newest `model_set_context` of the conversations, or in calls of its tool
+`bio`; the custom instructions are the newest `user_editable_context`. A file is decoded one conversation at a time. Archives
+are read in memory, within limits, and never unpacked to disk.
 """
 
 import json
@@ -29,14 +29,14 @@ _MEMORIES = re.compile(r"(?:.*/)?(?:memories\.json|memories/[^/]+\.json)")
 _PROJECTS = re.compile(r"(?:.*/)?(?:projects\.json|projects/[^/]+\.json)")
 _FENCED = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
 _SPACE = re.compile(r"[\s,]*")
-_HINT = "ask the service for a new export, and name its zip file or the folder it was unpacked to"
+_HINT = "request a new export, and pass its zip file or the folder you unpacked it to"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError)
 Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedChat:
-    """One conversation: its id, title, when it ended, and what was said."""
+    """One conversation: its id, title, end time, and messages."""
 
     id: str
     title: str
@@ -46,9 +46,9 @@ class ExportedChat:
 
 @dataclass(frozen=True, slots=True)
 class ExportedNote:
-    """What the service remembered of the person, or what the person told it about answers.
+    """A memory of the service about the user, or an instruction of the user.
 
-    `kind` is memory, list (one memory a line), about (the person), style (how to answer) or project.
+    `kind` is memory, list (one memory per line), about (the user), style (how to answer) or project.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class ExportedNote:
 
 @dataclass(frozen=True, slots=True)
 class ChatExport:
-    """An export that was found: whose it is, and what it holds besides conversations."""
+    """An export: its service, its notes and the number of its conversations."""
 
     path: Path
     service: str
@@ -68,7 +68,7 @@ class ChatExport:
     chats: int
 
     def read_chats(self) -> Iterator[ExportedChat]:
-        """The conversations, in the order of the export; those without a word of the person are left out."""
+        """Yield the conversations, in the order of the export, without those that have no message of the user."""
         for _, row in _read_rows(self.path, _CHATS):
             chat = _read_chat(row)
             if any(message.role == "user" for message in chat.messages):
@@ -76,14 +76,14 @@ class ChatExport:
 
 
 def find_export(path: Path) -> ChatExport | None:
-    """The export at a path; None if it is none. Raises FormatError for one that is damaged or too large."""
+    """Return the export at a path, None if there is none; raises FormatError if it is damaged or too large."""
     if not _has_chats(path):
         return None
     service, chats, notes = "", 0, _ChatGptNotes()
     for name, row in _read_rows(path, _CHATS):
         service = service or (CHATGPT if "mapping" in row else CLAUDE if "chat_messages" in row else "")
         if not service:
-            raise FormatError(f"{name} holds no conversations of ChatGPT or Claude", hint=_HINT)
+            raise FormatError(f"{name} contains no ChatGPT or Claude conversations", hint=_HINT)
         chats += 1
         if service == CHATGPT:
             notes.read(row, name)
@@ -109,7 +109,7 @@ def _list_names(path: Path) -> list[str]:
 
 
 def _read_rows(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
-    """The objects in the files of that name, with the name; what is no object is left out."""
+    """Yield the objects in files whose names match, each with the file name; other values are ignored."""
     names, total = [name for name in _list_names(path) if pattern.fullmatch(name)], 0
     for name in sorted(names):
         try:
@@ -122,25 +122,25 @@ def _read_rows(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, Tabl
         )
 
 
-def _read_member(path: Path, name: str, most: int) -> bytes:
+def _read_member(path: Path, name: str, limit: int) -> bytes:
     if path.suffix.lower() == ".json" or path.is_dir():
         with open(path if path.is_file() else path / name, "rb") as file:
-            data = file.read(most + 1)
+            data = file.read(limit + 1)
     else:
         with zipfile.ZipFile(path) as archive, closing(archive.open(name)) as member:
             info = archive.getinfo(name)
             is_bomb = info.file_size > EXPORT_RATIO * max(info.compress_size, 1_000)
-            if is_bomb or info.file_size > most:
-                raise FormatError(f"{path.name} unpacks to more than an export does", hint=_HINT)
-            data = member.read(most + 1)
-    if len(data) > most:
-        hint = "name the folder with one of its conversation files at a time"
-        raise FormatError(f"{path.name} holds more than {EXPORT_BYTES:,} bytes", hint=hint)
+            if is_bomb or info.file_size > limit:
+                raise FormatError(f"{path.name} unpacks to too many bytes for an export", hint=_HINT)
+            data = member.read(limit + 1)
+    if len(data) > limit:
+        hint = "pass a folder with one of its conversation files at a time"
+        raise FormatError(f"{path.name} is larger than {EXPORT_BYTES:,} bytes", hint=hint)
     return data
 
 
 def _decode(text: str, name: str) -> Iterator[Any]:
-    """The values of a JSON list, one at a time, or the one value."""
+    """Yield the values of a JSON list one at a time, or the single value."""
     decoder, offset = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
     is_list = text[offset : offset + 1] == "["
     offset = _SPACE.match(text, offset + is_list).end()  # type: ignore[union-attr]
@@ -150,9 +150,9 @@ def _decode(text: str, name: str) -> Iterator[Any]:
             yield value
             offset = _SPACE.match(text, offset).end()  # type: ignore[union-attr]
         if is_list and offset >= len(text):
-            raise ValueError("it ends in the middle")
+            raise ValueError("truncated")
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{name} is not whole: {error}", hint=_HINT) from None
+        raise FormatError(f"{name} is not complete JSON: {error}", hint=_HINT) from None
 
 
 def _read_chat(row: Table) -> ExportedChat:
@@ -184,7 +184,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _list_branch(row: Table) -> list[Table]:
-    """The messages from the beginning to the one that the person saw last: an edited question begins another branch."""
+    """Return the messages up to the last one the user saw; an edited question begins another branch."""
     mapping = row.get("mapping")
     nodes = (
         {key: node for key, node in mapping.items() if isinstance(node, Mapping)}
@@ -228,11 +228,11 @@ def _read_tree(row: Table) -> Iterator[Message]:
 
 
 class _ChatGptNotes:
-    """What the conversations show of memories and custom instructions; of each the newest counts."""
+    """The newest memories and custom instructions found in the conversations."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[datetime, ExportedNote]] = {}
-        self._told: dict[str, ExportedNote] = {}
+        self._saved: dict[str, ExportedNote] = {}
 
     def read(self, row: Table, source: str) -> None:
         for message in _list_branch(row):
@@ -247,7 +247,7 @@ class _ChatGptNotes:
                 self._keep("about", "About the person", about, source, sent_at)
                 self._keep("style", "How to answer", style, source, sent_at)
             elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
-                self._told.setdefault(text, ExportedNote("memory", "", text, source, sent_at))
+                self._saved.setdefault(text, ExportedNote("memory", "", text, source, sent_at))
 
     def _keep(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
         when = sent_at or datetime.fromtimestamp(0, UTC)
@@ -256,11 +256,11 @@ class _ChatGptNotes:
 
     def list(self) -> list[ExportedNote]:
         newest = [note for _, note in self._newest.values()]
-        return newest + ([] if "list" in self._newest else list(self._told.values()))
+        return newest + ([] if "list" in self._newest else list(self._saved.values()))
 
 
 def _unwrap(text: str) -> str:
-    """The person's own words: ChatGPT puts them between fences, after a sentence of its own."""
+    """Return the user's own text, which ChatGPT puts between fences after a sentence of its own."""
     fenced = _FENCED.search(text)
     return (fenced[1] if fenced else text).strip()
 
@@ -299,7 +299,7 @@ def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
 
 
 def _split_sections(text: str, source: str) -> Iterator[ExportedNote]:
-    """The sections of the memory, which begin with a line in bold or a heading."""
+    """Yield the sections of the memory, which begin with a bold line or a heading."""
     title, lines = "About the person", list[str]()
     for line in [*text.splitlines(), "**"]:
         heading = re.fullmatch(r"\s*(?:#+\s*(.+?)|\*\*(.*?):?\*\*)\s*", line) if line != "**" else None

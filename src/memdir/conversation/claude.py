@@ -1,19 +1,19 @@
-"""Claude Code's transcripts as messages: the current conversation, without abandoned branches and subagents.
+"""Read Claude Code transcripts as messages: the current conversation, without abandoned branches and subagents.
 
 A transcript is a tree: each record names its parent, and a rewind abandons a branch. The conversation is the path from
 the last leaf to the root (`find_chain`). Parents come before their children, so one pass from the end finds the path
 without a table of the file in memory, and stops at the cursor.
 
-    parallel calls       their results are siblings beside the path; they are included with their call
-    split messages       records of one API message beside the path are included with it
+    parallel calls       their results are siblings next to the path; they are included with their call
+    split messages       records of one API message next to the path are included with it
     compaction           the boundary has no parent; its logical parent is followed, so nothing said before is lost
     a missing parent     its line was damaged: the path continues at the record before
 
 One record is one message (`read_chain`), with these exceptions. An API message is split into one record per block; it
-is joined again under the id of its last record, so that a cursor there misses nothing. Results of tools come in a
-user's record and become messages of role `tool`. A `queued_command` attachment is what a person typed while the agent
-worked. What the host inserted (context of hooks, summaries, slash commands, notices, messages of other agents) is
-`is_meta`. Listings, snapshots, progress, output of hooks and thinking are left out, and so is any unknown record.
+is joined again under the id of its last record, so that a cursor there misses nothing. Tool results come in user records and
+become messages with the role `tool`. A `queued_command` attachment is text the user typed while the agent worked. Text that
+the host inserted (hook context, summaries, slash commands, notices, messages of other agents) is `is_meta`. Listings,
+snapshots, progress, hook output, thinking and unknown records are ignored.
 """
 
 import re
@@ -44,8 +44,8 @@ from memdir.frozen import dataclass
 from memdir.records import Message, ToolCall
 
 CHAINED = frozenset(("user", "assistant", "system", "attachment", "progress"))
-_PENDING = 20_000  # results whose call was not seen yet; more belong to an abandoned branch
-_GROUPS = 64  # messages of which more records may come
+_PENDING = 20_000  # results whose call was not read yet; more belong to an abandoned branch
+_GROUPS = 64  # messages that may have more records
 _RECENT = 4_096  # ids remembered, to recognise a record that was written twice
 _ATTACHED = frozenset(("file", "directory", "pdf_reference", "compact_file_reference", "mcp_resource"))
 _HOST_MARKS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
@@ -56,7 +56,7 @@ _LONG_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A record's position in the tree. `group` is the id of its API message; `is_lost`: its content is unreadable."""
+    """A record's position in the tree. `group` is the id of its API message; with `is_lost`, its content is unreadable."""
 
     uuid: str
     parent: str
@@ -78,7 +78,7 @@ class ChainNode:
 def find_chain(
     file: BinaryIO, *, after: str = "", count: int = 0, is_agent: bool = False, since_compaction: bool = False
 ) -> RecordPath:
-    """The records after the record `after`; if it is not found, at least the last `count` messages, or all."""
+    """Find the records after the record `after`; if it is missing, at least the last `count` messages, or all."""
     trace = ChainTrace(after, count, since_compaction, None).run(file, is_agent)
     if trace.is_broken:
         uuids = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
@@ -87,12 +87,12 @@ def find_chain(
 
 
 def read_chain(file: BinaryIO, chain: RecordPath) -> Iterator[Message]:
-    """The messages of a path's records, each API message as one."""
+    """Yield the messages of a path's records, each API message as one."""
     return merge(_read_records(file, chain.positions))
 
 
 def parse_node(record: Json) -> ChainNode | None:
-    """A record's position in the tree; None for records outside it."""
+    """Return a record's position in the tree, None for records outside it."""
     kind, uuid = read_text(record.get("type")), read_text(record.get("uuid"))
     if kind not in CHAINED or not uuid:
         return None
@@ -123,13 +123,13 @@ class ChainTrace:
         self._positions = array("Q")
         self._groups: dict[str, None] = {}
         self._results: dict[str, list[tuple[int, str]]] = {}  # parent -> its results
-        self._parts: dict[str, list[tuple[int, str]]] = {}  # group -> its records beside the path
+        self._parts: dict[str, list[tuple[int, str]]] = {}  # group -> its records next to the path
         self._cursor: int | None = None
         self._messages, self._last_group, self.found = 0, "", False
 
     @property
     def is_broken(self) -> bool:
-        """Whether the path ended at a parent that may be missing, with more records before it."""
+        """Whether the path ended at a parent that may be missing, although there are records before it."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
     def run(self, file: BinaryIO, is_agent: bool) -> "ChainTrace":
@@ -141,7 +141,7 @@ class ChainTrace:
         return sorted(position for position in self._positions if position > first)
 
     def _step(self, position: int, node: ChainNode) -> bool:
-        """Process one record; true when no earlier record can matter."""
+        """Process one record; return true if no earlier record can matter."""
         if self._after and node.uuid == self._after and self._cursor is None:
             self._cursor = position
         if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
@@ -157,7 +157,7 @@ class ChainTrace:
         return bool(self._count) and not self._after and self._messages > self._count
 
     def _follow(self, position: int, node: ChainNode) -> None:
-        """Add a record of the path, with what belongs to it, and continue at its parent."""
+        """Add a record of the path and those that belong to it, and continue at its parent."""
         self._add(position, node.uuid, has_text=not node.is_lost and node.kind != "progress")
         if node.kind in ("user", "assistant") and (not node.group or node.group != self._last_group):
             self._messages += 1
@@ -183,7 +183,7 @@ class ChainTrace:
             self._add(offset, result)
 
     def _set_aside(self, position: int, node: ChainNode) -> None:
-        """Keep a record beside the path that may belong to one on it."""
+        """Keep a record next to the path that may belong to one on it."""
         if node.is_lost or not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:
@@ -196,7 +196,7 @@ class ChainTrace:
 
 
 def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode]]:
-    """Records of the tree from the last to the first; a subagent's only in a file of its own."""
+    """Yield the records of the tree from the last to the first; a subagent's only from its own file."""
     for line in read_lines_back(file):
         nodes = [parse_node(record) for record in parse_records(line.data)] if line.is_whole else [_parse_long(line)]
         for index, node in reversed(list(enumerate(nodes))):
@@ -205,7 +205,7 @@ def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode
 
 
 def _parse_long(line: TranscriptLine) -> ChainNode | None:
-    """The position in the tree of a line that is too long to be read, if its edges contain it."""
+    """Return the position in the tree of a line that is too long to read, if its start and end contain it."""
     parent = _LONG_PARENT.search(line.data)
     uuid = _LONG_UUID.search(line.data) or next(iter(_LONG_UUID.findall(line.end)[-1:]), None)
     if parent is None or uuid is None or _LONG_SIDE.search(line.data):
@@ -215,7 +215,7 @@ def _parse_long(line: TranscriptLine) -> ChainNode | None:
 
 
 def merge(records: Iterable[Json]) -> Iterator[Message]:
-    """Messages of records in order; a split message, and its results, are held until it is complete."""
+    """Yield the messages of records in order; a split message and its results are held until it is complete."""
     parts: list[Json] = []
     pending: list[Message] = []
     for record in records:
@@ -236,7 +236,7 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """The messages in one record by itself."""
+    """Yield the messages of a single record."""
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
@@ -253,10 +253,10 @@ def make_messages(record: Json) -> Iterator[Message]:
 
 
 def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
-    """One message from the records of one API message."""
+    """Yield one message from the records of an API message, after the results in it."""
     texts: list[str] = []
     calls: list[ToolCall] = []
-    results: list[Message] = []  # of tools that the provider runs itself
+    results: list[Message] = []  # of tools that the provider runs
     uuid, sent_at = (read_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
     for part in parts:
         content = read_table(part.get("message")).get("content")
@@ -266,7 +266,7 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
     if not (texts or calls or results):
         return
     yield from results
-    # An API error, or a filler between two turns, came from the host.
+    # API errors and fillers between two turns come from the host.
     is_meta = any(
         read_table(part.get("message")).get("model") == "<synthetic>"
         or part.get("isApiErrorMessage") is True
@@ -297,7 +297,7 @@ def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> I
 
 
 def _is_meta(record: Json, text: str) -> bool:
-    """Whether the host wrote a user's message, not the person."""
+    """Return whether the host, not the user, wrote a user message."""
     return (
         any(record.get(mark) is True for mark in _HOST_MARKS)
         or bool(record.get("teamName"))
@@ -307,12 +307,12 @@ def _is_meta(record: Json, text: str) -> bool:
 
 
 def _find_group(record: Json) -> str:
-    """The id of the API message that an assistant's record belongs to; empty for any other record."""
+    """Return the id of the API message that an assistant record belongs to, or ""."""
     return read_text(read_table(record.get("message")).get("id")) if record.get("type") == "assistant" else ""
 
 
 def _read_records(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
-    """The records, each once."""
+    """Yield the records without duplicates."""
     recent: dict[str, None] = {}
     for record in read_records_at(file, positions):
         uuid = read_text(record.get("uuid"))

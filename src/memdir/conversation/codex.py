@@ -1,14 +1,13 @@
-"""Codex's rollouts as messages. Records have no ids; a rollout only grows, so a message is known by where its last record
-stands and a checksum of that line.
+"""Read Codex rollouts as messages. Records have no ids; a rollout only grows, so a message is identified by the position of
+its last record and a checksum of that line.
 
     response_item   messages, calls and their results; adjacent ones of the assistant are merged
     event_msg       mostly a copy for the screen. Two kinds count: `thread_rolled_back`, which removes turns, and the
                     calls made by a script of the model (`exec`), which are recorded nowhere else
     compacted       a summary, as meta; the messages before it are kept
 
-Instructions, environment, notices and other wrappers that Codex sends in the user's name are meta. Of a message from an
-editor only the request is kept. Rollouts of 2025 without `payload` are read too. Everything else, thinking included,
-is left out.
+Instructions, environment, notices and other wrappers that Codex sends in the user's name are meta. Only the request is kept
+of a message from an editor. Rollouts of 2025 without `payload` are read too. Everything else, including thinking, is ignored.
 """
 
 import json
@@ -47,19 +46,19 @@ _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
 _EXIT_LINES = 4  # the exit code is in one of the first lines, before the command's output
 _CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call"))
 _RESULTS = frozenset(("function_call_output", "custom_tool_call_output"))
-_TURNS_MOST = 1_000_000
+_MAX_TURNS = 1_000_000
 _ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
 def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
-    """The records that were not rolled back, those after the message `after` if it is there; else at least the last
-    `count` messages, or all."""
+    """Find the records that were not rolled back after the message `after`; if it is missing, at least the last `count`
+    messages, or all."""
     start = _find_record(file, after)
     return RecordPath(_list_kept(file, 0 if start >= 0 else count, start), start >= 0)
 
 
 def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
-    """The messages of these records."""
+    """Yield the messages of these records."""
     records = ((position, record) for position in path.positions for record in read_records_at(file, [position]))
     named = (
         replace(message, id=_make_id(file, position))
@@ -75,13 +74,13 @@ def _make_id(file: BinaryIO, position: int) -> str:
 
 
 def _find_record(file: BinaryIO, id: str) -> int:
-    """The position of the record that an id names; -1 if there is none."""
+    """Return the position of the record with an id, -1 if there is none."""
     position = int(id.partition(".")[0], 16) if _ID.fullmatch(id) else -1
     return position if position >= 0 and _make_id(file, position) == id else -1
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
-    """Merge adjacent messages of the assistant."""
+    """Merge adjacent assistant messages."""
     open_one: Message | None = None
     for message in messages:
         if open_one and message.role == "assistant" and not message.is_meta:
@@ -96,7 +95,7 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """The messages of one line."""
+    """Yield the messages of one record."""
     kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):
@@ -141,7 +140,7 @@ def _make_call(item: Json, what: str) -> ToolCall:
 
 
 def _find_nested(event: Json) -> ToolCall | None:
-    """A completed call that a script made, in the form of the tool itself; a failed one changed nothing."""
+    """Return a completed call by a script, in the format of the tool, or None; failed calls changed nothing."""
     item = read_table(event.get("item"))
     id, what = read_text(item.get("id")), item.get("type")
     if event.get("type") != "item_completed" or item.get("status") != "completed" or not id.startswith(_NESTED):
@@ -165,7 +164,7 @@ def _find_nested(event: Json) -> ToolCall | None:
 
 
 def _read_output(output: object) -> tuple[str, bool]:
-    """A tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
+    """Return a tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
         with suppress(ValueError, RecursionError):
             output = json.loads(output)
@@ -183,8 +182,11 @@ def _has_failed(text: str) -> bool:
 
 
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
-    """Positions of the records after `start` that were not rolled back, first to last. Read backwards, because a rollback
-    comes after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
+    """Return the positions of the records after `start` that were not rolled back, first to last.
+
+    Records are read backwards, because a rollback follows the turns it removes. With `count`, there is one more message, so
+    that the first requested one is complete.
+    """
     positions = array("Q")
     turns, merged, last = 0, 0, ""
     back = (
@@ -195,7 +197,7 @@ def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
     for offset, index, record in back:
         if make_position(offset, index) <= start:
             break
-        turns = min(turns + _count_rolled_back(record), _TURNS_MOST)
+        turns = min(turns + _count_rolled_back(record), _MAX_TURNS)
         messages = list(make_messages(record))
         if turns:
             turns -= any(message.role == "user" and not message.is_meta for message in messages)

@@ -1,12 +1,12 @@
-"""Gemini CLI's chats as messages; a message has the id of its record, a tool's result the id of its call.
+"""Read Gemini CLI chats as messages; a message has the id of its record, a tool result the id of its call.
 
     {"id": …, "type": …}       a message; written again when it grows: the last version counts, at the first position
     {"$set": {"messages": …}}  the history as the client now sends it, after a resume or a compression: new messages are
                                added, copies are not, and nothing is removed
     {"$rewindTo": id}          this message and those after it are removed
 
-What hooks and the client insert in the user's name (`<hook_context>` with our own reminders, `<session_context>`, files
-named by `@`) is meta. Everything else (the head, times, summaries, thinking, notices, errors) is left out.
+Texts that hooks and the client insert in the user's name (`<hook_context>` with our own reminders, `<session_context>`, files
+named with `@`) are meta. Everything else (the head, times, summaries, thinking, notices, errors) is ignored.
 """
 
 import re
@@ -34,26 +34,26 @@ _SPEAKERS = ("user", "gemini")
 
 
 def read_chat(file: BinaryIO) -> Iterator[Message]:
-    """The conversation; the records of a chat are in memory together."""
+    """Yield the messages; all records of a chat are held in memory."""
     history = _History()
     file.seek(0)
     for number, line in read_transcript_lines(file):
         for record in parse_line(line):
             history.add(record, number)
     answered: frozenset[str] = frozenset()
-    for _, record in history.kept.values():
+    for _, record in history.messages.values():
         if record.get("type") == "gemini":
-            answered = frozenset(read_text(call.get("id")) for call in _list_done(record))
+            answered = frozenset(read_text(call.get("id")) for call in _list_finished(record))
             yield from _make_said(record)
         else:
             yield from _make_asked(record, answered)
 
 
 class _History:
-    """The messages that are part of the conversation, as far as the chat was read: the line and the record, by id."""
+    """The messages of the conversation read so far: line and record by id."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, tuple[int, Json]] = {}
+        self.messages: dict[str, tuple[int, Json]] = {}
         self._listed: set[str] = set()
         self._copies: dict[str, int] = {}  # ids of copies of kept messages -> line of the history with the copy
 
@@ -62,7 +62,7 @@ class _History:
         if back := read_text(record.get("$rewindTo")):
             self._rewind(back)
         elif id and kind in _SPEAKERS and not (kind == "user" and id in self._copies):
-            self.kept[id] = line, record
+            self.messages[id] = line, record
         messages = (read_table(record.get("$set")) or record).get("messages")
         tables = [read_table(message) for message in messages] if isinstance(messages, list) else []
         listed = {
@@ -70,36 +70,36 @@ class _History:
         }
         new = {id: table for id, table in listed.items() if id not in self._listed}
         self._listed |= listed.keys()
-        # After a compression, or when long results were masked, a history holds copies under new ids: messages of the
-        # model have no `model` then, and nothing in it is new.
+        # After a compression, or when long results were masked, a history contains copies under new ids: then messages of
+        # the model have no `model`, and nothing in it is new.
         bare = [id for id, table in new.items() if table.get("type") == "gemini" and "model" not in table]
-        if self.kept and not all(self._is_real(id) for id in bare):
+        if self.messages and not all(self._is_real(id) for id in bare):
             self._leave_out_copies(new, line)
         for id, table in listed.items():
             # Results of tools get new ids there; they are kept with their calls already.
             parts = list(list_blocks(table.get("content")))
             is_result = bool(parts) and all("functionResponse" in part for part in parts)
             if id not in self._copies and not is_result:
-                self.kept.setdefault(id, (line, table))
+                self.messages.setdefault(id, (line, table))
 
     def _rewind(self, back: str) -> None:
-        ids = list(self.kept)
-        if back in self.kept:
+        ids = list(self.messages)
+        if back in self.messages:
             ids = ids[ids.index(back) :]
         elif back in self._copies:
-            ids = [id for id in ids if self.kept[id][0] > self._copies[back]]
+            ids = [id for id in ids if self.messages[id][0] > self._copies[back]]
         for id in ids:
-            del self.kept[id]
+            del self.messages[id]
 
     def _is_real(self, id: str) -> bool:
-        return id in self.kept and "model" in self.kept[id][1]
+        return id in self.messages and "model" in self.messages[id][1]
 
     def _leave_out_copies(self, new: dict[str, Json], line: int) -> None:
-        keys = {key for id, (_, record) in self.kept.items() if id not in new for key in _list_keys(record)}
+        keys = {key for id, (_, record) in self.messages.items() if id not in new for key in _list_keys(record)}
         for id, message in new.items():
-            if id not in self.kept or (not self._is_real(id) and keys.issuperset(_list_keys(message))):
+            if id not in self.messages or (not self._is_real(id) and keys.issuperset(_list_keys(message))):
                 self._copies[id] = line
-                self.kept.pop(id, None)
+                self.messages.pop(id, None)
 
 
 def _list_keys(record: Json) -> Iterator[int]:
@@ -131,14 +131,14 @@ def _make_said(record: Json) -> Iterator[Message]:
     )
     if text or calls:
         yield Message("assistant", text, id=read_text(record.get("id")), at=read_at(record), calls=calls)
-    for call in _list_done(record):
+    for call in _list_finished(record):
         responses = [part.get("functionResponse") for part in list_blocks(call.get("result"))]
         first: Json = next((response for response in responses if isinstance(response, dict)), {})
         yield _make_result({**first, "id": call.get("id")}, record, failed=call.get("status") != "success")
 
 
-def _list_done(record: Json) -> list[Json]:
-    """The calls whose end is recorded."""
+def _list_finished(record: Json) -> list[Json]:
+    """Return the finished calls."""
     ends = ("success", "error", "cancelled")
     calls = list_blocks(record.get("toolCalls"))
     return [dict(call) for call in calls if call.get("result") or call.get("status") in ends]
@@ -154,7 +154,7 @@ def _make_result(response: Json, record: Json, *, failed: bool = False) -> Messa
 
 
 def _list_texts(content: object) -> Iterator[str]:
-    """The texts of a content (a text or parts), with a placeholder for a picture or a document."""
+    """Yield the texts of a content (a text or parts), with placeholders for pictures and documents."""
     if isinstance(content, str) and content:
         yield content
     for part in list_blocks(content):

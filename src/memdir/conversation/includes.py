@@ -1,18 +1,18 @@
-"""What an instruction file contains, without disk access: `@path` mentions, comments, the head of a rule, secrets.
+"""Parse instruction files without disk access: `@path` mentions, comments, the frontmatter of rules, secrets.
 
-A mention counts at the start of a line or after white space, and not in code (fences, indented blocks, `spans`) or in a
-comment. A space in a path is written with a backslash before it; what follows a `#` is a location inside the file.
-Nothing is decoded: `%2e%2e` is a folder of that name.
+A mention counts at the start of a line or after white space, but not in code (fences, indented blocks, `spans`) or in a
+comment. A space in a path needs a backslash before it; a `#` begins a location inside the file. Nothing is decoded: `%2e%2e`
+is a folder with that name.
 
-HTML comments that are blocks of their own are notes between people and are removed. A comment inside a line or inside
-code stays, and so does one that is never closed.
+HTML comments that form a block are notes between people and are removed. Comments inside a line or inside code stay, and so
+do those that are never closed.
 
-Patterns come with a clone: matching backtracks to the latest star only, for folders here and for characters in fnmatch,
-and takes at most the product of both lengths. Braces have a budget.
+Patterns may come with a clone, so matching is bounded: it backtracks only to the latest star, for folders here and for
+characters in fnmatch, and takes at most the product of both lengths. Braces have a limit.
 
-A file that looks like a secret, by its path or its text, is never included, not even with approval, because included
-text goes to a model's provider. The lists lean towards refusing data; prose and code about secrets (`docs/tokens.md`)
-are judged by their text.
+A file that looks like a secret, by its path or its text, is never included, not even with approval, because included text is
+sent to a model's provider. The lists refuse data files in doubt; prose and code about secrets (`docs/tokens.md`) are checked
+by their text.
 """
 
 import os
@@ -42,12 +42,12 @@ _HEAD_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _PATHS = re.compile(r"^paths[ \t]*:(.*(?:\n[ \t]*(?:-[ \t].*|#.*|$))*)", re.MULTILINE)
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _EVERY_FILE = ("**", "**/*", "/**", "*/**")
-# Folders that exist to hold secrets: nothing below them is read.
+# Folders for secrets: nothing below them is read.
 _FOLDERS = frozenset(
     ".ssh .gnupg .gpg .aws .azure .kube .password-store .vault .sops .age .pki keyrings keychains .minikube .oci .putty "
     ".mozilla .thunderbird .bitcoin .ethereum".split()
 )
-# Names that projects use too: a secret only below a person's configuration folder.
+# Names that projects use too: secret only below a user's configuration folder.
 _ONLY_CONFIGURED = frozenset("gcloud gh op rclone google-chrome chromium bravesoftware 1password bitwarden".split())
 _CONFIGURED = frozenset({".config", ".local", "application support", "appdata"})
 _TREES = ("/run/secrets", "/var/run/secrets", "/run/credentials", "/etc/ssl/private", "/etc/sudoers.d")
@@ -69,7 +69,7 @@ _WORDS = re.compile(
     r"(?:^|[._\- ])(?:credentials?|creds?|secrets?|passwords?|passwd|passphrases?|tokens?|api[_-]?keys?|apitokens?|"
     r"access[_-]?keys?|private[_-]?keys?|service[_-]?accounts?|client[_-]secrets?|mnemonics?|oauth2?)(?:[._\- ]|$)"
 )
-# In a data file such a word in the name says what is inside; in prose and code it is only the subject.
+# In the name of a data file such a word describes the content; in prose and code it is only the subject.
 _DATA = frozenset(
     "txt text log json jsonc json5 yaml yml toml ini cfg conf config csv tsv xml properties plist sql env local bak old "
     "backup enc data".split()
@@ -78,7 +78,7 @@ _KEY_HEAD = re.compile(r"\s*(?:-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[
 
 
 def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
-    """Every `@path` outside code and comments, in order, each once: the paths it may mean, the likeliest first."""
+    """Return every `@path` outside code and comments, in order, each as the paths it may mean, the likeliest first."""
     mentions: dict[str, tuple[str, ...]] = {}
     for match in _MENTION.finditer(_mask(text)) if "@" in text else ():
         written = match[1].replace("\\ ", " ").partition("#")[0]
@@ -88,14 +88,14 @@ def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def resolve_include(spelling: str, folder: str, home: str) -> str:
-    """The absolute path that a mention in a file of that folder means; links and `..` are left to the system."""
+    """Return the absolute path of a mention in a file of that folder; the system resolves links and `..`."""
     if spelling.startswith("~/"):
         return os.path.join(home, spelling[2:].lstrip("/"))
     return os.path.join(folder, spelling)
 
 
 def _mask(text: str) -> str:
-    """The text without code and comments."""
+    """Return the text without code and comments."""
     parts: list[str] = []
     for is_text, pieces in groupby(split_blocks(text), lambda piece: piece[1] == TEXT):
         paragraphs = _join_paragraphs([line for line, _ in pieces]) if is_text else []
@@ -104,7 +104,7 @@ def _mask(text: str) -> str:
 
 
 def _join_paragraphs(lines: list[str]) -> list[str]:
-    """Lines joined as far as a code span may reach."""
+    """Join lines that a code span may cross."""
     paragraphs: list[list[str]] = []
     is_open = False
     for line in lines:
@@ -127,7 +127,9 @@ def _mask_spans(text: str) -> str:
     parts, offset, number = [], 0, 0
     while number < len(runs):
         if (end := closing[number]) is not None:
-            parts.append(text[offset : runs[number][0]] + "`")  # not a blank: what follows does not start a word
+            parts.append(
+                text[offset : runs[number][0]] + "`"
+            )  # not a blank, so that the following text does not start a word
             offset, number = runs[end][1], end
         number += 1
     return "".join(parts) + text[offset:]
@@ -142,14 +144,16 @@ def _mask_comments(text: str) -> str:
 
 
 def strip_comments(text: str) -> str:
-    """The text without its block comments."""
+    """Return the text without its block comments."""
     return "".join(piece for piece, block in split_blocks(text) if block != COMMENT) if "<!--" in text else text
 
 
 def split_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """The text in pieces that joined are the text again: code, block comments, and other text. One pass over the lines,
-    because each hides the others: a fence inside a comment is not a fence. Inside nested lists, where Markdown's rules
-    need the whole tree, a line counts as code: nothing is included from there, and nothing is removed."""
+    """Yield the text in pieces: code, block comments, and other text; joined, they are the text again.
+
+    It is one pass over the lines, because each hides the others: a fence inside a comment is not a fence. Inside nested
+    lists, where Markdown needs the full tree, a line counts as code: nothing is included from there or removed.
+    """
     in_list = False
     after_gap = True  # a blank line, the start, or indented code: indented code may follow
     offset, has_ends = 0, True
@@ -162,7 +166,7 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
                 yield text[offset:stop], COMMENT
                 offset = stop
                 continue
-            has_ends = False  # an unclosed comment hides nothing, and no later one can be closed either
+            has_ends = False  # an unclosed comment hides nothing, and no later one is closed either
         stop = text.find("\n", offset) + 1 or len(text)
         bare, block = text[offset:stop].rstrip("\r\n"), TEXT
         if not bare.strip():
@@ -180,7 +184,7 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """`paths` as written, `globs` with braces expanded; without any, the rule is for every file."""
+    """A rule: `paths` as written, `globs` with braces expanded; without paths, it applies to every file."""
 
     body: str
     paths: tuple[str, ...] = ()
@@ -188,7 +192,7 @@ class PathRule:
 
 
 def parse_rule(text: str) -> PathRule:
-    """A rule file in its parts. Never raises: a head that cannot be read is one without `paths:`."""
+    """Parse a rule file. Never raises: unreadable frontmatter counts as having no `paths:`."""
     head, body = _split_head(text)
     paths = tuple(filter(None, map(str.strip, _find_paths(head))))
     return PathRule(body) if set(paths) & set(_EVERY_FILE) else PathRule(body, paths, expand_braces(paths))
@@ -205,8 +209,11 @@ def _split_head(text: str) -> tuple[str, str]:
 
 
 def _find_paths(head: str) -> list[str]:
-    """`paths:` as a list or one line with commas. Most people write `**/*.ts` without quotes, which is not YAML (a star
-    begins an alias), so a head that is not YAML is read line by line."""
+    """Return `paths:`, written as a list or one line with commas.
+
+    Most people write `**/*.ts` without quotes, which is not YAML (a star begins an alias), so invalid YAML is read line by
+    line.
+    """
     paths = _PATHS.search(head[:HEADER_BYTES])
     if paths is None:
         return []
@@ -233,13 +240,13 @@ def _split_commas(text: str) -> list[str]:
 
 
 def match_any(patterns: Iterable[str], path: str) -> str | None:
-    """The first of these patterns that matches; braces are expanded, path and patterns relative to one folder."""
+    """Return the first matching pattern without braces; path and patterns are relative to the same folder."""
     parts = _split(path)
     return next((pattern for pattern in patterns if _match_path(_split(pattern), parts)), None)
 
 
 def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The patterns without braces, up to a limit; a pattern that would exceed it is left out."""
+    """Return the patterns with braces expanded, up to a limit; a pattern that would exceed it is omitted."""
     expanded: list[str] = []
     for pattern in patterns:
         expanded += _expand(pattern, GLOB_PATTERNS - len(expanded)) if len(pattern) <= GLOB_CHARS else ()
@@ -247,7 +254,7 @@ def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _expand(pattern: str, room: int) -> Iterable[str]:
-    """The innermost braces first; braces without a comma are letters."""
+    """Expand the innermost braces first; braces without a comma are literal."""
     expanded, waiting = dict[str, None](), [pattern]
     while waiting:
         if len(expanded) + len(waiting) > room:
@@ -267,26 +274,28 @@ def _split(path: str) -> list[str]:
 
 
 def _match_path(pattern: list[str], parts: list[str]) -> bool:
-    # A `**` at the end matches something below, not the folder itself.
+    # A final `**` matches paths below the folder, not the folder itself.
     pattern = [*pattern, "*"] if pattern[-1:] == ["**"] else pattern
-    pattern_offset = read = resumed = 0
+    pattern_offset = part_offset = retry_offset = 0
     star = -1
-    while read < len(parts):
+    while part_offset < len(parts):
         if pattern_offset < len(pattern) and pattern[pattern_offset] == "**":
-            star, resumed = pattern_offset, read
+            star, retry_offset = pattern_offset, part_offset
             pattern_offset += 1
-        elif pattern_offset < len(pattern) and fnmatchcase(parts[read], pattern[pattern_offset].replace("[^", "[!")):
-            pattern_offset, read = pattern_offset + 1, read + 1
+        elif pattern_offset < len(pattern) and fnmatchcase(
+            parts[part_offset], pattern[pattern_offset].replace("[^", "[!")
+        ):
+            pattern_offset, part_offset = pattern_offset + 1, part_offset + 1
         elif star >= 0:
-            resumed += 1
-            pattern_offset, read = star + 1, resumed
+            retry_offset += 1
+            pattern_offset, part_offset = star + 1, retry_offset
         else:
             return False
     return all(item == "**" for item in pattern[pattern_offset:])
 
 
 def looks_secret(path: str) -> bool:
-    """Whether a path looks like that of a secret, whatever is there."""
+    """Return whether a path looks like that of a secret, whether or not it exists."""
     folded = os.path.normpath(path).casefold()
     *folders, name = [part for part in folded.split("/") if part] or [""]
     if any(folded == tree or folded.startswith(f"{tree}/") for tree in _TREES) or _FOLDERS.intersection(folders):
@@ -303,10 +312,10 @@ def looks_secret(path: str) -> bool:
 
 
 def holds_key(text: str) -> bool:
-    """Whether a text begins like a private key."""
+    """Return whether a text begins like a private key."""
     return bool(_KEY_HEAD.match(text))
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text contains a private key or an unmistakable token; prose about passwords may be included."""
+    """Return whether a text contains a private key or a clear token; prose about passwords may be included."""
     return holds_key(text) or holds_token(text)

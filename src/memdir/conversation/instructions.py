@@ -1,20 +1,18 @@
-"""The static prompt: guidance that stays the same, and the memory's indexes as they are now, as two strings.
+"""The static prompt: constant guidance, and the current indexes of the memory, as two strings.
 
-    build_instructions(where)                 the instructions of a project, a store, or several stores
-    session_instructions(project, id)         the same, computed once for a conversation and kept until it is reset
+    build_instructions(where)                 the instructions for a project, a store, or several stores
+    session_instructions(project, id)         the same, computed once per conversation and kept until it is reset
     InstructionsCache                         the same for a host that is one process
 
-`Instructions` has `guidance` (stable, for a cached prefix), `index` (changes with the memory), `text` (both), and what
-they are made of. Without a `mode` the settings decide: memory that is off gives nothing, then the daily log comes before
-the team, and the team before normal. Loaded are the indexes of the project, of its team and of all projects; an agent
-has only its own. With CLAUDE_CODE_DISABLE_CLAUDE_MDS none is loaded and the guidance says so, because an index counts as
-an instruction file. Neither string contains a date, and both are the same bytes for the same files and settings. The
-texts are in models/prompts/instructions; order and conditions are here.
+`Instructions` has `guidance` (stable, for a cached prefix), `index` (changes with the memory), `text` (both), and their
+parts. Without a `mode` the settings decide: nothing if memory is off, else daily log before team before normal. The indexes
+of the project, its team and all projects are loaded; an agent has only its own. With CLAUDE_CODE_DISABLE_CLAUDE_MDS none is
+loaded and the guidance says so, because an index counts as an instruction file. Neither string contains a date, and both are
+the same bytes for the same files and settings. The texts are in models/prompts/instructions; order and conditions are here.
 
-A prompt that changed in the middle of a conversation would invalidate the host's cached prefix and tell the model
-nothing new, so it is computed anew only after clear or compact. Index lines of a directory are kept in that directory's
-own state folder, read and written under one lock, so that purging a memory removes them too. Where nothing can be kept,
-the instructions are computed each time.
+A prompt that changed during a conversation would invalidate the host's cached prefix and tell the model nothing new, so it
+is computed again only after clear or compact. Index lines are kept in the state folder of their directory, read and written
+under one lock, so that purging a memory removes them too. If nothing can be kept, the instructions are computed each time.
 """
 
 import os
@@ -45,7 +43,7 @@ LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
 
 
 def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: Path | None = None) -> str:
-    """The date for a conversation that was last given `last_seen`, None for none; empty if it is the same day.
+    """Return the date as text for a conversation, or "" if the last date given to it, `last_seen`, is the same day.
 
     With `logs`, a memory directory in daily log mode, it names the log of the day.
     """
@@ -59,7 +57,7 @@ def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = 
 
 
 class InstructionMode(StrEnum):
-    """How an agent keeps its memory."""
+    """The ways in which an agent keeps its memory."""
 
     OFF = "off"
     NORMAL = "normal"
@@ -70,7 +68,7 @@ class InstructionMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuidancePart:
-    """One part of the guidance. A name stands for the same subject in every mode."""
+    """One part of the guidance. A name means the same subject in every mode."""
 
     name: str
     text: str
@@ -78,7 +76,7 @@ class GuidancePart:
 
 @dataclass(frozen=True, slots=True)
 class LoadedIndex:
-    """One loaded index: its scope, its file, what was cut, and the text for the prompt."""
+    """One loaded index: its scope, its file, the clipped lines, and the text for the prompt."""
 
     scope: Scope
     path: str
@@ -88,7 +86,7 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What a conversation is shown of its memory at the start."""
+    """The text about its memory that a conversation gets at the start."""
 
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
@@ -114,8 +112,10 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class InstructionsContext:
-    """What instructions are built from: the stores, the one to write to first, and the settings that apply.
-    `keeps_index`: the host's tools keep the index; `is_loaded`: the indexes come with the guidance."""
+    """The sources of instructions: the stores, the one to write to first, and the settings that apply.
+
+    `keeps_index`: the host's tools keep the index; `is_loaded`: the indexes are added to the guidance.
+    """
 
     mode: InstructionMode
     stores: tuple[StoreReader, ...] = ()
@@ -131,17 +131,17 @@ class InstructionsContext:
 
     @property
     def directory(self) -> str:
-        """Where memories are written; empty for a store without a directory."""
+        """The directory to write memories to; empty for a store without a directory."""
         return next((one_line(str(store.root)) for store in self.stores if isinstance(store, Folder)), "")
 
     def find_other(self, scope: Scope) -> str:
-        """The directory of a scope, if it is not the one to write to first; empty if there is none."""
+        """Return the directory of a scope, or "" if there is none or it is the one to write to first."""
         others = (store for store in self.stores[1:] if store.scope is scope)
         return next((one_line(str(store.root)) for store in others if isinstance(store, Folder)), "")
 
 
 def instructions(stores: Store | Sequence[Store], *, mode: InstructionMode = InstructionMode.NORMAL) -> str:
-    """A section for the system prompt: how to use the memory, then its index. Of several stores the project's first."""
+    """Return a section for the system prompt: how to use the memory, then its index. Pass the project's store first."""
     return build_instructions(stores, mode=mode).text
 
 
@@ -153,9 +153,11 @@ def build_instructions(
     keeps_index: bool = False,
     make: bool = True,
 ) -> Instructions:
-    """The instructions of a project or of stores. `mode` overrides the settings; agent mode needs an `agent`. With
-    `make` the directories are created (mode 0700) before a model is shown their paths. `keeps_index`: the host's own tools
-    add and remove the lines of MEMORY.md, so the model need not."""
+    """Build the instructions for a project or stores.
+
+    `mode` overrides the settings; agent mode needs an `agent`. With `make`, the directories are created (mode 0700) before
+    a model is shown their paths. With `keeps_index`, the host's tools update MEMORY.md, so the model need not.
+    """
     context = replace(find_frame(where, mode=mode, agent=agent), keeps_index=keeps_index)
     if make:
         make_directories(context)
@@ -170,16 +172,16 @@ def session_instructions(
     agent: AgentDirectory | None = None,
     keeps_index: bool = False,
 ) -> Instructions:
-    """The instructions of the conversation with that id, the same in every process until its record is reset."""
+    """Return the instructions for a conversation, the same in every process until its record is reset."""
     context = replace(find_frame(project, mode=mode, agent=agent), keeps_index=keeps_index)
     if context.mode is InstructionMode.OFF:
         return Instructions(InstructionMode.OFF)
     make_directories(context)  # the kept instructions still name them
     key = digest_text(f"{agent.scope}\0{agent.path}") if agent else f"{mode or 'chosen'}{'-kept' * keeps_index}"
-    # The conversation's own record first, then its files in each loaded directory.
+    # The conversation's own record comes first, then its files in each loaded directory.
     states = [project.private.state, *(store.state for store in context.stores if isinstance(store, Folder))]
     sessions = tuple(open_session(state, id) for state in states)
-    cached = _read_kept(key, sessions)
+    cached = _read_cached(key, sessions)
     if cached is not None:
         return cached
     try:
@@ -187,7 +189,7 @@ def session_instructions(
             # A folder may occur twice, but its lock is acquired once.
             for folder in dict.fromkeys(session.path.parent for session in sessions):
                 stack.enter_context(hold_sessions(folder, SESSION_SECONDS))
-            return _read_kept(key, sessions) or _build_and_keep(key, sessions, context)
+            return _read_cached(key, sessions) or _build_and_cache(key, sessions, context)
     except (LockedError, DiskError, PathError):
         return Instructions(context.mode, render_parts(context), load_indexes(context))
 
@@ -197,19 +199,19 @@ class InstructionsCache:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._kept: dict[str, Instructions] = {}
+        self._cached: dict[str, Instructions] = {}
 
     def take(self, build: Callable[[], Instructions], key: str = "") -> Instructions:
-        """The instructions kept under this key, built if there are none; other threads wait for that."""
+        """Return the instructions kept under this key, building them if needed; other threads wait for that."""
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = build()
-            return self._kept[key]
+            if key not in self._cached:
+                self._cached[key] = build()
+            return self._cached[key]
 
     def drop(self) -> None:
-        """Forget everything, because the conversation was cleared or compacted."""
+        """Drop all instructions, because the conversation was cleared or compacted."""
         with self._lock:
-            self._kept.clear()
+            self._cached.clear()
 
 
 def find_frame(
@@ -218,9 +220,9 @@ def find_frame(
     mode: InstructionMode | None = None,
     agent: AgentDirectory | None = None,
 ) -> InstructionsContext:
-    """What instructions would be built from; touches nothing."""
+    """Return the sources of instructions, without changing anything."""
     if mode is InstructionMode.AGENT and agent is None:
-        raise SettingsError("agent mode needs an agent", key="mode", hint="name the agent and its scope")
+        raise SettingsError("agent mode needs an agent", key="mode", hint="pass the agent and its scope")
     if isinstance(where, Project):
         return _find_project_context(where, mode, agent)
     stores = tuple(widen(store) for store in (where if isinstance(where, Sequence) else (where,)))
@@ -247,7 +249,7 @@ def _find_project_context(
     chosen: InstructionMode = mode or next(
         (candidate for candidate, is_set in by_settings if is_set), InstructionMode.NORMAL
     )
-    # Where the host keeps the transcripts of conversations that began at the project's root.
+    # The host's folder for transcripts of conversations that began at the project's root.
     projects, private = project.environment.claude_home / "projects", project.places.private
     if private.rule == DIR_NAME:
         transcripts = projects / private.path.parent.name
@@ -270,7 +272,7 @@ def _find_project_context(
 
 
 def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
-    """Create the directories that a model will be shown, mode 0700; returns those that were missing."""
+    """Create the directories that a model will be shown, mode 0700, and return those that were missing."""
     created: list[Path] = []
     if context.agent is not None:
         keep_out(context.agent)
@@ -291,18 +293,20 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
 
 
 def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
-    """The guidance, part by part."""
+    """Return the parts of the guidance."""
     return tuple(_render_guidance(context)) if context.mode is not InstructionMode.OFF else ()
 
 
 def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
-    """Every index that a session loads, after the cut."""
+    """Return all indexes that a session loads, clipped."""
     return tuple(loaded for store in context.stores for loaded in load_store(context, store))
 
 
 def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[LoadedIndex]:
-    """The index of one store, and that of its team if there is one; none if indexes are not loaded. What a project
-    keeps in its own history is shared like a team's, and loaded only together with it."""
+    """Yield the index of one store and of its team, none if indexes are not loaded.
+
+    Memory inside a project's repository is shared like team memory, and loaded only together with it.
+    """
     scope = store.scope
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return
@@ -311,7 +315,7 @@ def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[Loa
     yield _load(context, scope, f"{folder}{INDEX_FILE}", store.index(), headers, uses)
     if context.team and folder and scope is Scope.PRIVATE:
         start = f"{TEAM_FOLDER}/"
-        # An index names memories relative to its own folder, and so must what is compared with it.
+        # An index names memories relative to its own folder, so make these names relative too.
         ours = [
             replace(header, name=header.name.removeprefix(start)) for header in headers if header.name.startswith(start)
         ]
@@ -323,7 +327,7 @@ def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[Loa
 
 
 def sign_lines(text: str, authors: Mapping[str, str]) -> str:
-    """A team's index with the author, by the memory's name, at the end of each line; the file itself has none."""
+    """Return a team's index with the author, by memory name, at the end of each line; the file has no authors."""
     if not authors:
         return text
     signed = ""
@@ -338,27 +342,27 @@ def _load(
     context: InstructionsContext, scope: Scope, path: str, text: str, headers: Sequence[Header], uses: Mapping[str, int]
 ) -> LoadedIndex:
     clip = clip_index(text.removeprefix("\ufeff"), headers, order=context.order, uses=uses, file=path)
-    # Anybody may have written an index: nothing in it may be invisible, or end the block it is put in.
+    # Others may have written an index, so it may not contain invisible text or end the block around it.
     lines = clip.text.replace("\r\n", "\n").strip("\n")
     if not lines and not clip.warning:
         if context.skip_index:
             return LoadedIndex(scope, path, clip, "")
         lines = _render("empty")
-    shown = "\n\n".join(filter(None, (lines, f"> {one_line(clip.warning)}" if clip.warning else "")))
+    index_text = "\n\n".join(filter(None, (lines, f"> {one_line(clip.warning)}" if clip.warning else "")))
     # An agent's memory in the repository comes with a clone.
     is_cloned = context.agent is not None and context.agent.scope is AgentScope.PROJECT
     name = "index_agent_project" if is_cloned and scope is Scope.AGENT else f"index_{scope}"
-    index = _render(name, path=one_line(path), lines=show_text(shown, TextVoice.OWN))
+    index = _render(name, path=one_line(path), lines=show_text(index_text, TextVoice.OWN))
     return LoadedIndex(scope, path, clip, show_text(index, TextVoice.FILE))
 
 
 def render_types(*, team: bool = False) -> str:
-    """The four types; with a team each says which directory it belongs in."""
+    """Return the description of the four types, with `team` also the directory of each."""
     return _render("types", **{f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind})
 
 
 def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
-    """The parts in reading order."""
+    """Yield the parts in reading order."""
     is_log = context.mode is InstructionMode.DAILY_LOG
     yield GuidancePart("where", _render_where(context))
     yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))
@@ -407,7 +411,7 @@ def _render(name: str, **slots: str) -> str:
     return render_prompt(f"instructions/{name}", **slots)
 
 
-def _build_and_keep(key: str, sessions: tuple[SessionFile, ...], context: InstructionsContext) -> Instructions:
+def _build_and_cache(key: str, sessions: tuple[SessionFile, ...], context: InstructionsContext) -> Instructions:
     indexes = [tuple(load_store(context, store)) for store in context.stores]
     instructions = Instructions(
         context.mode, render_parts(context), tuple(index for loaded in indexes for index in loaded)
@@ -422,8 +426,8 @@ def _build_and_keep(key: str, sessions: tuple[SessionFile, ...], context: Instru
     return instructions
 
 
-def _read_kept(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
-    """The kept instructions; None if any part is missing or is not what was written here."""
+def _read_cached(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
+    """Return the cached instructions, None if any part is missing or invalid."""
     try:
         first = sessions[0].read_prompt(key)
         token = str(first["token"])

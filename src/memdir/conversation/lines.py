@@ -1,9 +1,9 @@
-"""What all transcripts have in common: lines read forwards or backwards, JSON records, content blocks, the format.
+"""Common code for all transcripts: reading lines forwards or backwards, JSON records, content blocks, the format.
 
 Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
-megabytes. Every read is bounded; whatever can be read is returned and the rest is skipped without an error. A file that
-grows meanwhile is read up to the size it had at the start. `describe_transcript` reads only some kilobytes of the start
-and of the end. The meaning of a host's records is in claude, codex and gemini.
+megabytes. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
+during the read is read up to its initial size. `describe_transcript` reads only some kilobytes of the start and the end. The
+modules claude, codex and gemini interpret the records.
 """
 
 import errno
@@ -27,10 +27,10 @@ from memdir.frozen import dataclass, list_fields
 from memdir.records import Message, ToolCall
 from memdir.text import one_line, shorten
 
-LINE_BYTES = 8_388_608  # one record; a longer line is an image or a dump and is skipped
-EDGE_BYTES = 65_536  # of a longer line this much of its start and of its end is kept, because its ids are there
+LINE_BYTES = 8_388_608  # of one record; a longer line is an image or a dump and is skipped
+EDGE_BYTES = 65_536  # kept of the start and of the end of a longer line, because its ids are there
 BLOCK_BYTES = 262_144  # read at once when going backwards
-HEAD_LINES = 200  # a record that tells the format comes long before
+HEAD_LINES = 200  # a record that shows the format comes long before
 TAIL_LINES = 50
 IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
 CLAUDE_TYPES = frozenset(
@@ -60,7 +60,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One line and its offset. Of a line that is too long, `data` is the start and `end` the end."""
+    """One line and its offset. For a line that is too long, `data` is its start and `end` its end."""
 
     offset: int
     data: bytes
@@ -70,7 +70,7 @@ class TranscriptLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordPath:
-    """Positions of a conversation's records, first to last. `found`: the cursor was met, and these come after it."""
+    """Positions of a conversation's records, first to last. With `found`, these come after the cursor's record."""
 
     positions: list[int]
     found: bool = False
@@ -85,8 +85,10 @@ class TranscriptFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptInfo:
-    """A transcript without its messages. `cwd` is where the conversation began, empty if unknown. `is_headless`: a
-    program talked to the agent. Only Codex records that."""
+    """A transcript without its messages. `cwd` is the directory where the conversation began, empty if unknown.
+
+    `is_headless`: a program talked to the agent, which only Codex records.
+    """
 
     path: Path
     host: TranscriptFormat
@@ -105,16 +107,16 @@ def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
     """Open a transcript for reading; raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
     name = shorten(one_line(str(path)), 200)
     try:
-        # Without O_NONBLOCK, opening a FIFO would block until somebody writes into it.
+        # Without O_NONBLOCK, opening a FIFO would block until another process writes to it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        hint = "give the path of a transcript, as the host's hooks name it in `transcript_path`"
-        raise NotFoundError(f"there is no transcript {name}", name=str(path), hint=hint) from error
+        hint = "pass the path of a transcript, which the host's hooks get as `transcript_path`"
+        raise NotFoundError(f"transcript not found: {name}", name=str(path), hint=hint) from error
     except OSError as error:
         raise _cannot_read(error, path, name) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FormatError(f"{name} is not a regular file", field="path", hint="give the path of a transcript")
+        raise FormatError(f"{name} is not a regular file", field="path", hint="pass the path of a transcript")
     with open(descriptor, "rb") as file:
         try:
             yield file
@@ -123,7 +125,7 @@ def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]]:
-    """The lines with their numbers, from the file's current offset."""
+    """Yield the lines with their numbers, from the file's current offset."""
     number, offset = 0, file.tell()
     while data := file.readline(LINE_BYTES):
         number += 1
@@ -141,9 +143,9 @@ def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]
 
 
 def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
-    """The lines that are not empty, from the last to the first."""
+    """Yield the lines that are not empty, from the last to the first."""
     offset = file.seek(0, os.SEEK_END)
-    pieces: list[bytes] = []  # of the line whose start is not read yet, last piece first
+    pieces: list[bytes] = []  # of the line whose start has not been read, last piece first
     size, end = 0, b""
     while offset > 0:
         count = min(BLOCK_BYTES, offset)
@@ -163,24 +165,24 @@ def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
 
 
 def read_line(file: BinaryIO, offset: int) -> bytes:
-    """The line at an offset; empty if it is too long or gone."""
+    """Return the line at an offset, empty if it is too long or missing."""
     file.seek(offset)
     data = file.readline(LINE_BYTES)
     return data if len(data) < LINE_BYTES else b""
 
 
 def make_position(offset: int, index: int) -> int:
-    """A record's position as one number: the offset of its line, and which record of the line it is."""
+    """Return a record's position as one number: the offset of its line and its index in the line."""
     return offset << _INDEX_BITS | min(index, (1 << _INDEX_BITS) - 1)
 
 
 def split_position(position: int) -> tuple[int, int]:
-    """The offset of a line, and which of its records it is."""
+    """Return the offset of the line and the record's index in it."""
     return position >> _INDEX_BITS, position & ((1 << _INDEX_BITS) - 1)
 
 
 def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
-    """The records at these positions, without those that are gone."""
+    """Yield the records at these positions, without missing ones."""
     for position in positions:
         offset, index = split_position(position)
         records = parse_records(read_line(file, offset))
@@ -189,12 +191,12 @@ def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
 
 
 def parse_line(line: TranscriptLine) -> list[Json]:
-    """The records of a line; none if the line is too long."""
+    """Return the records of a line, none if it is too long."""
     return parse_records(line.data) if line.is_whole else []
 
 
 def parse_records(data: bytes) -> list[Json]:
-    """The records of a line: usually one, none if it is damaged, two if one writer interrupted another."""
+    """Return the records of a line: usually one, none if it is damaged, two if one writer interrupted another."""
     text = data.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff \t\r\n")
     records: list[Json] = []
     offset = 0
@@ -220,12 +222,12 @@ def _join(offset: int, start: bytes, pieces: list[bytes], end: bytes) -> Iterato
 
 def _cannot_read(error: OSError, path: str | Path, name: str) -> DiskError:
     words = "no permission" if error.errno in (errno.EACCES, errno.EPERM) else (error.strerror or "").lower()
-    hint = "check who owns it: `ls -ld` shows it"
+    hint = "check its owner with `ls -ld`"
     return DiskError(f"cannot read {name}: {words}", path=str(path), errno=error.errno or 0, hint=hint)
 
 
 def list_texts(content: object) -> Iterator[str]:
-    """The texts of a message's content (a string or blocks), with a placeholder for a picture or a document."""
+    """Yield the texts of a message's content (a string or blocks), with placeholders for pictures and documents."""
     if isinstance(content, str):
         yield content
     for block in list_blocks(content):
@@ -255,7 +257,7 @@ def list_calls(content: object) -> Iterator[ToolCall]:
 
 
 def list_results(content: object, id: str = "", sent_at: datetime | None = None) -> Iterator[Message]:
-    """Results of tools as messages, with documents and search results: nobody in the conversation said those either."""
+    """Yield tool results as messages, also documents and search results, which nobody in the conversation wrote."""
     for block in list_blocks(content):
         kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
         if kind == _RESULT:
@@ -268,7 +270,7 @@ def list_results(content: object, id: str = "", sent_at: datetime | None = None)
 
 
 def list_strings(value: object) -> Iterator[str]:
-    """Every text in a value of any shape, except names of types, ids and encoded bytes."""
+    """Yield every text in a value of any type, except type names, ids and encoded bytes."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -281,7 +283,7 @@ def list_strings(value: object) -> Iterator[str]:
 
 
 def parse_input(value: object) -> Mapping[str, object]:
-    """A call's input as a table; hosts write a table, JSON in a string, or plain text."""
+    """Return a call's input as a table; hosts write a table, JSON in a string, or plain text."""
     if isinstance(value, str):
         parsed = None
         with suppress(ValueError, RecursionError):
@@ -291,17 +293,17 @@ def parse_input(value: object) -> Mapping[str, object]:
 
 
 def read_text(value: object) -> str:
-    """The value if it is text, else an empty text."""
+    """Return the value if it is text, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def read_table(value: object) -> Json:
-    """The value if it is a table, else an empty table."""
+    """Return the value if it is a table, else an empty table."""
     return value if isinstance(value, dict) else {}
 
 
 def read_at(record: Json) -> datetime | None:
-    """The time at which a record was written; hosts write UTC, and "today" is a day of the zone the person is in."""
+    """Return the time of a record in the local zone, because "today" is a day of the user's zone; hosts write UTC."""
     sent_at = read_time(read_text(record.get("timestamp")))
     try:
         return sent_at.astimezone() if sent_at is not None and sent_at.tzinfo is UTC else sent_at
@@ -310,13 +312,13 @@ def read_at(record: Json) -> datetime | None:
 
 
 def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
-    """The format; None for a file that is still empty. Raises FormatError if it is not a transcript."""
+    """Return the format, None for an empty file; raises FormatError if it is not a transcript."""
     transcript_format = detect_format(file)
     file.seek(0)
     if transcript_format is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
         name = shorten(one_line(str(path)), 200)
-        hint = 'a Claude Code, Codex or Gemini CLI transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
-        raise FormatError(f"{name} is no transcript that memdir can read", field="format", hint=hint)
+        hint = 'use a Claude Code, Codex or Gemini CLI transcript, or JSON like [{"role": "user", "content": "…"}]'
+        raise FormatError(f"{name} is not a supported transcript", field="format", hint=hint)
     return transcript_format
 
 
@@ -325,11 +327,11 @@ def detect_format(file: BinaryIO) -> TranscriptFormat | None:
     start = b""
     for number, line in read_transcript_lines(file):
         start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-        if transcript_format := next(filter(None, map(_judge, parse_line(line))), None):
+        if transcript_format := next(filter(None, map(_detect_record, parse_line(line))), None):
             return transcript_format
         if number >= HEAD_LINES or file.tell() > LINE_BYTES:
             break
-    # One JSON document over many lines, none of which is a record by itself?
+    # It may be one JSON document over many lines, none of which is a record.
     file.seek(0)
     is_plain = (start == b"[" and re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096))) or (
         start == b"{" and _MESSAGES_KEY.search(file.read(LINE_BYTES))
@@ -338,7 +340,7 @@ def detect_format(file: BinaryIO) -> TranscriptFormat | None:
 
 
 def describe_transcript(path: str | Path) -> TranscriptInfo:
-    """A transcript as its head and tail describe it; raises as `read_messages` does."""
+    """Describe a transcript from its start and end; raises the errors of `read_messages`."""
     with open_transcript(path) as file:
         facts = os.fstat(file.fileno())
         host = check_format(file, path) or TranscriptFormat.PLAIN
@@ -353,11 +355,11 @@ def describe_transcript(path: str | Path) -> TranscriptInfo:
 
 
 def is_agent_file(path: str | Path) -> bool:
-    """Whether the file is a subagent's: Claude Code gives each one a file of its own."""
+    """Return whether the file belongs to a subagent; Claude Code writes a separate file for each."""
     return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))
 
 
-def _judge(record: Json) -> TranscriptFormat | None:
+def _detect_record(record: Json) -> TranscriptFormat | None:
     kind = read_text(record.get("type"))
     if ("sessionId" in record and "projectHash" in record) or (kind == "gemini" and "id" in record) or "$set" in record:
         return TranscriptFormat.GEMINI
@@ -416,7 +418,7 @@ def _read_codex(record: Json) -> _Head:
 
 
 def _read_gemini(record: Json, path: Path) -> _Head:
-    """A chat names its project by a digest; a file in a folder above holds the path itself."""
+    """Return the header of a chat, which has a digest of its project; a file in a parent folder has the path."""
     digest = read_text(record.get("projectHash"))
     roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
     root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")

@@ -1,17 +1,17 @@
-"""Session notes: a running summary of one conversation, for the moment at which its host shortens it.
+"""Session notes: a running summary of one conversation, used when its host compacts it.
 
     <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
     <project>/<session>/session-memory/.update.lock   held during an update; released when its process ends
 
-`<project>` is the host's own directory for the project, beside its transcripts. `update_notes` does one update from
-beginning to end with a model (notes_by_model); without a model there are no notes. notes_file has the text format. A
-failure leaves the file as it was; after repeated failures the model is asked again only once the conversation has grown.
-The conversation's record keeps, under `notes`, the last message noted, the tokens at that point, the failures since and
-the tokens at the last failure. Every run is recorded, unless no update was due or there is no model.
+`<project>` is the host's directory for the project, next to its transcripts. `update_notes` runs one complete update with a
+model (notes_by_model); without a model there are no notes. notes_file has the text format. A failure does not change the
+file; after repeated failures the model is asked again only when the conversation has grown. The conversation's record keeps,
+under `notes`, the last message noted, the tokens at that point, the failures since and the tokens at the last failure. Every
+run is recorded, unless no update was due or there is no model.
 
-A session's id comes from outside: it becomes one plain folder name, and no link below the project's directory is
-followed. A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes
-the memory directory, and `forget --purge` does not reach them.
+A session's id comes from outside: it becomes one plain folder name, and links below the project's directory are not followed.
+A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes the memory
+directory, and `forget --purge` does not remove them.
 """
 
 import json
@@ -58,28 +58,28 @@ from memdir.store.state import digest_text, make_leaf, note_run
 from memdir.text import estimate_tokens, replace_surrogates
 
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
-_PIECE_CHARS = 2_000_000  # of a transcript that are noted at once
-CONFIG = "session-memory/config"  # the person's own template and prompt, in Claude Code's folder
+_PIECE_CHARS = 2_000_000  # of a transcript that are summarised at once
+CONFIG = "session-memory/config"  # the user's own template and prompt, in Claude Code's folder
 _KEY = "notes"
 _COMPACT_KEY = "autoCompactEnabled"  # in Claude Code's settings
-_LISTED = 2_000  # session folders looked at
-# Folders of a project's directory that do not belong to a session: notes there would be among the memories.
+_LISTED = 2_000  # session folders that are listed
+# Folders of a project's directory that are not sessions; notes there would be among the memories.
 _RESERVED = frozenset(("memory", "subagents", FOLDER))
 _DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
 
 
 class NotesSkip(SkipReason):
-    """Why there was no update."""
+    """The reasons why there was no update."""
 
     OFF = "off", "notes are switched off here"
     PAUSED = "paused", "memdir is paused"
-    PRIVATE = "private", "nothing is kept of this conversation"
-    NO_COMPACTION = "no_compaction", "this host does not shorten conversations"
-    NOT_DUE = "not_due", "too little has happened since the last notes"
-    NOTHING_NEW = "nothing_new", "nothing was said since the last notes"
+    PRIVATE = "private", "this conversation is private"
+    NO_COMPACTION = "no_compaction", "this host does not compact conversations"
+    NOT_DUE = "not_due", "too few messages since the last notes"
+    NOTHING_NEW = "nothing_new", "no messages since the last notes"
     BUSY = "busy", "another update of these notes is running"
     NO_MODEL = "no_model", "session notes need a model"
-    FAILED = "failed", "the update failed; the notes are as they were"
+    FAILED = "failed", "the update failed; the notes are unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class NotesFile:
 
     @property
     def inner(self) -> str:
-        """The file's path below the project's directory."""
+        """The path of the file below the project's directory."""
         return f"{self.leaf}/{FOLDER}/{FILE}"
 
 
@@ -108,7 +108,7 @@ class SavedNotes:
 
 @dataclass(frozen=True, slots=True)
 class NotesOptions:
-    """Switches, and the person's own template and prompt, empty for the built-in ones."""
+    """Switches, and the user's own template and prompt, empty for the built-in ones."""
 
     on: bool = True
     paused: bool = False
@@ -122,7 +122,7 @@ _DEFAULTS = NotesOptions()
 
 @dataclass(frozen=True, slots=True)
 class NotesInput:
-    """Messages of a conversation: all of them, or with `start` those after the last notes and how many came before.
+    """Messages of a conversation: all, or with `start` those after the last notes and how many came before.
 
     `parent` is the host's last request, for a fork.
     """
@@ -134,7 +134,7 @@ class NotesInput:
 
 @dataclass(frozen=True, slots=True)
 class NotesResult:
-    """The result of an update. `by` is `model` where one was asked; `cut` are the sections that were cut to their limit."""
+    """The result of an update. `by` is `model` if one was asked; `cut` are the sections cut to their limit."""
 
     by: str = ""
     skipped: NotesSkip | None = None
@@ -149,7 +149,9 @@ class NotesResult:
 @dataclass(frozen=True, slots=True)
 class NotesCounts:
     """Tokens of the conversation, now and at the last update (None before the first); tool calls since then.
-    `is_pause`: no tool was called since the person's last message."""
+
+    `is_pause`: no tool was called since the user's last message.
+    """
 
     tokens: int
     noted: int | None
@@ -175,32 +177,37 @@ def update_notes(
     model: Model | None = None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes if that is due, or with `force` in any case. Raises PathError and DiskError."""
-    done = NotesResult(skipped=find_gate(options, session) or NotesSkip.BUSY)
+    """Update a session's notes if due, or with `force` in any case; raises PathError and DiskError."""
+    result = NotesResult(skipped=find_skip(options, session) or NotesSkip.BUSY)
     is_short = not force and news.messages and not is_update_due(count(news.messages, None))
-    if done.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
-        return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without a folder for it
-    if done.skipped is NotesSkip.BUSY:
+    if result.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
+        return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without creating a folder
+    if result.skipped is NotesSkip.BUSY:
         if model is None:
             return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(news.messages))
         with suppress(LockedError), updating(file):
-            done = _update(file, session, news, options, model, force)
-    if done.skipped is not NotesSkip.NOT_DUE:
-        about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": done.by}
-        counts = {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
+            result = _update(file, session, news, options, model, force)
+    if result.skipped is not NotesSkip.NOT_DUE:
+        about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": result.by}
+        counts = {
+            "skipped": result.skipped,
+            "messages": result.messages,
+            **render_ran(result.ran),
+            "error": result.error,
+        }
         note_run(session.state, {**about, **counts})
-    return done
+    return result
 
 
-def find_gate(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
-    """Why no notes are written, whatever was said."""
-    gates = (
+def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
+    """Return why no notes are written regardless of the messages, or None."""
+    conditions = (
         (NotesSkip.OFF, not options.on),
         (NotesSkip.PAUSED, options.paused),
         (NotesSkip.PRIVATE, session.read().private),
         (NotesSkip.NO_COMPACTION, not options.compacts),
     )
-    return next((skip for skip, is_closed in gates if is_closed), None)
+    return next((skip for skip, is_met in conditions if is_met), None)
 
 
 def update_from_transcript(
@@ -218,18 +225,18 @@ def update_from_transcript(
     """
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
     news = NotesInput((), 0)
-    if model is not None and find_gate(options, session) is None:
+    if model is not None and find_skip(options, session) is None:
         news = next(iter(deque(_read_inputs(path, session, file), maxlen=1)), news)
     return update_notes(file, session, news, now=now, options=options, model=model, force=force)
 
 
 def find_home(project: Project) -> Path:
-    """The directory that the notes of a project's sessions are below."""
+    """Return the directory that contains the notes of a project's sessions."""
     return find_project_home(project.environment, project.places.root)
 
 
 def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptions:
-    """The options of a project, with the person's own template and prompt if there are any."""
+    """Return the options of a project, with the user's own template and prompt if there are any."""
     folder = project.environment.claude_home / CONFIG
     template, prompt = (
         (read_small(folder / f"{name}.md", limits.NOTES_BYTES).data or b"")
@@ -242,16 +249,16 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
 
 
 def does_compact(project: Project, transcript: Path) -> bool:
-    """Whether the host of a transcript shortens conversations: Claude Code does unless its settings say no, others do."""
+    """Return whether a transcript's host compacts conversations; only Claude Code has a setting for that."""
     if describe_transcript(transcript).host is not TranscriptFormat.CLAUDE:
         return True
     claude = read_claude_settings(project.environment, project.places.root.path)
-    given = [table.get(_COMPACT_KEY) for table in (claude.policy, claude.local, claude.project, claude.user)]
-    return next((value for value in given if isinstance(value, bool)), True)
+    values = [table.get(_COMPACT_KEY) for table in (claude.policy, claude.local, claude.project, claude.user)]
+    return next((value for value in values if isinstance(value, bool)), True)
 
 
 def _read_inputs(path: Path, session: SessionFile, file: NotesFile) -> Iterator[NotesInput]:
-    """The messages of a transcript since the last notes; all of them if there are no notes."""
+    """Yield the messages of a transcript since the last notes, all if there are no notes."""
     cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
     limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
     for piece in read_pieces(path, cursor, **limit):
@@ -259,10 +266,10 @@ def _read_inputs(path: Path, session: SessionFile, file: NotesFile) -> Iterator[
 
 
 def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
-    """The counts of a conversation, from the messages since the last update and the tokens at that point."""
-    said = [number for number, at in enumerate(since) if at.role == "user" and not at.is_meta]
+    """Return the counts of a conversation, from the messages since the last update and the tokens at that point."""
+    typed = [number for number, message in enumerate(since) if message.role == "user" and not message.is_meta]
     calls = sum(len(message.calls) for message in since)
-    is_pause = bool(since) and not any(message.calls for message in since[said[-1] if said else 0 :])
+    is_pause = bool(since) and not any(message.calls for message in since[typed[-1] if typed else 0 :])
     return NotesCounts((noted or 0) + count_tokens(since), noted, calls, is_pause)
 
 
@@ -274,7 +281,7 @@ def is_update_due(counts: NotesCounts) -> bool:
 
 
 def count_tokens(messages: Sequence[Message]) -> int:
-    """The tokens of these messages, tool calls included."""
+    """Return the tokens of these messages, including tool calls."""
     inputs = (
         f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}"
         for message in messages
@@ -284,23 +291,23 @@ def count_tokens(messages: Sequence[Message]) -> int:
 
 
 def find_notes_file(project: Path, session: str) -> NotesFile:
-    """The file of a session's notes, whether it exists or not; any id is accepted, and none leads elsewhere."""
+    """Return the file of a session's notes, which may not exist; any id is safe to use."""
     leaf = session if _DIGESTED.fullmatch(session) else make_leaf(session)
     return NotesFile(project, f"{leaf}.{digest_text(session)}" if leaf in _RESERVED else leaf)
 
 
 def read_notes_file(file: NotesFile) -> str | None:
-    """The text of the file; None if there is none. Raises PathError for a link or another kind of file."""
+    """Return the text of the file, None if it is missing; raises PathError if it is not a regular file."""
     with suppress(NotFoundError), _open_root(file.project) as root, files.disk_errors(file.inner):
-        found = files.read_file(root, file.inner, limit=limits.NOTES_BYTES)
-        return None if found is None else found[0].decode("utf-8", "replace")
+        file_data = files.read_file(root, file.inner, limit=limits.NOTES_BYTES)
+        return None if file_data is None else file_data[0].decode("utf-8", "replace")
     return None
 
 
 def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
-    """Write the text in one step, inside `updating`; raises ConflictError if the file is not what `expect` says."""
+    """Write the text in one step, inside `updating`; raises ConflictError if the current text is not `expect`."""
     if read_notes_file(file) != expect:
-        raise ConflictError("the notes were changed by somebody else meanwhile", hint="the next update takes that in")
+        raise ConflictError("the notes changed during the update", hint="the next update will include the change")
     with _open_root(file.project, create=True) as root:
         temp = files.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
         files.move_staged(root, temp, file.inner)
@@ -316,7 +323,7 @@ def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
 
 
 def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS) -> bool:
-    """Wait until no update is running, for a limited time; returns whether none is. A dead one is not waited for."""
+    """Wait a limited time until no update is running, and return whether none is; killed ones do not count."""
     try:
         with _open_folder(file) as folder, hold(folder, LOCK, seconds=seconds):
             return True
@@ -327,31 +334,33 @@ def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS)
 
 
 def find_notes(file: NotesFile) -> SavedNotes | None:
-    """The notes of one session, if there are any that can be read."""
+    """Return the notes of one session, None if they are missing or unreadable."""
     return next(iter(_find_saved(file.project, [file.leaf])), None)
 
 
 def list_notes(project: Path) -> tuple[SavedNotes, ...]:
-    """The readable notes of all sessions of a project, newest first."""
+    """Return the readable notes of all sessions of a project, newest first."""
     try:
         with os.scandir(project) as entries:
-            leaves = [at.name for at in entries if at.name not in _RESERVED and at.is_dir(follow_symlinks=False)]
+            leaves = [
+                item.name for item in entries if item.name not in _RESERVED and item.is_dir(follow_symlinks=False)
+            ]
     except OSError:
         return ()
-    found = _find_saved(project, leaves[:_LISTED])
-    return tuple(sorted(found, key=lambda at: (at.modified, at.place.leaf), reverse=True))
+    saved = _find_saved(project, leaves[:_LISTED])
+    return tuple(sorted(saved, key=lambda notes: (notes.modified, notes.place.leaf), reverse=True))
 
 
 def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
-    found = []
+    saved = []
     with suppress(NotFoundError), _open_root(project) as root:
         for leaf in leaves:
             with suppress(OSError, PathError), files.open_folder(root, (leaf, FOLDER)) as folder:
                 facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
                     modified = datetime.fromtimestamp(facts.st_mtime, UTC)
-                    found.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
-    return found
+                    saved.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
+    return saved
 
 
 @contextmanager
@@ -368,12 +377,12 @@ def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
     with _open_root(file.project, create=create) as root, files.disk_errors(file.inner):
         try:
             with files.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
-                # Another program may have made it readable for all; the folder above belongs to the host.
+                # Another program may have created it readable for all; the folder above belongs to the host.
                 if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
                     os.fchmod(opened, 0o700)
                 folder = os.dup(opened)
         except FileNotFoundError:
-            raise NotFoundError("there are no notes of this session", name=file.leaf) from None
+            raise NotFoundError("this session has no notes", name=file.leaf) from None
     try:
         yield folder
     finally:
@@ -384,7 +393,7 @@ def _update(
     file: NotesFile, session: SessionFile, news: NotesInput, options: NotesOptions, model: Model, force: bool
 ) -> NotesResult:
     text, last = read_notes_file(file), _read_last(session.read())
-    if text is None:  # never begun, or deleted: all messages count again
+    if text is None:  # not begun, or deleted, so all messages count again
         last = _LastUpdate(failures=last.failures, failed_tokens=last.failed_tokens)
     since = tuple(news.messages) if news.start is not None else slice_after(news.messages, last.cursor).messages
     counts = count(since, last.tokens)
@@ -395,17 +404,17 @@ def _update(
     before = open_notes(text, template)
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
     try:
-        after, ran = _write(task, replace(news, messages=since), model)
+        after, fork_result = _write(task, replace(news, messages=since), model)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:
         if not isinstance(error, ConflictError):
-            _keep_last(session, replace(last, failures=last.failures + 1, failed_tokens=counts.tokens))
+            _save_last(session, replace(last, failures=last.failures + 1, failed_tokens=counts.tokens))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
-    _keep_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
-    return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), ran)
+    _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
+    return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), fork_result)
 
 
 def _write(task: NotesTask, news: NotesInput, model: Model) -> tuple[Notes, ForkResult]:
@@ -415,8 +424,8 @@ def _write(task: NotesTask, news: NotesInput, model: Model) -> tuple[Notes, Fork
 
 
 def _read_last(record: SessionRecord) -> _LastUpdate:
-    kept = record.extra.get(_KEY)
-    table = kept if isinstance(kept, dict) else {}
+    last = record.extra.get(_KEY)
+    table = last if isinstance(last, dict) else {}
     tokens, failures, failed_tokens = (table.get(key) for key in ("tokens", "failures", "failed_tokens"))
     return _LastUpdate(
         parse_cursor(table.get("cursor")),
@@ -426,7 +435,7 @@ def _read_last(record: SessionRecord) -> _LastUpdate:
     )
 
 
-def _keep_last(session: SessionFile, last: _LastUpdate) -> None:
+def _save_last(session: SessionFile, last: _LastUpdate) -> None:
     cursor = None if last.cursor is None else render_cursor(last.cursor)
     table = {"cursor": cursor, **{key: getattr(last, key) for key in ("tokens", "failures", "failed_tokens")}}
-    session.change(lambda at: replace(at, extra={**at.extra, _KEY: table}))
+    session.change(lambda record: replace(record, extra={**record.extra, _KEY: table}))

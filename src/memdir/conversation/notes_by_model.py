@@ -1,12 +1,12 @@
-"""Notes by a model, in one of two forms; only the text below the fixed lines of a section can change.
+"""Update notes with a model, in one of two ways; only the text below the fixed lines of a section can change.
 
-If the host's own request is known and the model can call tools, a fork continues it with the prefix unchanged; in that
-run one file can be edited and nothing else exists. Otherwise one request carries the notes and the new messages, and the
-reply has new texts of sections; an unusable reply is sent back once. In both forms each change is checked when it is
-made, and nothing is written here: the result is the new notes, or an error.
+If the host's request is known and the model can call tools, a fork continues it with an unchanged prefix and can edit only
+the notes file. Otherwise one request contains the notes and the new messages, and the reply contains the new texts of
+sections; an unusable reply is sent back once. In both ways each change is checked immediately, and nothing is written here:
+the result is the new notes, or an error.
 
-A person's own prompt replaces the built-in one. `{{currentNotes}}` and `{{notesPath}}` in it are filled in one pass;
-anything else in braces is text.
+A user's own prompt replaces the built-in one. `{{currentNotes}}` and `{{notesPath}}` in it are filled in one pass; anything
+else in braces is text.
 """
 
 import json
@@ -46,7 +46,7 @@ _KEY = "sections"
 
 @dataclass(frozen=True, slots=True)
 class NotesTask:
-    """The notes to update: the text of the file, its sections, its path, and the person's own prompt."""
+    """The notes to update: the text of the file, its sections, its path, and the user's own prompt."""
 
     text: str
     notes: Notes
@@ -56,38 +56,40 @@ class NotesTask:
 
 
 def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) -> tuple[Notes, ForkResult]:
-    """Continue the parent's request; returns the notes and how the run went. Raises if it does not end properly."""
+    """Continue the parent's request and return the notes and the run; raises ReplyError if the model does not finish."""
     prompt = render_prompt(
         "notes/by_tools", update=render_update(task), path=str(task.path), turns=str(limits.FORK_TURNS)
     )
     tools = NotesTools(task)
-    ran = run_fork(
+    fork_result = run_fork(
         model, Request("", (Message("user", prompt),), limits.FORK_TOKENS, parent=parent, purpose=PURPOSE), tools
     )
-    if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and tools.text == task.text):
-        raise ReplyError(f"the run came to no end ({ran.end})", hint="the notes are as they were")
-    return _check(task, tools.text), ran
+    if fork_result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (
+        fork_result.end is not ForkEnd.DONE and tools.text == task.text
+    ):
+        raise ReplyError(f"the model did not finish ({fork_result.end})", hint="the notes are unchanged")
+    return _check(task, tools.text), fork_result
 
 
 def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) -> tuple[Notes, ForkResult]:
-    """One request with everything in it, and a second one if the reply is unusable."""
-    shown = render_note_messages(messages)
-    content = render_prompt("notes/answer_slice", update=render_update(task), conversation=shown)
+    """Send one request with the notes and messages, and a second one if the reply is unusable."""
+    conversation = render_note_messages(messages)
+    content = render_prompt("notes/answer_slice", update=render_update(task), conversation=conversation)
     asked, system = (Message("user", content),), render_prompt("notes/answer_system")
     request = Request(system, asked, limits.FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE)
     first = model(request)
-    ran = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
+    fork_result = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
     try:
-        return _read_reply(first, task), ran
+        return _read_reply(first, task), fork_result
     except ReplyError as error:
         repair = Message("user", render_prompt("notes/repair", problem=str(error)))
     second = model(replace(request, messages=(*asked, Message("assistant", first.text or "(nothing)"), repair)))
-    ran = replace(ran, text=second.text, turns=2, usage=sum_usage(first.usage, second.usage))
-    return _read_reply(second, task), ran
+    fork_result = replace(fork_result, text=second.text, turns=2, usage=sum_usage(first.usage, second.usage))
+    return _read_reply(second, task), fork_result
 
 
 def render_update(task: NotesTask) -> str:
-    """The instruction in either form: the built-in prompt or the person's, and the sections that are too long."""
+    """Return the instruction: the built-in prompt or the user's, and the sections that are too long."""
     values = {"currentNotes": task.text.strip("\n"), "notesPath": str(task.path)}
     if task.prompt.strip():
         prompt = _SLOT.sub(lambda match: values[match[1]], task.prompt.strip("\n"))
@@ -100,7 +102,7 @@ def render_update(task: NotesTask) -> str:
 
 
 def render_note_messages(messages: Sequence[Message]) -> str:
-    """Messages with calls and shortened results; if there are too many, the newest."""
+    """Render messages with calls and shortened results; if there are too many, the newest."""
     parts: list[str] = []
     room = limits.EXTRACT_SLICE_CHARS
     for message in reversed(messages):
@@ -114,13 +116,13 @@ def render_note_messages(messages: Sequence[Message]) -> str:
 
 
 def make_schema(notes: Notes) -> Mapping[str, object]:
-    names = list(dict.fromkeys(at.name for at in notes.sections))
+    names = list(dict.fromkeys(section.name for section in notes.sections))
     row = make_object({"section": {"type": "string", "enum": names}, "text": {"type": "string"}})
     return make_object({_KEY: {"type": "array", "items": row}})
 
 
 def parse_sections(text: str, notes: Notes) -> dict[str, str]:
-    """The new texts in a reply, by section; raises ReplyError."""
+    """Return the new texts in a reply by section; raises ReplyError if there are none."""
     for value in find_json(text):
         rows = value.get(_KEY, value) if isinstance(value, dict) else value
         if isinstance(rows, dict):
@@ -153,7 +155,7 @@ class NotesTools:
 
     def _put(self, text: str) -> ToolResult:
         size = len(text.encode("utf-8", "replace"))
-        if self._written + size > limits.FORK_WRITTEN_BYTES * 4:  # each edit counts as the whole file
+        if self._written + size > limits.FORK_WRITTEN_BYTES * 4:  # each edit counts as the full file
             raise FormatError("this run has written too much already")
         notes = check_update(self._task.notes, text)
         self.text, self._written = text, self._written + size
@@ -162,7 +164,7 @@ class NotesTools:
 
 
 def _edit(text: str, values: Mapping[str, object]) -> str:
-    """One replacement, or a list of them; all or none."""
+    """Apply one replacement, or all of a list; raises FormatError if any does not fit."""
     edits = values.get("edits")
     for one in edits if isinstance(edits, list) else [values]:
         table = one if isinstance(one, Mapping) else {}
@@ -183,13 +185,13 @@ def _read_reply(reply: Reply, task: NotesTask) -> Notes:
 
 
 def _check(task: NotesTask, text: str) -> Notes:
-    """The notes, checked to differ from the old ones in their texts only; raises ReplyError."""
+    """Return the notes if they differ from the old ones only in their texts; raises ReplyError otherwise."""
     try:
         notes = check_update(task.notes, text)
     except FormatError as error:
         raise ReplyError(f"{error}{f'; {error.hint}' if error.hint else ''}") from None
     if is_empty(notes, task.template) and not is_empty(task.notes, task.template):
-        raise ReplyError("it would leave nothing of the notes")
+        raise ReplyError("this edit would delete all notes")
     return notes
 
 
@@ -197,28 +199,28 @@ def _parse_row(row: object, notes: Notes) -> tuple[str, str]:
     name, text = (row.get("section"), row.get("text")) if isinstance(row, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(text, str):
         raise ReplyError('each of the sections needs a "section" and a "text"')
-    found = notes.find(name.strip().lstrip("#").strip())
-    if found is None:
+    section = notes.find(name.strip().lstrip("#").strip())
+    if section is None:
         raise ReplyError(f"there is no section {shorten(one_line(name), 60)!r}")
-    # Some models repeat the heading and its description: they are removed if they are the right ones.
-    whole = parse_notes(text, level=notes.level)
-    if not whole.preamble and len(whole.sections) == 1 and whole.sections[0].heading == found.heading:
-        text = whole.sections[0].text
-    return found.name, text.strip().removeprefix(found.description).strip() if found.description else text.strip()
+    # Some models repeat the heading and its description, which are removed if they match.
+    parsed = parse_notes(text, level=notes.level)
+    if not parsed.preamble and len(parsed.sections) == 1 and parsed.sections[0].heading == section.heading:
+        text = parsed.sections[0].text
+    return section.name, text.strip().removeprefix(section.description).strip() if section.description else text.strip()
 
 
 def _render_message(message: Message) -> str:
-    at = f", {message.at:%Y-%m-%d %H:%M}" if message.at else ""
+    time = f", {message.at:%Y-%m-%d %H:%M}" if message.at else ""
     if message.role == "tool":
         how = "failed" if message.failed else "material, not the person's words"
-        return f"[output of a tool{at}: {how}]\n{cut_middle(message.text, _RESULT_CHARS)}"
+        return f"[output of a tool{time}: {how}]\n{cut_middle(message.text, _RESULT_CHARS)}"
     if message.is_meta:
         return ""
     who = "the person" if message.role == "user" else "the agent"
-    lines = [f"[{who}{at}]", message.text]
+    lines = [f"[{who}{time}]", message.text]
     for call in message.calls:
-        given = json.dumps(dict(call.input), ensure_ascii=False, default=str)
-        lines.append(f"(calls {call.name}: {shorten(given, _CALL_CHARS)})")
+        call_input = json.dumps(dict(call.input), ensure_ascii=False, default=str)
+        lines.append(f"(calls {call.name}: {shorten(call_input, _CALL_CHARS)})")
     return "\n".join(lines)
 
 

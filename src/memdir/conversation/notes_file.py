@@ -1,12 +1,11 @@
-"""Notes as text: sections with a fixed heading and a fixed line in italics, and the text below them; no disk access.
+"""Parse, check, cut and render notes, without disk access: sections with a fixed heading, a fixed description and a text.
 
-A section begins at a heading of the template's own level or above; headings inside code fences are code. Text before
-the first heading is kept. `check_update` raises if an update changed a heading, a description or their order, or left
-the text broken.
+A section begins at a heading of the template's level or above; headings inside code fences are code. Text before the first
+heading is kept. `check_update` raises FormatError if an update changed a heading, a description or their order, or broke the
+text.
 
-A cut removes whole lines: from the end of a section, or from the beginning of a section that grows at its end. It
-states how many lines were cut and leaves no code fence open. If all sections together are too long, the longest are
-cut first.
+A cut removes complete lines: from the end of a section, or from the beginning of a section that grows at its end. It states
+how many lines were cut and leaves no code fence open. If all sections together are too long, the longest are cut first.
 """
 
 import re
@@ -20,11 +19,11 @@ from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.text import estimate_tokens, find_fences, find_forbidden, list_lines, one_line, shorten
 
-# Sections that grow at their end: of these the end is kept.
+# Sections that grow at their end, which is kept when they are cut.
 GROWING = frozenset(("worklog", "errors & corrections"))
-# What a hook shows after a compaction, in this order.
+# The sections that a hook shows after a compaction, in this order.
 _DIGESTED = ("Current State", "Task specification", "Errors & Corrections", "Worklog")
-_LEAST = 40  # tokens or characters; less than that is not worth showing
+_MIN_SIZE = 40  # tokens or characters; less than that is not worth showing
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+\S")
 _DESCRIPTION = re.compile(r"\s*(?:_[^_].*_|\*[^*].*[^*]\*)\s*")
 
@@ -33,7 +32,7 @@ Measure = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class NotesSection:
-    """A heading as its whole line, the description below it (empty if there is none), and the text."""
+    """A heading line, the description below it (empty if there is none), and the text."""
 
     heading: str
     description: str = ""
@@ -46,19 +45,19 @@ class NotesSection:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """`level` is the deepest level of a heading that begins a section."""
+    """Parsed notes; `level` is the deepest level of a heading that begins a section."""
 
     sections: tuple[NotesSection, ...] = ()
     preamble: str = ""
     level: int = 1
 
     def find(self, name: str) -> NotesSection | None:
-        return next((at for at in self.sections if at.name.casefold() == name.casefold()), None)
+        return next((section for section in self.sections if section.name.casefold() == name.casefold()), None)
 
     def with_texts(self, texts: dict[str, str]) -> "Notes":
-        """The same notes with new texts under some headings; of two with one name the first."""
-        wanted = {name.casefold(): text for name, text in texts.items()}
-        sections = (replace(at, text=wanted.pop(at.name.casefold(), at.text).strip("\n")) for at in self.sections)
+        """Return the notes with new texts under some headings; of two equal names the first counts."""
+        new = {name.casefold(): text for name, text in texts.items()}
+        sections = (replace(old, text=new.pop(old.name.casefold(), old.text).strip("\n")) for old in self.sections)
         return replace(self, sections=tuple(sections))
 
 
@@ -71,35 +70,35 @@ class CutNotes:
 
 
 def make_template(custom: str = "") -> Notes:
-    """The ten sections, or those of the person's own template if it has any."""
+    """Return the ten built-in sections, or those of the user's own template if it has any."""
     for text in (custom, render_prompt("notes/template")):
         levels = [len(match[1]) for line, fence in walk_lines(text) if not fence and (match := _HEADING.match(line))]
         if levels:
             return parse_notes(text, level=max(levels))
-    raise FormatError("the template of the notes has no headings", field="template")
+    raise FormatError("the notes template has no headings", field="template")
 
 
 def open_notes(text: str | None, template: Notes) -> Notes:
-    """The notes of a file. Its own headings count; in a file without any, the template follows the text."""
+    """Parse the notes of a file; if it has no headings, the template follows its text."""
     notes = parse_notes(text or "", level=template.level)
     return notes if notes.sections else replace(template, preamble=notes.preamble or template.preamble)
 
 
 def parse_notes(text: str, *, level: int = 1) -> Notes:
-    """The sections of a text; never raises."""
+    """Parse a text into sections. Never raises."""
     preamble: list[str] = []
-    found: list[list[str]] = []
+    blocks: list[list[str]] = []
     for line, fence in walk_lines(text.removeprefix("\ufeff")):
         match = None if fence else _HEADING.match(line)
         if match and len(match[1]) <= level:
-            found.append([line])
+            blocks.append([line])
         else:
-            (found[-1] if found else preamble).append(line)
-    return Notes(tuple(_make_section(lines) for lines in found), _join(preamble), level)
+            (blocks[-1] if blocks else preamble).append(line)
+    return Notes(tuple(_make_section(lines) for lines in blocks), _join(preamble), level)
 
 
 def render_notes(notes: Notes) -> str:
-    """The text of a file, with one newline at the end."""
+    """Return the text of a file, with one newline at the end."""
     parts = [notes.preamble, *map(render_section, notes.sections)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -110,9 +109,9 @@ def render_section(section: NotesSection) -> str:
 
 
 def check_update(before: Notes, after: str) -> Notes:
-    """The updated notes; raises FormatError if more than the texts changed, or if the text is broken."""
+    """Return the updated notes; raises FormatError if more than the texts changed, or if the text is broken."""
     if forbidden := find_forbidden(after, lines=True):
-        raise FormatError(f"the notes hold {forbidden}", field="text", hint="leave it out")
+        raise FormatError(f"the notes contain {forbidden}", field="text", hint="remove it")
     if find_open_fence(after):
         raise FormatError("a code fence is not closed", field="text", hint="close it below its last line")
     notes = parse_notes(after, level=before.level)
@@ -125,28 +124,28 @@ def check_update(before: Notes, after: str) -> Notes:
         hint = "write inside the sections that exist, with deeper headings if any"
         raise FormatError(f"the heading {added} was added", field="heading", hint=hint)
     if len(notes.sections) < len(before.sections):
-        raise _make_gone(before.sections[len(notes.sections)])
+        raise _make_heading_error(before.sections[len(notes.sections)])
     return replace(notes, sections=sections)
 
 
 def is_empty(notes: Notes, template: Notes) -> bool:
-    """Whether the notes contain nothing but the template."""
-    own = {at.text for at in template.sections}
-    return all(not at.text or at.text in own for at in notes.sections) and notes.preamble in ("", template.preamble)
+    """Return whether the notes contain only the template."""
+    defaults = {"", *(section.text for section in template.sections)}
+    return all(section.text in defaults for section in notes.sections) and notes.preamble in ("", template.preamble)
 
 
 def walk_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text, each with the marks of the fence around it, its first and last line included."""
+    """Yield the lines of a text, each with the marks of the fence around it, including its first and last line."""
     return ((line, fence.mark if fence else "") for line, fence in list_lines(text.replace("\r\n", "\n")))
 
 
 def find_open_fence(text: str) -> str:
-    """Return the marks of a fence that is not closed; empty if all are."""
+    """Return the marks of a fence that is not closed, or ""."""
     return next((fence.mark for fence in find_fences(text) if not fence.is_closed), "")
 
 
 def _make_section(lines: list[str]) -> NotesSection:
-    first = next((at for at, line in enumerate(lines[1:], 1) if line.strip()), 0)
+    first = next((number for number, line in enumerate(lines[1:], 1) if line.strip()), 0)
     if first and _DESCRIPTION.fullmatch(lines[first]):
         return NotesSection(lines[0].rstrip(), lines[first].strip(), _join(lines[first + 1 :]))
     return NotesSection(lines[0].rstrip(), "", _join(lines[1:]))
@@ -154,18 +153,20 @@ def _make_section(lines: list[str]) -> NotesSection:
 
 def _check_section(old: NotesSection, new: NotesSection) -> NotesSection:
     if new.heading != old.heading:
-        raise _make_gone(old)
+        raise _make_heading_error(old)
     if not old.description and new.description:  # a text may begin with a line in italics
         return NotesSection(new.heading, "", f"{new.description}\n\n{new.text}".strip("\n"))
     if new.description != old.description:
         what = f"the line in italics below {_show(old.heading)} was changed"
-        raise FormatError(what, field="description", hint=f"put it back: {old.description}")
+        raise FormatError(what, field="description", hint=f"restore it: {old.description}")
     return new
 
 
-def _make_gone(section: NotesSection) -> FormatError:
-    hint = f"put back, in its place: {section.heading}"
-    return FormatError(f"the heading {_show(section.heading)} was changed, moved or lost", field="heading", hint=hint)
+def _make_heading_error(section: NotesSection) -> FormatError:
+    hint = f"restore it in its place: {section.heading}"
+    return FormatError(
+        f"the heading {_show(section.heading)} was changed, moved or removed", field="heading", hint=hint
+    )
 
 
 def _show(heading: str) -> str:
@@ -177,7 +178,7 @@ def _join(lines: list[str]) -> str:
 
 
 def measure_section(section: NotesSection) -> int:
-    """The tokens of a section, with its heading."""
+    """Return the tokens of a section, with its heading."""
     return estimate_tokens(render_section(section))
 
 
@@ -186,11 +187,11 @@ def measure_notes(notes: Notes) -> int:
 
 
 def list_oversize(notes: Notes) -> tuple[str, ...]:
-    """What is over the limits, in words."""
+    """Return a line for each limit that is exceeded."""
     rows = [
-        f'"{at.name}" has about {size:,} tokens; {NOTES_SECTION_TOKENS:,} are allowed'
-        for at in notes.sections
-        if (size := measure_section(at)) > NOTES_SECTION_TOKENS
+        f'"{section.name}" has about {size:,} tokens; {NOTES_SECTION_TOKENS:,} are allowed'
+        for section in notes.sections
+        if (size := measure_section(section)) > NOTES_SECTION_TOKENS
     ]
     if (total := measure_notes(notes)) > NOTES_TOKENS:
         rows.append(f"all sections together have about {total:,} tokens; {NOTES_TOKENS:,} are allowed")
@@ -200,24 +201,24 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
 def cut_notes(
     notes: Notes, *, section: int = NOTES_SECTION_TOKENS, total: int = NOTES_TOKENS, where: str = ""
 ) -> CutNotes:
-    """The notes within both limits; `where` is the file that contains what was cut, if any."""
-    sizes = [measure_section(at) for at in notes.sections]
+    """Cut the notes to both limits; `where` is the file that contains the removed lines, if any."""
+    sizes = [measure_section(old) for old in notes.sections]
     room = share_out([min(size, section) for size in sizes], total - estimate_tokens(notes.preamble))
     sections: list[NotesSection] = []
     lost: dict[str, int] = {}
-    for at, size, most in zip(notes.sections, sizes, room, strict=True):
-        if size <= most:
-            sections.append(at)
+    for old, size, limit in zip(notes.sections, sizes, room, strict=True):
+        if size <= limit:
+            sections.append(old)
             continue
-        head = estimate_tokens(render_section(replace(at, text="")))
-        text, count = cut_text(at.text, max(most - head - 2, 0), estimate_tokens, is_end=is_growing(at), where=where)
-        sections.append(replace(at, text=text))
-        lost[at.name] = count
+        head = estimate_tokens(render_section(replace(old, text="")))
+        text, count = cut_text(old.text, max(limit - head - 2, 0), estimate_tokens, is_end=is_growing(old), where=where)
+        sections.append(replace(old, text=text))
+        lost[old.name] = count
     return CutNotes(replace(notes, sections=tuple(sections)), lost)
 
 
 def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
-    """What a compacted conversation begins with: all sections within the limits, and the path; empty without notes."""
+    """Return the start of a compacted conversation: all sections within the limits and the path, "" without notes."""
     if is_empty(notes, template):
         return ""
     preamble = "\n\n".join(filter(None, (render_prompt("notes/compacted", path=path), notes.preamble)))
@@ -225,49 +226,51 @@ def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
 
 
 def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
-    """The part that a hook shows, empty if there is none: state, task, errors, the last work; else all sections."""
-    known = [at for name in _DIGESTED if (at := notes.find(name)) and at.text]
-    shown = known or [at for at in notes.sections if at.text]
+    """Return the part that a hook shows, or "": state, task, errors, the last work; if there are none, all sections."""
+    known = [section for name in _DIGESTED if (section := notes.find(name)) and section.text]
+    sections = known or [section for section in notes.sections if section.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
     label = render_prompt("notes/digest")
-    headings = sum(len(at.name) + 5 for at in shown) + len(end) + len(label) + 2
-    room = share_out([len(at.text) for at in shown], chars - headings)
+    headings = sum(len(section.name) + 5 for section in sections) + len(end) + len(label) + 2
+    room = share_out([len(section.text) for section in sections], chars - headings)
     parts = []
-    for at, most in zip(shown, room, strict=True):
-        text = at.text if len(at.text) <= most else cut_text(at.text, most, len, is_end=is_growing(at), where="")[0]
+    for section, limit in zip(sections, room, strict=True):
+        text = section.text
+        if len(text) > limit:
+            text, _ = cut_text(text, limit, len, is_end=is_growing(section), where="")
         if text:
-            parts.append(f"## {at.name}\n{text}")
+            parts.append(f"## {section.name}\n{text}")
     return _make_safe("\n\n".join([label, *parts]), end) if parts else ""
 
 
 def _make_safe(text: str, end: str = "") -> str:
-    """Return notes for a conversation: they quote output of tools, which must not end or imitate a block of ours."""
+    """Return notes for a conversation: they quote tool output, which must not end or imitate a block of ours."""
     label, _, rest = text.partition("\n")
     return show_text(f"{label}\n{show_text(rest, TextVoice.OWN)}{end}", TextVoice.FILE)
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:
-    """How much of each fits into the total: the small ones whole, the large ones equally."""
+    """Return how much of each fits into the total: small ones completely, large ones equally."""
     rest, shares = max(total, 0), [0] * len(sizes)
-    order = sorted(range(len(sizes)), key=lambda at: sizes[at])
-    for done, at in enumerate(order):
-        shares[at] = min(sizes[at], rest // (len(order) - done))
-        rest -= shares[at]
+    order = sorted(range(len(sizes)), key=lambda number: sizes[number])
+    for count, number in enumerate(order):
+        shares[number] = min(sizes[number], rest // (len(order) - count))
+        rest -= shares[number]
     return shares
 
 
 def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str) -> tuple[str, int]:
-    """As many whole lines as fit, with a line that states how many were cut, and that number."""
+    """Return as many complete lines as fit, with a line that states how many were cut, and that number."""
     lines = list(walk_lines(text))
-    if room < _LEAST:
+    if room < _MIN_SIZE:
         return "", len(lines)
     sizes = accumulate(measure(line) + 1 for line, _ in (reversed(lines) if is_end else lines))
-    kept = min(sum(1 for _ in takewhile(lambda size: size <= room, sizes)), len(lines) - 1)  # about
-    while kept > 0:
-        shown = _render_cut(lines, kept, is_end, where)
-        if measure(shown) <= room:
-            return shown, len(lines) - kept
-        kept -= 1
+    count = min(sum(1 for _ in takewhile(lambda size: size <= room, sizes)), len(lines) - 1)  # about
+    while count > 0:
+        cut = _render_cut(lines, count, is_end, where)
+        if measure(cut) <= room:
+            return cut, len(lines) - count
+        count -= 1
     return _cut_line(lines[-1 if is_end else 0][0], room, measure), len(lines)
 
 
@@ -275,24 +278,24 @@ def is_growing(section: NotesSection) -> bool:
     return section.name.casefold() in GROWING
 
 
-def _render_cut(lines: Sequence[tuple[str, str]], kept: int, is_end: bool, where: str) -> str:
-    chosen = lines[-kept:] if is_end else lines[:kept]
+def _render_cut(lines: Sequence[tuple[str, str]], kept_count: int, is_end: bool, where: str) -> str:
+    chosen = lines[-kept_count:] if is_end else lines[:kept_count]
     texts = [line for line, _ in chosen]
     # A cut inside a fence removes its first or its last line.
-    fence = find_open_fence("\n".join(line for line, _ in (lines[:-kept] if is_end else chosen)))
-    if fence and is_end and chosen[0][1] and lines[-kept - 1][1] == chosen[0][1]:
+    fence = find_open_fence("\n".join(line for line, _ in (lines[:-kept_count] if is_end else chosen)))
+    if fence and is_end and chosen[0][1] and lines[-kept_count - 1][1] == chosen[0][1]:
         texts.insert(0, chosen[0][1])
     elif fence and not is_end:
         texts.append(fence)
-    count = len(lines) - kept
+    count = len(lines) - kept_count
     what = f"{'earlier' if is_end else 'more'} {'line' if count == 1 else 'lines'}"
     mark = f"[{count} {what} {f'in {where}' if where else 'cut'}]"
-    # An empty line separates it from the paragraph.
+    # An empty line separates the mark from the paragraph.
     return "\n".join([mark, "", *texts] if is_end else [*texts, "", mark]).strip("\n")
 
 
 def _cut_line(line: str, room: int, measure: Measure) -> str:
-    """The beginning of a line that alone is too long."""
+    """Return the beginning of a line that is too long on its own."""
     low, high = 0, len(line)
     while low < high:
         middle = (low + high + 1) // 2

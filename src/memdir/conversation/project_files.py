@@ -1,17 +1,17 @@
-"""The instruction files around a session (the CLAUDE.md family): which are loaded, in which order, and which are not.
+"""Load the instruction files of a session (the CLAUDE.md family) in order, and report which are not loaded and why.
 
 From the lowest to the highest precedence:
 
     managed    CLAUDE.md in the machine's managed folder
-    user       CLAUDE.md and rules/**/*.md in Claude Code's own folder
+    user       CLAUDE.md and rules/**/*.md in Claude Code's folder
     project    from / down to the working directory, in each folder: CLAUDE.md, .claude/CLAUDE.md,
                .claude/rules/**/*.md, and CLAUDE.local.md
-    (the memory's index comes last and is not a file of this module)
+    (the memory's index comes last and is not loaded here)
 
-Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is judged by where its
-links lead, and files are only ever read. A file that may not be read is not opened, and a person is asked about a file
-outside the project (in the inbox, once for each real path) only if nothing else speaks against it. Whether to believe
-a text is decided by whoever loads it. Parsing without disk access is in includes.
+Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is checked by its link
+target, and files are only read. A file that may not be read is not opened, and the user is asked about a file outside the
+project (in the inbox, once per real path) only if there is no other reason to refuse it. The caller decides whether to trust
+a text. Parsing without disk access is in includes.
 """
 
 import errno
@@ -52,47 +52,47 @@ if TYPE_CHECKING:
 
 DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 EXCLUDES_KEY = "claudeMdExcludes"
-KEY = "include:"  # of an item in the inbox
+KEY = "include:"  # prefix of the keys in the inbox
 _LOCAL_SETTINGS = ".claude/settings.local.json"
-# O_PATH needs no permission to list a folder, only to pass through it.
+# O_PATH needs no permission to list a folder, only to traverse it.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | guard.CLOEXEC
-# Files of the kernel, and folders where a mere lookup can mount a remote file system.
+# Kernel files, and folders where a lookup can mount a remote file system.
 _KERNEL = ("/proc", "/sys", "/dev", "/net", "/afs")
-_BROKEN_SHARE = 0.02  # an old Latin-1 text in a Western language has fewer bytes than this that are not UTF-8
+_BROKEN_SHARE = 0.02  # a Latin-1 text in a Western language has a smaller share of bytes that are not UTF-8
 Approved = Callable[[Path], bool]
 
 
 class InstructionLayer(SkipReason):
-    """Whose instructions they are, from the lowest to the highest."""
+    """The sources of instructions, from the lowest to the highest precedence."""
 
-    MANAGED = "managed", "for everybody on this machine, from its administrator"
-    USER = "user", "the person's own, for every project"
-    USER_RULE = "user_rule", "a rule of the person's own, for every project"
-    ABOVE = "above", "of a folder above the project"
-    PROJECT = "project", "of the project, shared by all who work on it"
-    RULE = "rule", "a rule of the project, shared by all who work on it"
-    LOCAL = "local", "the person's own, for this project only"
+    MANAGED = "managed", "for all users of this machine, from its administrator"
+    USER = "user", "the user's own, for every project"
+    USER_RULE = "user_rule", "the user's own rule, for every project"
+    ABOVE = "above", "from a folder above the project"
+    PROJECT = "project", "from the project, shared with everybody who works on it"
+    RULE = "rule", "a project rule, shared with everybody who works on it"
+    LOCAL = "local", "the user's own, for this project only"
 
 
 class NotLoadedReason(SkipReason):
-    """Every reason why a file is not loaded."""
+    """The reasons why a file is not loaded."""
 
-    EXCLUDED = "excluded", "claudeMdExcludes names it"
-    WORKTREE = "worktree", "the worktree has its own copy of what the repository around it checks in"
-    OUTSIDE = "outside", "it lies outside the project and waits for a person's approval"
-    SECRET = "secret", "it looks like a secret; no approval changes that"
-    MISSING = "missing", "there is no such file"
-    FOLDER = "folder", "it is a folder"
-    SPECIAL = "special", "it is a device, a pipe, a socket or a file of the kernel"
-    NOT_TEXT = "not_text", "it is not a text file"
-    TOO_LARGE = "too_large", f"it is larger than {limits.FILE_BYTES:,} bytes"
-    TOO_DEEP = "too_deep", f"it is included more than {limits.INCLUDE_DEPTH} files deep"
+    EXCLUDED = "excluded", "excluded by claudeMdExcludes"
+    WORKTREE = "worktree", "the worktree has its own copy of the files of the repository around it"
+    OUTSIDE = "outside", "outside the project; needs your approval"
+    SECRET = "secret", "looks like a secret, and cannot be approved"
+    MISSING = "missing", "not found"
+    FOLDER = "folder", "is a folder"
+    SPECIAL = "special", "is a device, a pipe, a socket or a kernel file"
+    NOT_TEXT = "not_text", "is not a text file"
+    TOO_LARGE = "too_large", f"is larger than {limits.FILE_BYTES:,} bytes"
+    TOO_DEEP = "too_deep", f"is included more than {limits.INCLUDE_DEPTH} files deep"
     TOO_MANY = (
         "too_many",
-        f"the limits of one load are reached ({limits.INSTRUCTION_FILES} files, and bytes and mentions alike)",
+        f"a limit is reached ({limits.INSTRUCTION_FILES} files, or the limit for bytes or mentions)",
     )
-    CYCLE = "cycle", "it includes the file that includes it"
-    UNREADABLE = "unreadable", "it could not be read"
+    CYCLE = "cycle", "includes the file that includes it"
+    UNREADABLE = "unreadable", "cannot be read"
 
 
 _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_RULE)
@@ -100,8 +100,10 @@ _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_R
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """One loaded file. `path` is where it was found, `real` where its links lead, `by` the file that includes it, empty
-    if it is loaded for its location, `why` the reason in words."""
+    """One loaded file. `real` is the link target of `path`, `why` the reason as text.
+
+    `by` is the file that includes it, empty if it is loaded for its location.
+    """
 
     path: str
     real: str
@@ -122,7 +124,7 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:
-    """A requested file that is not loaded; `by` says what requested it. `real` is empty if it was not looked up."""
+    """A requested file that is not loaded, and `by` what it was requested; `real` is empty if it was not looked up."""
 
     path: str
     reason: NotLoadedReason
@@ -132,8 +134,10 @@ class LoadRefusal:
 
 @dataclass(frozen=True, slots=True)
 class PendingRule:
-    """A rule that is loaded when a file is read that one of its patterns, relative to `base`, matches; `free` are
-    approved folders outside the project that its links may lead to."""
+    """A rule to load when a file is read that matches one of its patterns, relative to `base`.
+
+    `free` are approved folders outside the project that its links may point to.
+    """
 
     path: str
     real: str
@@ -155,24 +159,24 @@ class LoadedFiles:
 
     @property
     def asks(self) -> tuple[LoadRefusal, ...]:
-        """What needs a person's approval."""
+        """The files that need the user's approval."""
         return tuple(refusal for refusal in self.refusals if refusal.reason is NotLoadedReason.OUTSIDE)
 
 
 def load_project_files(
     environment: Environment, paths: ProjectPaths, cwd: Path, *, approved: Approved = lambda _: False
 ) -> LoadedFiles:
-    """Everything a session starts with. `approved` is asked, by real path, about files outside the project."""
+    """Load the files a session starts with; `approved` decides, by real path, about files outside the project."""
     if environment.disable_claude_mds:
         return LoadedFiles(disabled=DISABLED)
     context = make_load_context(environment, cwd, paths.root.path)
     loader = InstructionLoader(context, approved)
-    machine, own = "it lies in the machine's managed folder", "it lies in the person's own folder of Claude Code"
+    machine, own = "it is in the machine's managed folder", "it is in your Claude Code folder"
     loader.add_file(os.path.join(context.managed, "CLAUDE.md"), InstructionLayer.MANAGED, machine)
     loader.add_file(os.path.join(context.claude_home, "CLAUDE.md"), InstructionLayer.USER, own)
     loader.add_rules(os.path.join(context.claude_home, "rules"), InstructionLayer.USER_RULE, context.top, own)
     for folder in (*map(str, reversed(Path(context.cwd).parents)), context.cwd):
-        why = f"it lies in {'the working directory' if folder == context.cwd else folder}"
+        why = f"it is in {'the working directory' if folder == context.cwd else folder}"
         _add_folder(loader, context, folder, why)
     return loader.finish()
 
@@ -186,25 +190,25 @@ def load_for_reads(
     *,
     approved: Approved = lambda _: False,
 ) -> LoadedFiles:
-    """What reading these files adds: rules whose `paths:` match, and the files of the folders above them."""
+    """Load the files that reading `files` adds: rules whose `paths:` match, and those of the folders above them."""
     if loaded.disabled:
         return LoadedFiles(disabled=loaded.disabled)
     context = make_load_context(environment, cwd, paths.root.path)
     loader = InstructionLoader(context, approved, seen=[file.real for file in loaded.files])
     # Links of folders are followed, as in the paths of the context.
-    whole = [os.path.split(os.path.join(context.cwd, file)) for file in files]
-    read = [os.path.join(os.path.realpath(folder), name) for folder, name in whole]
-    _add_matching(loader, loaded.pending, read)
+    parts = [os.path.split(os.path.join(context.cwd, file)) for file in files]
+    read_paths = [os.path.join(os.path.realpath(folder), name) for folder, name in parts]
+    _add_matching(loader, loaded.pending, read_paths)
     pending = len(loader.finish().pending)
-    nested = {str(parent) for file in read for parent in Path(file).parents if is_below(str(parent), context.cwd)}
+    nested = {str(parent) for file in read_paths for parent in Path(file).parents if is_below(str(parent), context.cwd)}
     for folder in sorted(nested - {context.cwd}):
         _add_folder(loader, context, folder, f"a file below {folder} was read")
-    _add_matching(loader, loader.finish().pending[pending:], read)
+    _add_matching(loader, loader.finish().pending[pending:], read_paths)
     return loader.finish()
 
 
 def render_files(loaded: LoadedFiles) -> str:
-    """Return the files as blocks, in order; empty if there are none. The same files give the same bytes."""
+    """Return the files as blocks, in order, or "". The same files give the same bytes."""
     # A line break in a path cannot begin another block.
     return "\n".join(
         f"Contents of {show_line(file.path)} ({show_line(file.what)}):\n\n{show_text(file.text, TextVoice.FILE).strip()}\n"
@@ -213,7 +217,7 @@ def render_files(loaded: LoadedFiles) -> str:
 
 
 def find_approved(store: "Inbox") -> Approved:
-    """A function that says whether a person has approved a path; the inbox is read once, at the first call."""
+    """Return a function that tells whether the user has approved a path; the first call reads the inbox."""
     keys: list[frozenset[str]] = []
 
     def approved(path: Path) -> bool:
@@ -227,7 +231,7 @@ def find_approved(store: "Inbox") -> Approved:
 def ask_approval(
     store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
 ) -> tuple[InboxItem, ...]:
-    """Put new requests, a bounded number, into the inbox; returns all that now wait for these files."""
+    """Add new requests, up to a limit, to the inbox, and return all pending ones for these files."""
     by_key = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
     if not by_key:
         return ()
@@ -236,8 +240,8 @@ def ask_approval(
     new = [
         InboxItem(
             InboxKind.APPROVAL,
-            title=f"May {one_line(refusal.real)} be read? It lies outside the project.",
-            why=f"asked for by {one_line(refusal.by)}; once allowed, every session here gives it to its model",
+            title=f"May {one_line(refusal.real)} be read? It is outside the project.",
+            why=f"requested by {one_line(refusal.by)}; if you approve, every session here sends it to its model",
             at=now,
             key=key,
             origin=Origin("instructions", "an instruction file names it", session),
@@ -251,7 +255,7 @@ def ask_approval(
 
 
 def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str, why: str) -> None:
-    """Add the files of one folder; around a nested worktree only those of which the worktree has no copy."""
+    """Add the files of one folder; around a nested worktree only those that the worktree does not contain."""
     shared = [os.path.join(folder, name) for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules")]
     is_above, is_outer = not is_below(folder, context.top), bool(context.outer) and is_below(folder, context.outer)
     if is_above and is_outer:
@@ -273,9 +277,11 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Paths without links. `free` are the folders in which the project's files may include anything, `outer` the work
-    tree of the repository around a worktree nested in it, empty elsewhere. `excludes` are patterns for whole paths;
-    those that came with a clone (`committed`) do not apply to the person's own files."""
+    """Paths without links. `free` are the folders from which the project's files may include anything, `outer` the work
+    tree of the repository around a nested worktree, or "".
+
+    `excludes` are patterns for full paths; those that came with a clone (`committed`) do not apply to the user's own files.
+    """
 
     cwd: str
     top: str
@@ -293,13 +299,15 @@ class LoadContext:
 
 
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
-    """`root` is the root that the project's memory is keyed by. `claudeMdExcludes` of all four settings files count; only
-    patterns for whole paths, as Claude Code compares them."""
-    here = os.path.realpath(cwd)
+    """Return the context of a load; `root` is the project root that determines its memory.
+
+    `claudeMdExcludes` in all four settings files count, but only patterns for full paths, as in Claude Code.
+    """
+    real_cwd = os.path.realpath(cwd)
     top, main = str(find_root(cwd, worktree="own").path), str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
-    # A home directory kept in git is not a project: otherwise every file below it could include all the others.
-    free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (here,)
+    # A home directory in git is not a project; otherwise every file below it could include all others.
+    free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (real_cwd,)
 
     def list_patterns(table: Mapping[str, object]) -> list[str]:
         value = table.get(EXCLUDES_KEY)
@@ -311,9 +319,9 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
     own, local = [*list_patterns(claude.policy), *list_patterns(claude.user)], list_patterns(claude.local)
     is_committed = bool(local) and is_tracked(Path(top), _LOCAL_SETTINGS)
     return LoadContext(
-        cwd=here,
+        cwd=real_cwd,
         top=top,
-        # A bare repository has no work tree, so nothing around its worktrees is checked in.
+        # A bare repository has no work tree around its worktrees.
         outer=main if main != top and is_below(top, main) and os.path.lexists(os.path.join(main, ".git")) else "",
         free=free,
         home=str(environment.home),
@@ -326,7 +334,7 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A file to be loaded: in `free` its includes need no approval, `chain` are the files that include it."""
+    """A file to load: its includes in `free` need no approval, `chain` are the files that include it."""
 
     file: LoadedFile
     free: tuple[str, ...]
@@ -334,10 +342,10 @@ class _Node:
 
 
 class InstructionLoader:
-    """Collects files, refusals and pending rules within one budget; no input makes it raise or run without end.
+    """Collects files, refusals and pending rules within limits; no input makes it raise or run forever.
 
-    Includes are followed breadth first, so a file that is named twice is loaded where it is nearest, and the budget is
-    spent on what the first files name; in the result each file comes before what it includes.
+    Includes are followed breadth first, so a file that is named twice is loaded at the shallowest place, and the limits are
+    spent on the first files' includes; in the result each file comes before its includes.
     """
 
     def __init__(self, context: LoadContext, approved: Approved, *, seen: Iterable[str] = ()) -> None:
@@ -355,17 +363,17 @@ class InstructionLoader:
         return LoadedFiles(tuple(self._files), refusals, tuple(self._pending.values()))
 
     def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
-        """Add a file for its location, and what it includes; nothing if there is no such file."""
+        """Add a file for its location, and its includes; does nothing if the file is missing."""
         if os.path.lexists(path) and (node := self._open_direct(path, layer, why, ())) is not None:
             self._grow(node)
 
     def add_rules(self, folder: str, layer: InstructionLayer, base: str, why: str) -> None:
-        """Add the rules below a folder: those for every file at once, the others as pending."""
+        """Add the rules below a folder: those for every file immediately, the others as pending."""
         for path, free in self._list_rules(folder, layer, why):
             if (node := self._open_direct(path, layer, why, free)) is None:
                 continue
             real, rule = node.file.real, parse_rule(node.file.text)
-            if rule.paths:  # only its head was needed, so it counts as not loaded
+            if rule.paths:  # only its frontmatter was needed, so it counts as not loaded
                 self._seen.discard(real)
                 self._count -= 1
                 self._pending.setdefault(real, PendingRule(path, real, layer, base, rule.paths, rule.globs, free))
@@ -387,15 +395,15 @@ class InstructionLoader:
             return None
         free = ("/",) if layer in _OWN else self._context.free
         is_linked = real != path
-        reason = self._judge(path, real, layer, (*free, *more), is_named=is_linked, problem=problem)
+        reason = self._find_refusal(path, real, layer, (*free, *more), is_named=is_linked, problem=problem)
         text = self._read(path, real, why, reason, is_named=is_linked)
         return None if text is None else _Node(LoadedFile(path, real, layer, why, text), free, (real,))
 
-    def _judge(
+    def _find_refusal(
         self, path: str, real: str, layer: InstructionLayer, free: tuple[str, ...], *,
         is_named: bool, problem: NotLoadedReason | None,
     ) -> NotLoadedReason | None:  # fmt: skip
-        """Why a file may not be opened. `is_named`: a link or an include names it; else its location does."""
+        """Return why a file may not be opened, or None. With `is_named`, a link or an include leads to it, not its location."""
         if self._context.has_excluded(layer, os.path.normpath(path), real):
             return NotLoadedReason.EXCLUDED
         if is_named and (looks_secret(path) or looks_secret(real)):
@@ -404,7 +412,7 @@ class InstructionLoader:
         return problem or (None if is_free or self._approved(Path(real)) else NotLoadedReason.OUTSIDE)
 
     def _read(self, path: str, real: str, by: str, reason: NotLoadedReason | None, *, is_named: bool) -> str | None:
-        """The text of a file; None if it is refused, for the reason already known or for what it holds."""
+        """Return the text of a file, None if it is refused, for the reason already known or for its content."""
         is_full = self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0
         data = reason or (NotLoadedReason.TOO_MANY if is_full else read_bytes(real))
         if isinstance(data, bytes):
@@ -424,7 +432,7 @@ class InstructionLoader:
         return None
 
     def _grow(self, root: _Node) -> None:
-        """Add a file and everything it includes to the result, each before its own includes."""
+        """Add a file and all its includes to the result, each before its own includes."""
         children: dict[str, list[_Node]] = {}
         waiting = deque([root])
         while waiting:
@@ -439,7 +447,7 @@ class InstructionLoader:
             stack.extend(reversed(children[node.file.real]))
 
     def _list_mentions(self, node: _Node) -> Iterator[tuple[str, ...]]:
-        """As long as the budget lasts; the first mention beyond it is refused by name."""
+        """Yield the mentions up to the limit; the first one above it is refused."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
                 self.refuse(self._resolve(node, mention[0]), NotLoadedReason.TOO_MANY, node.file.path)
@@ -450,7 +458,7 @@ class InstructionLoader:
     def _include(self, node: _Node, spellings: tuple[str, ...]) -> _Node | None:
         by, layer = node.file.path, node.file.layer
         path, real, problem = "", "", None
-        for spelling in spellings:  # the first that leads to a file, else the last
+        for spelling in spellings:  # use the first that is a file, else the last
             path = self._resolve(node, spelling)
             if looks_secret(path):  # must not even be looked up
                 self.refuse(path, NotLoadedReason.SECRET, by)
@@ -464,13 +472,13 @@ class InstructionLoader:
             if real in node.chain:
                 self.refuse(path, NotLoadedReason.CYCLE, by, real)
             return None
-        reason = self._judge(path, real, layer, node.free, is_named=True, problem=problem)
+        reason = self._find_refusal(path, real, layer, node.free, is_named=True, problem=problem)
         if reason is None and node.file.depth >= limits.INCLUDE_DEPTH:
             reason = NotLoadedReason.TOO_DEEP
         if (text := self._read(path, real, by, reason, is_named=True)) is None:
             return None
         free = self._context.free
-        if layer in _OWN:  # a person's own file may include anything; what such a file includes elsewhere may not
+        if layer in _OWN:  # the user's own file may include anything, but the files it includes elsewhere may not
             own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
             free = ("/",) if is_below(real, own) else (own, os.path.dirname(real))
         file = LoadedFile(os.path.normpath(path), real, layer, f"included by {by}", text, node.file.depth + 1, by)
@@ -480,7 +488,7 @@ class InstructionLoader:
         return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Every rule file below a folder, by name, with the folders that its links may lead to."""
+        """Return every rule file below a folder, by name, with the folders that its links may point to."""
         rules: list[tuple[str, tuple[str, ...]]] = []
         remaining = limits.RULE_ENTRIES
         waiting: list[tuple[str, int, tuple[str, ...]]] = [(folder, 0, ())]
@@ -513,7 +521,7 @@ class InstructionLoader:
     def _find_rule_free(
         self, path: str, real: str, layer: InstructionLayer, allowed: tuple[str, ...]
     ) -> tuple[str, ...] | NotLoadedReason:
-        """The folders outside the project that rules in this one may be in, or why the folder is not opened."""
+        """Return the folders outside the project where rules of this one may be, or why it is not opened."""
         if layer in _OWN:
             return ("/",)
         if is_kernel(real):
@@ -526,7 +534,7 @@ class InstructionLoader:
 
 
 def find_include_target(path: str) -> tuple[str, NotLoadedReason | None]:
-    """Where a path leads, and why the file there cannot be read, if that is known; nothing is opened."""
+    """Return the real path, and why the file there cannot be read, or None; nothing is opened."""
     plain = os.path.normpath(path)
     real = plain if is_kernel(plain) else find_real(path)
     if real is None or is_kernel(real):
@@ -539,13 +547,13 @@ def find_include_target(path: str) -> tuple[str, NotLoadedReason | None]:
     kind = stat.S_IFMT(facts.st_mode)
     if kind == stat.S_IFREG:
         return real, NotLoadedReason.TOO_LARGE if facts.st_size > limits.FILE_BYTES else None
-    # A link that remains after all were followed leads in a circle.
+    # A link that remains after following all links is circular.
     problems = {stat.S_IFDIR: NotLoadedReason.FOLDER, stat.S_IFLNK: NotLoadedReason.UNREADABLE}
     return real, problems.get(kind, NotLoadedReason.SPECIAL)
 
 
 def find_real(path: str) -> str | None:
-    """A path with all its links followed; None for an endless chain, or one that changes meanwhile."""
+    """Return a path with all links followed, None if the chain is endless or changes during the lookup."""
     try:
         return os.path.realpath(path)
     except (OSError, RecursionError):
@@ -553,8 +561,11 @@ def find_real(path: str) -> str | None:
 
 
 def read_bytes(real: str) -> bytes | NotLoadedReason:
-    """The bytes of a regular file at a path without links, or why not. It is opened from the root one folder after the
-    other, following no link, so that a link created since the path was judged makes this fail."""
+    """Return the bytes of a regular file at a path without links, or why it cannot be read.
+
+    It is opened folder by folder from the root without following links, so that a link created since the check makes this
+    fail.
+    """
     data = b""
     try:
         folder = os.open("/", _PASS)
@@ -575,7 +586,7 @@ def read_bytes(real: str) -> bytes | NotLoadedReason:
 
 
 def decode_text(data: bytes) -> str | None:
-    """The bytes as text, invalid ones as U+FFFD; None if it is not text."""
+    """Return the bytes as text, invalid ones as U+FFFD; None if they are not text."""
     if b"\0" in data:
         return None
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
@@ -587,5 +598,5 @@ def is_kernel(path: str) -> bool:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is the folder or inside it; both without links."""
+    """Return whether a path is the folder or inside it; both must be without links."""
     return path == folder or path.startswith(os.path.join(folder, ""))

@@ -1,4 +1,4 @@
-"""The text that a host's model is given of its memory when a session starts, and how many tokens that takes."""
+"""The text about memory that a host's model gets when a session starts, and its cost in tokens."""
 
 from memdir.conversation.instructions import (
     LOG_PATTERN,
@@ -36,12 +36,12 @@ class StartCost:
 
 
 def render_start(project: Project, host: Host, *, date: str = "", used: str = "") -> str:
-    """Return the indexes that the host does not load; for a host that loads none, also how the memory is used.
+    """Return the indexes that the host does not load; for a host that loads none, also how to use the memory.
 
     `date` is shown if there is a log for each day; `used` is the other text of the same reply.
     """
     own, frame = does_load_index(project, host), find_frame(project)
-    # A directory of which nothing would be shown is not read either: it may be a large one.
+    # Do not read a directory that would not be shown: it may be large.
     stores = [store for store in frame.stores if not (own and store is project.private and not frame.team)]
     indexes = [index for store in stores for index in load_store(frame, store) if not (own and _is_private(index))]
     texts = [index.text for index in indexes if index.clip.lines_total or index.clip.warning]

@@ -1,15 +1,14 @@
-"""What an agent's tool calls write into memory: before the call, whether it is allowed; afterwards, that it happened.
+"""Find the memory writes in an agent's tool calls: before a call to check them, afterwards to know that they happened.
 
-`find_written_memory` finds the writes in the calls of a conversation, so that nothing is extracted twice. Each host has
-its own tools, so tables say which tools write and where their input names the file. In a shell command the target of a
-redirection or of a writing program counts. A failed call wrote nothing. Links are not followed, so a caller passes a
+`find_written_memory` finds the writes in the calls of a conversation, so that nothing is extracted twice. Each host has its
+own tools, so tables list the writing tools and the input keys that contain the path. In a shell command the targets of
+redirections and of writing programs count. A failed call wrote nothing. Links are not followed, so a caller passes a
 directory in each of its spellings; a script that hides its target is not recognised (history records its write).
 
-`find_writes` and `judge_write` look at a call before it runs. In memory that others read (a team's, a project's committed
-one) a secret, a personal type and an invalid name are refused; in a person's own memory they are only reported. Files of
-memdir itself, and paths that leave by a link, are refused everywhere; of the daily logs only today's may be written to,
-and only at its end. This is a check and not containment: the tool
-opens the file later. The store, the scan before a sync and history find what it misses.
+`find_writes` and `judge_write` check a call before it runs. In memory that others read (a team's, a project's committed one)
+secrets, user memories and invalid names are refused; in the user's own memory they are only reported. State files, and paths
+that leave the directory through a link, are always refused; only today's daily log may be written, and only at its end. This
+is a check, not containment: the tool opens the file later. The store, the scan before a sync and history find what it misses.
 """
 
 import os
@@ -31,7 +30,7 @@ from memdir.limits import FILE_BYTES, LOG_BYTES
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
 from memdir.store.secrets import SecretFinding, render_findings
 
-# Tools that write the file they name, in small letters without `_` and `-`.
+# Tools that write the file they name, in lower case without `_` and `-`.
 WRITERS = frozenset(
     "write edit multiedit notebookedit "  # Claude Code
     "writefile replace savefile "  # Gemini
@@ -46,7 +45,7 @@ SHELLS = frozenset(
     "bash shell localshell execcommand shellcommand containerexec runshellcommand runterminalcmd runterminalcommand "
     "runinterminal runcommand terminal powershell".split()
 )
-RECENT_TOOLS = 10  # that a selecting model is told of
+RECENT_TOOLS = 10  # listed for a selecting model
 COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
@@ -54,11 +53,11 @@ _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "n
 _WHOLE_KEYS = ("content", "file_text", "new_source")
 _OWN_TOOL = re.compile(
     r"(?:^|[^a-z])memdir[^a-z]+(?:memory[^a-z]+)?(?:save|update|remember|forget|edit|delete|write|log)(?![a-z])"
-    r"|^memory_(?:save|update|forget|log)$"  # the name in hosts that leave the server's name out
+    r"|^memory_(?:save|update|forget|log)$"  # the name in hosts that omit the server's name
 )
 _OWN_VERBS = frozenset("save remember forget edit restore undo promote demote log".split())
 _ALL, _LAST, _IN_PLACE = "all", "last", "in place"
-# Programs that write, and which of their arguments they write to.
+# Programs that write, and the arguments they write to.
 _PROGRAMS = {
     **dict.fromkeys("tee touch rm rmdir unlink shred truncate mv trash".split(), _ALL),
     **dict.fromkeys("cp install ln rsync".split(), _LAST),
@@ -67,13 +66,13 @@ _PROGRAMS = {
 _IN_PLACE_OPTION = re.compile(r"--in-place|-[a-zA-Z]*i")
 _SCRIPTS = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun|php")
 _SCRIPT_WRITES = re.compile(r"write|unlink|remove|rename|rmtree|open\([^)]*,\s*(?:mode=)?[\"'][wax]", re.IGNORECASE)
-COMMAND_CHARS = 100_000  # a longer command is a script with a file in it; its start shows what it runs
+COMMAND_CHARS = 100_000  # a longer command contains a file; its start shows the program
 _HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _RUNNERS = frozenset(
     "sudo env command nohup time nice exec xargs stdbuf uvx pipx uv poetry run builtin then do else".split()
 )
-_VALUED = frozenset("-u -g -n -I -P -L -C -o -e".split())  # options of these with a value
+_VALUED = frozenset("-u -g -n -I -P -L -C -o -e".split())  # options of these that take a value
 _SHELLS = frozenset("sh bash zsh dash ksh fish".split())
 _BREAKS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}"))
 _ROUGH = re.compile(r"[;|&<>]+|[^\s;|&<>]+")
@@ -84,7 +83,7 @@ FindSecrets = Callable[[str], Sequence[SecretFinding]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoot:
-    """A memory directory; `is_shared`: others read all of it. `has_logs`: its folder `logs` is for daily logs."""
+    """A memory directory. `is_shared`: others read all of it; `has_logs`: its folder `logs` is for daily logs."""
 
     root: Path
     is_shared: bool = False
@@ -93,9 +92,9 @@ class MemoryRoot:
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """One file that a call would write: its directory, its path there, and what is known of its text.
+    """One file that a call would write: its directory, its path there, and its text as far as known.
 
-    `is_append`: the file is new, or what it says now stays at its beginning.
+    `is_append`: the file is new, or its current text stays at the beginning.
     """
 
     directory: MemoryRoot
@@ -111,7 +110,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class WriteVerdict:
-    """`refused` is why the call is not allowed; `said` is what its author should know."""
+    """The result of a check: `refused` is why the call is not allowed, `said` are warnings for its author."""
 
     refused: str = ""
     said: tuple[str, ...] = ()
@@ -139,12 +138,12 @@ class ShellCommand:
 
     @property
     def script(self) -> str:
-        """The command given to a shell with -c, in whatever bundle of options."""
+        """The command passed to a shell with -c, also in a bundle of options."""
         options = pairwise(self.arguments if self.program in _SHELLS else ())
         return next((text for option, text in options if re.fullmatch(r"-[a-z]*c", option)), "")
 
     def find_verb(self, program: str) -> str:
-        """The first word that is not an option, if this runs `program`, by its name or as a module of Python."""
+        """Return the first word that is not an option if this runs `program`, by name or as a Python module, or ""."""
         words = self._bare
         if len(words) > 2 and re.fullmatch(r"python[\d.]*", self.program) and words[1:3] == ("-m", program):
             words = words[2:]
@@ -156,7 +155,7 @@ class ShellCommand:
 
     @property
     def _bare(self) -> tuple[str, ...]:
-        """Without assignments, and without programs that only run the next."""
+        """The words without assignments and without programs that only run another."""
         words = self.words
         while words and (_ASSIGNMENT.fullmatch(words[0]) or os.path.basename(words[0]) in _RUNNERS):
             is_runner, words = not _ASSIGNMENT.fullmatch(words[0]), words[1:]
@@ -166,38 +165,38 @@ class ShellCommand:
 
 
 def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, home: str) -> Iterator[FileWrite]:
-    """Every file of these directories that the call would write; none for a call that only reads."""
-    spelled = {
+    """Yield the files in these directories that the call would write."""
+    spellings = {
         os.path.normpath(path): directory
         for directory in directories
         for path in (directory.root, os.path.realpath(directory.root))
     }
     messages = [Message("assistant", "", calls=(call,))]
-    changed = find_written_memory(messages, list(spelled), cwd=cwd, home=home, appends=False)
-    for written in find_written_memory(messages, list(spelled), cwd=cwd, home=home):
-        # The longest: one directory may be inside another.
-        around = [spelling for spelling in spelled if written.startswith(os.path.join(spelling, ""))]
+    changed = find_written_memory(messages, list(spellings), cwd=cwd, home=home, appends=False)
+    for written in find_written_memory(messages, list(spellings), cwd=cwd, home=home):
+        # Use the longest, because one directory may be inside another.
+        around = [spelling for spelling in spellings if written.startswith(os.path.join(spelling, ""))]
         if spelling := max(around, key=len, default=""):
             text, is_whole = _read_text(call.input, written)
             before = (read_small(written, LOG_BYTES).data or b"").decode("utf-8", "replace")
             is_append = written not in changed or (is_whole and text.startswith(before)) or not os.path.lexists(written)
-            yield FileWrite(spelled[spelling], os.path.relpath(written, spelling), text, is_whole, is_append)
+            yield FileWrite(spellings[spelling], os.path.relpath(written, spelling), text, is_whole, is_append)
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
-    """Whether the file may be written, by the rules above."""
+    """Return whether the file may be written, by the rules above."""
     if _fold_first(write.path) == STATE:
-        return WriteVerdict(f"{write.path} is memdir's own file; `memdir` itself changes it")
+        return WriteVerdict(f"{write.path} is a memdir state file; use `memdir` commands instead")
     if write.directory.has_logs and _fold_first(write.path) == LOGS_FOLDER:
         log = make_log_path(today)
         if write.path != log or not write.is_append:
-            return WriteVerdict(f"logs are only added to: put new lines at the end of {log}, or use `memdir log TEXT`")
+            return WriteVerdict(f"logs are append-only: add lines at the end of {log}, or use `memdir log TEXT`")
     steps = accumulate(write.path.split("/"), os.path.join, initial=str(write.directory.root))
     if link := next(filter(os.path.islink, islice(steps, 1, None)), ""):
-        return WriteVerdict(f"{link} is a symbolic link: what is written there lands outside the memory directory")
+        return WriteVerdict(f"{link} is a symbolic link: the text would be written outside the memory directory")
     if write.is_shared and write.is_whole and len(write.text) > FILE_BYTES:
-        # Before the search for secrets, which would take longer than a hook may.
-        return WriteVerdict(f"{write.path} would be larger than a memory can be ({FILE_BYTES:,} bytes)")
+        # Check this before searching for secrets, which would take too long for a hook.
+        return WriteVerdict(f"{write.path} would be larger than {FILE_BYTES:,} bytes, the limit of a memory")
     problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
     if not problems or not write.is_shared:
         return WriteVerdict(said=tuple(problems))
@@ -205,31 +204,31 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
 
 
 def _fold_first(path: str) -> str:
-    """The first folder, as on a disk that ignores case."""
+    """Return the first folder, with case folded."""
     return path.split("/", 1)[0].casefold()
 
 
 def _find_faults(write: FileWrite) -> Iterator[str]:
-    """What a store would have refused."""
+    """Yield the problems that a store would have refused."""
     stem, suffix = os.path.splitext(write.path)
     if write.path.split("/")[-1] == INDEX_FILE:
         return
     if suffix != ".md":
-        yield f"{write.path} is no Markdown file, so nothing will find it again"
+        yield f"{write.path} is not a Markdown file, so recall cannot find it"
         return
     if write.path.split("/", 1)[0] != LOGS_FOLDER:
         try:
             files.check_name(stem)
         except PathError as error:
-            yield f"{error.path} is no name for a memory: {error.reason}"
+            yield f"{error.path} is not a valid memory name: {error.reason}"
     if write.is_shared and write.is_whole and parse_fields(write.text).kind is Kind.USER:
-        yield "its type is `user`, which is about one person only"
+        yield "it is a user memory, which cannot be shared"
 
 
 def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
-    """The text a file would have after the call, and true; if that is unknown, all text of the call, and false."""
-    if (whole := _pick(arguments, _WHOLE_KEYS)) is not None:
-        return whole, True
+    """Return the file's text after the call and true, or if that is unknown, all text of the call and false."""
+    if (complete := _pick(arguments, _WHOLE_KEYS)) is not None:
+        return complete, True
     edits = arguments.get("edits") or arguments.get("replacements")
     rows = [row for row in edits if isinstance(row, dict)] if isinstance(edits, list) else [arguments]
     data = read_small(path, FILE_BYTES).data
@@ -246,7 +245,7 @@ def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
 
 
 def _apply_patch(patch: str, path: str, text: str) -> str | None:
-    """The text of a file after a patch in the form of Codex; None if that cannot be told."""
+    """Return the text of a file after a patch in Codex format, None if that is unknown."""
     text = f"{text}\n" if text and not text.endswith("\n") else text
     for section in _SECTION.split(patch)[1:]:
         head, *lines = section.split("\n")
@@ -285,9 +284,11 @@ def find_written_memory(
     home: str = "",
     appends: bool = True,
 ) -> tuple[str, ...]:
-    """What the agent wrote in these directories by its own tools: paths, or the tool's name if it has no path. Relative
-    paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped. Without `appends`,
-    what a shell only appends to is left out."""
+    """Return the paths in these directories that the agent wrote with its tools, or the tool's name if it has no path.
+
+    Relative paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped. Without
+    `appends`, files that a shell only appends to are omitted.
+    """
     messages = tuple(messages)
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}
     lookup = _Lookup(tuple(os.path.normpath(directory) for directory in directories), cwd, home, appends)
@@ -304,7 +305,7 @@ class _Lookup:
     appends: bool = True
 
     def find(self, text: str, cwd: str | None = None) -> str | None:
-        """The absolute path if it is one of the directories or inside one."""
+        """Return the absolute path if it is one of the directories or inside one, or None."""
         path = self.expand(text, self.cwd if cwd is None else cwd)
         is_inside = any(
             path == directory or path.startswith(os.path.join(directory, "")) for directory in self.directories
@@ -331,13 +332,13 @@ class _Lookup:
 
 
 def list_recent_tools(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The names of the tools that were called in these messages, the last one first."""
+    """Return the names of the tools called in these messages, the last one first."""
     calls = [call.name for message in messages for call in message.calls]
     return tuple(dict.fromkeys(reversed(calls)))[:RECENT_TOOLS]
 
 
 def plain_name(tool: str) -> str:
-    """A tool's name as in the tables: small letters, without its server."""
+    """Return a tool's name as in the tables: lower case, without its server."""
     return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1].lower())
 
 
@@ -370,9 +371,9 @@ def _find_in_shell(input: Mapping[str, object], lookup: _Lookup) -> Iterator[str
             yield from _find_in_steps(parse_steps(command), command, cwd, lookup)
 
 
-def _find_in_steps(steps: Iterable[ShellCommand], whole: str, cwd: str, lookup: _Lookup) -> Iterator[str]:
-    if "*** Begin Patch" in whole:
-        yield from filter(None, (lookup.find(path, cwd) for path in PATCHED.findall(whole)))
+def _find_in_steps(steps: Iterable[ShellCommand], text: str, cwd: str, lookup: _Lookup) -> Iterator[str]:
+    if "*** Begin Patch" in text:
+        yield from filter(None, (lookup.find(path, cwd) for path in PATCHED.findall(text)))
     for step in steps:
         program, rest = step.program, step.arguments
         if program in ("cd", "pushd") and rest:
@@ -387,12 +388,12 @@ def _find_in_steps(steps: Iterable[ShellCommand], whole: str, cwd: str, lookup: 
             is_append = program == "tee" and {"-a", "--append"} & set(rest)
             targets = (*step.replaced, *(() if is_append else _list_targets(program, rest)))
         yield from filter(None, (lookup.find(target, cwd) for target in targets))
-        if _SCRIPTS.fullmatch(program) and _SCRIPT_WRITES.search(whole) and lookup.is_named_in(whole):
+        if _SCRIPTS.fullmatch(program) and _SCRIPT_WRITES.search(text) and lookup.is_named_in(text):
             yield f"{program} script"
 
 
 def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
-    """Which arguments a program writes to."""
+    """Yield the arguments that a program writes to."""
     which = _PROGRAMS.get(program)
     plain = [word for word in arguments if not word.startswith("-")]
     if which == _ALL or (which == _IN_PLACE and any(map(_IN_PLACE_OPTION.match, arguments))):
@@ -406,14 +407,16 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def parse_steps(command: str) -> list[ShellCommand]:
-    """The programs that a command runs, in order, with their words and redirections. Nothing is expanded, substituted
-    or run; a command with a syntax error is split roughly."""
+    """Return the programs that a command runs, in order, with their words and redirections.
+
+    Nothing is expanded, substituted or run; a command with a syntax error is split roughly.
+    """
     text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 
 
 def _split_lines(text: str) -> Iterator[list[str]]:
-    """The words of each line, or of several lines that a quote spans."""
+    """Yield the words of each line, or of several lines that a quote spans."""
     pending = ""
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -426,7 +429,7 @@ def _split_lines(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> list[str] | None:
-    """The words; None if a quote is not closed yet."""
+    """Return the words, None if a quote is not closed yet."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     with suppress(ValueError):

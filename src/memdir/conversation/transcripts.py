@@ -1,9 +1,9 @@
-"""Conversations of coding agents, read as messages; the transcripts of a project, listed and searched.
+"""Read conversations of coding agents as messages, and list and search the transcripts of a project.
 
-The formats of Claude Code, Codex and Gemini CLI have modules of their own; the plain format (`[{"role", "content"}]`,
-`{"messages": […]}`, or one such message a line) is read here. Damage costs what is damaged and raises nothing; a file
-that is missing or not a transcript is one clear error. Of a transcript in lines memory needs some bytes for each record,
-except Gemini's. Nothing here learns from a message.
+The formats of Claude Code, Codex and Gemini CLI have their own modules; the plain format (`[{"role", "content"}]`,
+`{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
+or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
+Gemini. Nothing here learns from a message.
 """
 
 import json
@@ -65,8 +65,10 @@ _COMMA = re.compile(r"[\s\0]*,[\s\0]*")
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHit:
-    """One message with every word of a search. `role` is user, assistant, tool or summary. `text` is the whole message,
-    which shows whether the line was part of something pasted."""
+    """One message with every word of a search. `role` is user, assistant, tool or summary.
+
+    `text` is the full message, which shows whether the line was part of pasted text.
+    """
 
     file: str
     line: int
@@ -78,7 +80,7 @@ class TranscriptHit:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSlice:
-    """The messages after the cursor; without `found` the cursor is gone, and these are the last messages."""
+    """The messages after the cursor; without `found`, the cursor is missing and these are the last messages."""
 
     messages: tuple[Message, ...]
     found: bool
@@ -86,7 +88,7 @@ class TranscriptSlice:
 
 @dataclass(frozen=True, slots=True)
 class MessageRun:
-    """Some messages in a row, how many came before them in the conversation, and the last of those."""
+    """Consecutive messages, how many came before them in the conversation, and the last of those."""
 
     messages: tuple[Message, ...]
     start: int
@@ -94,7 +96,7 @@ class MessageRun:
 
 
 def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
-    """The messages, first to last; with `after` those after that one, or all if it is gone.
+    """Yield the messages, first to last; with `after` those after that one, or all if it is missing.
 
     Messages before a compaction are included, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
     before the first message, and nothing else.
@@ -113,13 +115,15 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
-    """The last messages, at most `count`; of a host's transcript only the end is read."""
+    """Return the last messages, at most `count`; only the end of a host's transcript is read."""
     return read_slice(path, after="", window=count).messages
 
 
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """The messages after the message `after`; if that is gone or was never known, the last `window` messages. Of a long
-    session of Claude Code or Codex only what was added is read."""
+    """Return the messages after the message `after`, or if it is missing or empty, the last `window` messages.
+
+    Only the new part of a Claude Code or Codex session is read.
+    """
     with open_transcript(path) as file:
         host = check_format(file, path)
         paths = _find_paths(host, path)
@@ -143,9 +147,9 @@ def read_pieces(
     count: int = PIECE_MESSAGES,
     window: int = 0,
 ) -> Iterator[MessageRun]:
-    """The messages after a cursor, in pieces of about so many characters or messages, so that they need little memory.
+    """Yield the messages after a cursor in pieces of about `chars` characters or `count` messages, to save memory.
 
-    If the cursor's own message is gone, the last `window` messages, or all.
+    If the cursor's message is missing, these are the last `window` messages, or all.
     """
     before: tuple[Message, ...] | None = None
     if cursor is not None and cursor.id:
@@ -155,8 +159,10 @@ def read_pieces(
         elif cursor is not None:
             new = read_tail(path, window) if before is None else read_messages(path, after=cursor.id)
             return cut(new, None, chars=chars, count=count, before=before or (), start=cursor.position + 1)
-    # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.
-    elif cursor and not any(_stands_on(cursor, message, place) for place, message in enumerate(read_messages(path))):
+    # Search for it first: messages before it must not be learned from again, and it may be anywhere.
+    elif cursor and not any(
+        _is_cursor_at(cursor, message, number) for number, message in enumerate(read_messages(path))
+    ):
         cursor = None
     return cut(read_messages(path), cursor, chars=chars, count=count)
 
@@ -170,14 +176,16 @@ def cut(
     before: Iterable[Message] = (),
     start: int = 0,
 ) -> Iterator[MessageRun]:
-    """Messages in pieces; with a cursor those after it, none if its own is not among them. `before` came before them,
-    and `start` is the position of the first."""
+    """Yield messages in pieces; with a cursor those after its message, none if that is not among them.
+
+    `before` are the messages before them, and `start` is the position of the first.
+    """
     piece: list[Message] = []
     passed, first, size = deque(before, maxlen=EXTRACT_WINDOW), start, 0
     is_new = cursor is None
     for position, message in enumerate(messages, start):
-        # Several messages of one record have one id, and the cursor stands on the last of them.
-        if cursor is not None and _stands_on(cursor, message, position):
+        # Several messages of one record share an id, and the cursor means the last of them.
+        if cursor is not None and _is_cursor_at(cursor, message, position):
             is_new, first = True, position + 1
             passed.append(message)
             continue
@@ -185,7 +193,7 @@ def cut(
             passed.append(message)
             continue
         full = size + len(message.text) > chars or len(piece) >= count
-        # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
+        # A piece ends before a user message, so that no turn is split; at twice the length it ends anywhere.
         if piece and full and (message.role == "user" or size > 2 * chars):
             yield MessageRun(tuple(piece), first, tuple(passed))
             passed.extend(piece)
@@ -196,14 +204,14 @@ def cut(
         yield MessageRun(tuple(piece), first, tuple(passed))
 
 
-def _stands_on(cursor: Cursor, message: Message, position: int) -> bool:
+def _is_cursor_at(cursor: Cursor, message: Message, position: int) -> bool:
     if cursor.id or message.id:
         return cursor.id == message.id
     return cursor.position == position and cursor == make_cursor((message,), before=position)
 
 
 def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...] | None:
-    """The message `after` and some before it, at most `count`; None if it is gone."""
+    """Return the message `after` and those before it, at most `count` together; None if it is missing."""
     with open_transcript(path) as file:
         host = check_format(file, path)
         if paths := _find_paths(host, path):
@@ -211,7 +219,7 @@ def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...
             if not (new := find(file, after=after)).found:
                 return None
             first = new.positions[0] if new.positions else None
-            # Several records make a message, and none makes less than one.
+            # A message consists of one or several records.
             last = find(file, count=len(new.positions) + count).positions
             old = [offset for offset in last if first is None or offset < first][-4 * count :]
             return tuple(read(file, RecordPath(old)))[-count:]
@@ -223,7 +231,7 @@ def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...
 def _find_paths(
     host: TranscriptFormat | None, path: str | Path
 ) -> tuple[Callable[..., RecordPath], Callable[[BinaryIO, RecordPath], Iterator[Message]]] | None:
-    """How records are found from the end, and read; None for a format that is read from its beginning."""
+    """Return the functions that find records from the end and read them, None for a format read from the start."""
     if host is TranscriptFormat.CLAUDE:
         return partial(find_chain, is_agent=is_agent_file(path)), read_chain
     return (find_kept, read_kept) if host is TranscriptFormat.CODEX else None
@@ -234,8 +242,10 @@ def _read_other(file: BinaryIO, host: TranscriptFormat) -> Iterator[Message]:
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Messages of an array, of an array under `messages`, or of lines. A damaged line costs only itself; what follows a
-    damaged element of an array cannot be separated and is left out."""
+    """Yield the messages of an array, of an array under `messages`, or of lines.
+
+    Only damaged lines are skipped; elements after a damaged element of an array cannot be separated and are skipped too.
+    """
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))
@@ -251,7 +261,7 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
 
 
 def copy_plain(value: Any) -> Any:
-    """A copy in tables, lists and scalars, SDK objects as sent over the wire: hosts keep changing what they pass."""
+    """Return a copy in tables, lists and scalars, SDK objects as sent; hosts may change the objects they pass."""
     if isinstance(value, Mapping):
         return {key: copy_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -261,10 +271,10 @@ def copy_plain(value: Any) -> Any:
 
 
 def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Message, ...]:
-    """Messages of any of the known shapes; others are left out.
+    """Return messages from any known format, without others.
 
-    `era` counts how often the conversation was cleared or compacted. A message without an id is known by its text and
-    position, and both may occur again in a later era; so it gets an id there that says which.
+    `era` counts how often the conversation was cleared or compacted. A message without an id is identified by its text and
+    position, which may both occur again in a later era, so it then gets an id that contains the era.
     """
     plain_messages: list[Message] = []
     for message in messages:
@@ -282,7 +292,7 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 
 
 def make_plain_messages(record: Json) -> Iterator[Message]:
-    """The messages of one `{"role", "content"}` in the form of either large API; a system message is meta."""
+    """Yield the messages of one `{"role", "content"}` in the format of either large API; a system message is meta."""
     role, content = read_text(record.get("role")), record.get("content")
     sent_at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
     text = join_texts(content)
@@ -306,7 +316,7 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """The elements of the array, or of the array under `messages`."""
+    """Yield the elements of the array, or of the array under `messages`."""
     text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
     comma = _ARRAY.search(text)
     while comma:
@@ -322,26 +332,26 @@ def _read_document(file: BinaryIO) -> Iterator[Json]:
 def list_transcripts(
     environment: Environment, root: Path, *, since: datetime | None = None
 ) -> tuple[TranscriptInfo, ...]:
-    """The project's transcripts, oldest first by their last record; with `since` those written to at or after it.
+    """Return the project's transcripts, oldest first by their last record; with `since` those modified since then.
 
     The hosts' folder names are lossy, so the working directory recorded in each transcript decides: its canonical root
     must be the project's. Subagents' transcripts and compressed rollouts (.zst) are left out.
     """
     real_root = os.path.realpath(root)
     roots: dict[str, str] = {}
-    paths = []
+    infos = []
     for path in _list_files(environment, since):
         try:
             info = describe_transcript(path)
-        except MemdirError:  # gone, not readable, or not a transcript
+        except MemdirError:  # missing, not readable, or not a transcript
             continue
         if info.is_subagent or not os.path.isabs(info.cwd) or "\0" in info.cwd:
             continue
         if info.cwd not in roots:
             roots[info.cwd] = str(find_root(Path(info.cwd)).path)
         if roots[info.cwd] == real_root:
-            paths.append(info)
-    return tuple(sorted(paths, key=lambda info: (info.ended or info.modified, str(info.path))))
+            infos.append(info)
+    return tuple(sorted(infos, key=lambda info: (info.ended or info.modified, str(info.path))))
 
 
 def _list_files(environment: Environment, since: datetime | None) -> Iterator[str]:
@@ -369,7 +379,7 @@ def _list_folders(folder: str | Path) -> list[str]:
 
 
 def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
-    """The `.jsonl` files of a folder, with their modification times."""
+    """Return the `.jsonl` files of a folder with their modification times."""
     with suppress(OSError), os.scandir(folder) as entries:
         files = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)]
         return [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in files]
@@ -377,7 +387,7 @@ def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
 
 
 def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tuple[TranscriptHit, ...]:
-    """Messages with every word, newest first, at most `limit`; memory does not grow with the files' size."""
+    """Return messages with every word, newest first, at most `limit`; memory use does not grow with file size."""
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
     count = 0
@@ -387,7 +397,7 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
             break  # nothing in it is newer than the oldest hit
         for hit in _search_file(path, words):
             when = hit.at.timestamp() if hit.at else modified
-            same = (hit.at, hit.role, hit.snippet)  # a resumed conversation may repeat its past
+            same = (hit.at, hit.role, hit.snippet)  # a resumed conversation may repeat earlier messages
             if hit.at is None or all((other.at, other.role, other.snippet) != same for _, _, other in best):
                 count += 1
                 heappush(best, (when, count, hit))
@@ -399,7 +409,7 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
 def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHit]:
     with suppress(OSError), open(path, "rb") as file:
         for number, line in read_transcript_lines(file):
-            # Most lines contain none of the words, and parsing is what takes the time.
+            # Most lines contain none of the words, and parsing is slow.
             low = line.data.lower() if line.is_whole else b""
             if not all(word.trace in low for word in words):
                 continue
@@ -411,7 +421,7 @@ def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHi
 
 
 def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
-    """Role, text and time of the messages and tool results; without thinking and insertions, except summaries."""
+    """Yield role, text and time of messages and tool results, without thinking and insertions except summaries."""
     if record.get("type") == "summary" and isinstance(record.get("summary"), str):
         yield "summary", str(record["summary"]), read_at(record)
     is_summary = record.get("isCompactSummary") is True and record.get("isMeta") is not True
@@ -423,5 +433,5 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
 
 
 def _find_after(messages: Sequence[Message], id: str) -> int | None:
-    """Where the messages after the last one with this id begin; None if there is none."""
+    """Return the number of the first message after the last one with this id, None if there is none."""
     return next((count for count in range(len(messages), 0, -1) if messages[count - 1].id == id), None)

@@ -1,12 +1,13 @@
-"""Which text of a message the person typed, and which comes from elsewhere: the one place that decides it, for all hosts.
+"""Separate the text that the user typed in a message from untrusted text, for all hosts.
 
     message --strip_host_text--> the query that a host was given
-    message --split_typed------> spans: the person's own words, and foreign text (pastes, files, blocks of hosts)
+    message --split_typed------> spans: the user's own text, and untrusted text (pastes, files, blocks of hosts)
 
-The readers of transcripts mark messages that the host wrote as meta (`is_meta`); where a host writes into the person's
-message, they ask `split_codex_parts` or `split_gemini_parts`, and everything that is left is split here alike. Other text that neither the person nor the agent wrote is foreign, too: results of tools, files, attachments.
-The agent may repeat it in its own words; runs of five words of foreign text are recognised by their hashes, which are
-kept with the session, and `cut_echoes` removes sentences with such a run.
+The transcript readers mark messages that the host wrote as meta (`is_meta`). If a host writes into the user's message, they
+call `split_codex_parts` or `split_gemini_parts`; the rest is split here in the same way. Other text that neither the user nor
+the agent wrote is untrusted too: tool results, files, attachments. The agent may repeat it, so runs of five words of
+untrusted text are recognised by their hashes, which are kept with the session, and `cut_echoes` removes sentences with such a
+run.
 """
 
 import re
@@ -21,14 +22,14 @@ from memdir.records import Message
 from memdir.text import CJK, fold_words
 
 OMITTED = "[…]"
-_RUN, _RUN_CJK = 5, 8  # words, or characters of Chinese and Japanese, that are no accident
-_REPLY_CHARS = 1_000  # of the agent's message that a person replied to
+_RUN, _RUN_CJK = 5, 8  # words, or Chinese and Japanese characters, that do not repeat by chance
+_REPLY_CHARS = 1_000  # of the agent's message that the user replied to
 _WIDE = compile_late(rf"[{CJK}]")
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """A piece of a message; `plain` if it is the person's own words, else `why` says what made it look otherwise."""
+    """A piece of a message; `plain` if the user wrote it, else `why` is the reason for doubt."""
 
     text: str
     start: int
@@ -39,7 +40,7 @@ class MessageSpan:
 
 @dataclass(frozen=True, slots=True)
 class TypedMessage:
-    """What a person typed in one message, and what the agent had said before it, without what both did not say."""
+    """The text the user typed in one message, and the agent's text before it, both without untrusted text."""
 
     text: str
     reply_to: str = ""
@@ -48,22 +49,22 @@ class TypedMessage:
 
 
 def is_by_person(message: Message) -> bool:
-    """Whether the person sent this message, and neither the host nor a tool."""
+    """Return whether the user sent this message, not the host or a tool."""
     return message.role == "user" and not message.is_meta and not message.answers
 
 
 def split_typed(message: Message) -> tuple[MessageSpan, ...]:
-    """Split a person's message into their own words and the rest, without memdir's reminders; empty for any other."""
+    """Split a user's message into their own text and the rest, without memdir's reminders; empty for any other."""
     return split_message(strip_reminders(message.text)) if is_by_person(message) else ()
 
 
 def find_typed(message: Message) -> str:
-    """Return the person's own words in a message; empty for one that is not theirs."""
+    """Return the user's own text in a message, or "" if it is not theirs."""
     return "".join(span.text if span.plain else "\n" for span in split_typed(message)).strip()
 
 
 def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMessage, ...]:
-    """Return what the person typed, message by message, each with what the agent had said before it."""
+    """Return the text the user typed, message by message, each with the agent's text before it."""
     typed: list[TypedMessage] = []
     reply = ""
     for message in messages:
@@ -87,7 +88,7 @@ def find_runs(text: str) -> set[int]:
 
 
 def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) -> tuple[int, ...]:
-    """Return the runs of all text that neither the person nor the agent wrote, the newest last and up to the limit."""
+    """Return the runs of all text that neither the user nor the agent wrote, the newest last and up to the limit."""
     runs = dict.fromkeys(earlier)
     for message in messages:
         if message.role == "assistant" and not (message.is_meta or message.answers):
@@ -99,7 +100,7 @@ def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) ->
 
 
 def cut_echoes(text: str, foreign: Set[int]) -> str:
-    """Return an agent's text without the sentences that repeat foreign text."""
+    """Return an agent's text without the sentences that repeat untrusted text."""
     if not foreign or foreign.isdisjoint(find_runs(text)):
         return text
     # Imported here: a prompt needs only `strip_host_text`, and these patterns take longer to compile than a search.
@@ -115,9 +116,9 @@ def _cut_middle(text: str) -> str:
     return text if len(text) <= _REPLY_CHARS else f"{text[:half]} {OMITTED} {text[-half:]}"
 
 
-# --- what a host wrote into a message --------------------------------------------------------------------------------
-# Hosts add reminders, the text and output of slash commands, and results of tools to a user's message. The person asked
-# none of it, and recalling by it would let a memory match itself.
+# --- text that a host wrote into a message ---------------------------------------------------------------------------
+# Hosts add reminders, the text and output of slash commands, and tool results to a user's message. The user did not write
+# them, and using them for recall would let a memory match itself.
 
 # Blocks that hosts write: reminders (memdir writes these too), commands, shells, editors and tasks.
 _HOST_TAGS = (
@@ -131,10 +132,10 @@ _INDENT = 100  # more white space than this before a tag is not indentation
 # Files that Gemini CLI puts below a prompt that names them.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _ATTACHED = compile_late(rf"^{_FILES}$.*?(?:^{_FILES_END}$|\Z)", re.MULTILINE | re.DOTALL)
-# Whole parts of a message that a client sends in the user's name.
+# Complete parts of a message that a client sends in the user's name.
 _GEMINI_START = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
 _GEMINI_SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
-_GEMINI_HOOK, _GEMINI_HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between
+_GEMINI_HOOK, _GEMINI_HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between them
 _CODEX_WRAPPED = compile_late(
     r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>|# AGENTS\.md instructions.*</INSTRUCTIONS>",
     re.DOTALL,
@@ -153,7 +154,7 @@ def strip_blocks(text: str) -> str:
 
     A single opening tag in the middle of a line is text about tags, and stays.
     """
-    kept, start, inside = [], 0, ""
+    parts, start, inside = [], 0, ""
     unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
     for tag in _HOST_TAG.finditer(text) if "<" in text else ():
         is_end, name = bool(tag[1]), tag[2].lower()
@@ -164,13 +165,13 @@ def strip_blocks(text: str) -> str:
         before = text[max(start, tag.start() - _INDENT) : tag.start()].rstrip(" \t")
         if is_end or (before and not before.endswith("\n") and not _is_closed(text, tag, unclosed)):
             continue
-        kept.append(text[start : tag.start()])
+        parts.append(text[start : tag.start()])
         inside = name
-    return "".join(kept if inside else [*kept, text[start:]])
+    return "".join(parts if inside else [*parts, text[start:]])
 
 
 def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
-    """Return what the person typed of a message's parts, and what Codex inserted; an editor's context is dropped."""
+    """Return the typed text of a message's parts, and the text Codex inserted; an editor's context is dropped."""
     typed, inserted = [], []
     for part in parts:
         if _CODEX_WRAPPED.fullmatch(part.strip()):
@@ -182,7 +183,7 @@ def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
 
 
 def split_gemini_parts(parts: Iterable[str]) -> tuple[str, str]:
-    """Return what the person typed of a message's parts, and what hooks and Gemini CLI inserted."""
+    """Return the typed text of a message's parts, and the text hooks and Gemini CLI inserted."""
     typed, inserted, is_file = [], [], False
     for part in parts:
         is_file = is_file or part.strip().startswith(_FILES)
@@ -190,7 +191,7 @@ def split_gemini_parts(parts: Iterable[str]) -> tuple[str, str]:
             inserted.append(part)
             is_file = is_file and part.strip() != _FILES_END
             continue
-        own, offset = [], 0  # no pattern: on unclosed marks it would take quadratic time
+        own, offset = [], 0  # a pattern would take quadratic time on unclosed marks
         while (start := part.find(_GEMINI_HOOK, offset)) >= 0 and (end := part.find(_GEMINI_HOOK_END, start)) >= 0:
             own.append(part[offset:start])
             inserted.append(part[start + len(_GEMINI_HOOK) : end])
@@ -207,10 +208,10 @@ def _is_closed(text: str, tag: re.Match[str], unclosed: set[str]) -> bool:
 
 
 # --- memdir's own reminders ------------------------------------------------------------------------------------------
-# A memory must not feed itself.
+# A memory must not be learned from its own reminder.
 
 _TAG = compile_late(r"<\s*(/?)\s*system-reminder\b[^<>]{0,200}>", re.IGNORECASE)
-# The line before a memory's text, perhaps behind words of the host ("… additional context: ").
+# The line before a memory's text, perhaps after words of the host ("… additional context: ").
 _HEADER = compile_late(
     r"^(?:[^\n]{0,120}?:[ \t]+)?Memory(?: \(saved (?:today|yesterday)\))?: [^\n]{1,4096}\.md:[ \t]*\r?$", re.MULTILINE
 )
@@ -219,35 +220,35 @@ _LINES_ABOVE = 2  # the sentence on its age, and a caveat
 
 
 def strip_reminders(text: str) -> str:
-    """The message without memories that were put into it, wrapped or bare, several, nested or cut off."""
+    """Return the message without inserted memories, whether wrapped, bare, nested or truncated."""
     if not _HEADER.search(text) and not _TAG.search(text):
         return text
-    kept = "".join(part for part, ours in _split_blocks(text) if not ours)
-    return _strip_bare(kept).strip() if kept != text or _HEADER.search(kept) else text
+    rest = "".join(part for part, ours in _split_blocks(text) if not ours)
+    return _strip_bare(rest).strip() if rest != text or _HEADER.search(rest) else text
 
 
 def _split_blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Outermost blocks and what stands between them, each with whether a memory is in it."""
-    place = start = depth = 0
+    """Yield the outermost blocks and the text between them, each with whether it contains a memory."""
+    offset = start = depth = 0
     for tag in _TAG.finditer(text):
         if not tag[1]:
             if depth == 0:
-                yield text[place : tag.start()], False
+                yield text[offset : tag.start()], False
                 start = tag.start()
             depth += 1
         elif depth:
             depth -= 1
             if depth == 0:
-                place = tag.end()
-                yield text[start:place], _HEADER.search(text, start, place) is not None
+                offset = tag.end()
+                yield text[start:offset], _HEADER.search(text, start, offset) is not None
         elif _is_alone(text, tag):
-            # The beginning was cut off: what stands before belongs to the block.
-            place = tag.end()
+            # The beginning was cut off, so the text before belongs to the block.
+            offset = tag.end()
             yield "", True
     if depth:
         yield text[start:], _HEADER.search(text, start) is not None
     else:
-        yield text[place:], False
+        yield text[offset:], False
 
 
 def _is_alone(text: str, tag: re.Match[str]) -> bool:
@@ -263,7 +264,7 @@ def _strip_bare(text: str) -> str:
 
 
 def _find_start(text: str, header: int) -> int:
-    """Where a bare reminder begins: at the sentence on its age, if it has one."""
+    """Return the start of a bare reminder: the sentence on its age, if it has one."""
     start = header
     for _ in range(_LINES_ABOVE):
         above = text.rfind("\n", 0, max(start - 1, 0)) + 1
@@ -275,21 +276,21 @@ def _find_start(text: str, header: int) -> int:
     return header
 
 
-# --- the person's own words and text from elsewhere ------------------------------------------------------------------
-# A message is split with suspicion, since text inside a paste may be written to look like its end: a region goes from its
-# first opening mark to the last closing one, and what has no end goes to the end of the message. That text is not lost; it
-# counts as text of unknown origin, which needs review. Only form is looked at, no content; Markdown is not parsed.
+# --- the user's own text and untrusted text ---------------------------------------------------------------------------
+# Text inside a paste may be written to look like its end, so a region extends from its first opening mark to the last closing
+# one, and without an end to the end of the message. That text is not lost; it counts as text of unknown origin, which needs
+# review. Only the form is examined, not the content; Markdown is not parsed.
 
-_MESSAGE_CHARS = 2000  # plain words of one message; what is longer is a document
-_RUN_CHARS = 900  # one paragraph; a person breaks up what is longer, or pasted it
-_SILENT_CHARS = 400  # one paragraph in which nobody says I, we, you or please
-_QUOTE_CHARS = 40  # between quotation marks: a longer text is another person's
-_WIDE_LETTERS = 2.5  # a Chinese or Japanese character says as much as so many letters
+_MESSAGE_CHARS = 2000  # of the user's text in one message; a longer one is a document
+_RUN_CHARS = 900  # of one paragraph; a longer one was pasted
+_SILENT_CHARS = 400  # of one paragraph without I, we, you or please
+_QUOTE_CHARS = 40  # between quotation marks; a longer text is somebody else's
+_WIDE_LETTERS = 2.5  # letters that a Chinese or Japanese character counts as
 
 Region = tuple[int, int, str]
 
-_HEAD_CHARS = 160  # of a message, in which a request to work on what follows stands
-_APART_CHARS = 120  # before a request on the last line, to count as a text of its own
+_HEAD_CHARS = 160  # of the start of a message, where a request to work on the rest may be
+_APART_CHARS = 120  # before a request on the last line, to count as a separate text
 _STOP = compile_late(r"[:：?？]|\n[ \t\n]*|\s[—–-]\s")
 _PATH = compile_late(r"[`@]|\w/\w|\w\.\w{1,4}\b")
 
@@ -329,7 +330,7 @@ _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MUL
 
 
 def split_message(text: str) -> tuple[MessageSpan, ...]:
-    """The whole message as spans in order, nothing left out."""
+    """Split the full message into spans, in order."""
     regions = _merge([*_find_marked(text), *_find_announced(text), *_find_handed_over(text), *_find_letter(text)])
     regions = _merge([*regions, *_find_blocks(_blank(text, regions))])
     spans = tuple(_make_spans(text, regions))
@@ -341,13 +342,13 @@ def split_message(text: str) -> tuple[MessageSpan, ...]:
 
 
 def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
-    place = 0
+    offset = 0
     for start, end, why in [*regions, (len(text), len(text), "")]:
-        if start > place:
-            yield MessageSpan(text[place:start], place, start, True)
+        if start > offset:
+            yield MessageSpan(text[offset:start], offset, start, True)
         if end > start:
             yield MessageSpan(text[start:end], start, end, False, why)
-        place = end
+        offset = end
 
 
 def _merge(regions: list[Region]) -> list[Region]:
@@ -362,14 +363,14 @@ def _merge(regions: list[Region]) -> list[Region]:
 
 
 def _blank(text: str, regions: list[Region]) -> str:
-    """The text with line ends in place of these regions."""
+    """Return the text with these regions replaced by line ends."""
     for start, end, _ in regions:
         text = text[:start] + "\n" * (end - start) + text[end:]
     return text
 
 
 def _measure(text: str) -> float:
-    """Its length in letters, a Chinese or Japanese character counted for several."""
+    """Return the length in letters; a Chinese or Japanese character counts as several."""
     wide = 0 if text.isascii() else len(_WIDE_CHAR.findall(text))
     return len(text.strip()) + (_WIDE_LETTERS - 1) * wide
 
@@ -389,13 +390,13 @@ def _find_marked(text: str) -> Iterator[Region]:
 
 
 def _find_between(text: str, marks: list[re.Match[str]], why: str) -> Iterator[Region]:
-    """From the first mark to the last: one inside may pretend to close. An odd one out has no end."""
+    """Yield the region from the first mark to the last, or to the end of the text if the number is odd."""
     if marks:
         yield marks[0].start(), marks[-1].end() if len(marks) % 2 == 0 else len(text), why
 
 
 def _find_tagged(text: str) -> Iterator[Region]:
-    """From the first tag of a name to the last closing one. Tags around a few words are typography."""
+    """Yield regions from the first tag of a name to the last closing one. Tags around a few words are formatting."""
     opened: dict[str, re.Match[str]] = {}
     closed: dict[str, int] = {}
     for tag in _MARKUP_TAG.finditer(text):
@@ -427,15 +428,15 @@ def _find_announced(text: str) -> Iterator[Region]:
         if end > lead.end() and not compile_any("own").search(lead[0]):
             yield lead.end(), end, "announced"
     for name, why in (("forwarded", "forwarded"), ("role", "another speaker")):
-        if found := compile_any(name).search(text):
-            yield found.start(), len(text), why
+        if match := compile_any(name).search(text):
+            yield match.start(), len(text), why
     heads = list(compile_any("mail_head").finditer(text))
     if len(heads) > 1:
         yield heads[0].start(), len(text), "mail"
 
 
 def _find_handed_over(text: str) -> Iterator[Region]:
-    """A text that the person asks to work on: what follows such a request, or what precedes it on the last line."""
+    """Yield a text that the user asks to work on: after such a request, or before one on the last line."""
     for stop in _STOP.finditer(text, 0, _HEAD_CHARS):
         if text[stop.end() :].strip() and _asks_for_work(text[: stop.start()], stop[0]):
             yield stop.end(), len(text), "handed over"
@@ -447,7 +448,7 @@ def _find_handed_over(text: str) -> Iterator[Region]:
 
 
 def _find_letter(text: str) -> Iterator[Region]:
-    """From the greeting of a letter to the end, but for a last paragraph that asks for work on it."""
+    """Yield a letter from its greeting to the end, except a last paragraph that asks for work on it."""
     for paragraph in _PARAGRAPH.finditer(text):
         if compile_any("greeting").match(paragraph[0]):
             last = text.rstrip().rfind("\n\n") + 2
@@ -457,12 +458,12 @@ def _find_letter(text: str) -> Iterator[Region]:
 
 
 def _asks_for_work(line: str, stop: str) -> bool:
-    """Whether a line asks to work on a text that it names, or names nothing at all: "translate to German please"."""
-    if _PATH.search(line):  # that text is in a file
+    """Return whether a line asks to work on a text, named or not, such as "translate to German please"."""
+    if _PATH.search(line):  # the text is in a file
         return False
     named = compile_any("work_text").search(line)
     work = compile_any("text_work").search(line)
-    if work is None:  # the same verbs ask for work on code: "fix it", "check this again"
+    if work is None:  # the same verbs can mean code: "fix it", "check this again"
         is_announced = stop in (":", "：") or stop.count("\n") > 1
         return bool(named and is_announced and compile_any("any_work").search(line))
     rest = compile_any("work_filler").sub("", line.replace(work[0], ""))
@@ -470,7 +471,7 @@ def _asks_for_work(line: str, stop: str) -> bool:
 
 
 def _find_announced_end(text: str, start: int) -> int:
-    """Up to the end of the message; a bare address after the colon, or a region with marks of its own, ends itself."""
+    """Return the end of an announced text: the end of the message, of a bare URL or of a marked region."""
     line_end = _find_line(text, start)[1]
     if _ADDRESS.match(text[start:line_end]) and text[start:line_end].strip():
         return start
@@ -481,7 +482,7 @@ def _find_announced_end(text: str, start: int) -> int:
 
 
 def _find_blocks(text: str) -> Iterator[Region]:
-    """Paragraphs that show what they are. Nobody can tell where a paste without marks ends, or a document begins."""
+    """Yield paragraphs that look pasted. A paste extends to the end and a document is the full text, since no mark ends them."""
     for paragraph in _PARAGRAPH.finditer(text):
         block, start = paragraph[0], paragraph.start()
         if not block.strip():
@@ -491,7 +492,7 @@ def _find_blocks(text: str) -> Iterator[Region]:
         elif why := _find_document(block):
             yield 0, len(text), why
         elif quoted := _QUOTED_LINE.search(block):
-            # Markdown lets a quotation run on to the end of its paragraph.
+            # In Markdown a quotation extends to the end of its paragraph.
             yield start + quoted.start(), paragraph.end(), "quoted line"
 
 

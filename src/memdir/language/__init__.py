@@ -1,7 +1,7 @@
 """Relative dates, requests, "ignore memory" and sentences in six natural languages.
 
-The words and patterns are data, one file a language in `data/`, read when a text first needs them: a prompt that does
-not speak of memory reads none. `dates` and `requests` each read their own section of a file.
+The words and patterns are data, one file per language in `data/`, read when a text first needs them: a prompt that does not
+mention memory reads none. `dates` and `requests` each read their own section of a file.
 """
 
 import os
@@ -21,7 +21,7 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
     """Return a section of a language file with its parts filled in; arrays become tuples.
 
-    In a string `{{name}}` stands for that entry of the section's `parts`, or of `known`, and line ends are dropped. A
+    In a string `{{name}}` means that entry of the section's `parts`, or of `known`, and line ends are dropped. A
     part may use those before it.
     """
     section = dict(read_file(code)[name])
@@ -64,14 +64,14 @@ _ELIDED = r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)'(?=\w)|'(?:s|re|ve|ll|m|d)$"
 
 @dataclass(frozen=True, slots=True)
 class WordCount:
-    """Content words of a text, and how many of them are not empty."""
+    """The number of content words of a text, and how many of them are specific."""
 
     words: int
     telling: int
 
 
 def count_content(text: str) -> WordCount:
-    """Count the different words of a text without stop words and type words, and those of them that are not empty."""
+    """Count the different words of a text without stop words and type words, and the specific ones among them."""
     folded = fold(text).replace("’", "'")
     patterns = read_section("filler", "cjk")
     spaced: set[str] = set()
@@ -91,26 +91,26 @@ def count_content(text: str) -> WordCount:
 
 
 def _count_cjk(text: str) -> int:
-    """About how many words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
+    """Estimate the words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
     han, katakana, hiragana = (re.findall(rf"[{script}]+", text) for script in (HAN, KATAKANA, HIRAGANA))
     return sum((len(run) + 1) // 2 for run in han) + len(katakana) + sum(len(run) // 4 for run in hiragana)
 
 
 @cache
 def compile_any(name: str) -> re.Pattern[str]:
-    """A pattern over all languages, from `data/any.toml`; letters match in both cases."""
+    """Return a pattern for all languages, from `data/any.toml`; it ignores case."""
     return re.compile(read_section("any", "patterns")[name], re.IGNORECASE)
 
 
 @cache
 def load_words(name: str) -> frozenset[str]:
-    """Words of no single language, from `data/any.toml`."""
+    """Return words that belong to no single language, from `data/any.toml`."""
     return frozenset(read_section("any", "words")[name])
 
 
 @cache
 def load_stop_words(code: str) -> frozenset[str]:
-    """The stop words of a language; none of Chinese and Japanese, which write words without spaces."""
+    """Return the stop words of a language, none for Chinese and Japanese, which write words without spaces."""
     return frozenset(read_section("filler", "stop").get(code, "").split())
 
 

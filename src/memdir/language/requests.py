@@ -1,8 +1,8 @@
-"""Requests to remember or forget, in six languages: the patterns, and where in a sentence they may match.
+"""Requests to remember or forget, in six languages: the patterns, and the positions in a sentence where they may match.
 
-A pattern is tried at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the content,
-where the words that ask for memory can be left out; the group `about` is the subject, where they cannot; without either
-it is all from the match on. `extraction.find` decides how a match is used.
+A pattern is tried at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the content
+without the words of the request; the group `about` is the subject, if these words cannot be removed; without either, the
+content is all text from the match on. `extraction.find` decides how a match is used.
 """
 
 import re
@@ -15,17 +15,17 @@ from memdir.frozen import dataclass, once
 from memdir.language import compile_any, load_stop_words, read_section, read_sections
 from memdir.text import CJK, HIRAGANA, KATAKANA
 
-# Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
+# A clause may begin at the start of the sentence, or after a comma, dash, colon or bracket.
 _CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")
 _LEADS = 8
-_LOOK = 1000  # characters by which the language is recognized
+_LANGUAGE_CHARS = 1000  # examined to recognise the language
 _WIDE = re.compile(rf"[{CJK}]")
 _KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
 _SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
 
 
 class RequestCategory(StrEnum):
-    """The kind of sentence a request rests on; patterns are tried in this order."""
+    """The kind of sentence that contains a request; patterns are tried in this order."""
 
     FORGET = "forget"
     REQUEST = "request"  # "remember that…"
@@ -43,29 +43,29 @@ class RequestLanguage:
 
     name: str
     rules: Mapping[RequestCategory, tuple[str, ...]]
-    leads: str  # what may stand before a rule in its clause
-    breaks: str  # where a clause begins though nothing marks it: before "and from now on"
+    leads: str  # words allowed before a rule in its clause
+    breaks: str  # an unmarked start of a clause: before "and from now on"
     questions: str  # begins a question that has no mark
     asks: str  # makes a question a request
-    reported: str  # before a rule: another person's words, a supposition, a title, a text to be written
+    reported: str  # before a rule: a quotation, a supposition, a title, a text to write
     refusals: str  # asks not to keep this message
-    tasks: str  # says that only the work at hand is meant
-    state: str  # says how the work at hand stands, which is not kept even if asked for
-    judgement: str  # speaks ill of a person, which is not kept either
-    pronouns: str  # content that only points to what was said before
+    tasks: str  # says that it is only about the current work
+    state: str  # describes the state of the current work, which is never kept
+    judgement: str  # criticises a person, which is never kept
+    pronouns: str  # content that only refers to earlier text
     tail: str  # politeness after the content
-    about_me: str  # content about the person
+    about_me: str  # content about the user
     directs: str  # how to work: feedback
-    places: str  # where a system outside is a place to look
-    negates: str  # words that turn a sentence round
-    corrects: str  # says that what was said before is wrong
-    renews: str  # says that something is otherwise from now on
-    forgets: str  # asks to forget something, if it is said to a memory and not to an agent
+    places: str  # phrases that name an outside system as a place to look
+    negates: str  # words that negate a sentence
+    corrects: str  # says that an earlier statement is wrong
+    renews: str  # says that something changes from now on
+    forgets: str  # asks to forget something, when said to a memory and not to an agent
     small_talk: str  # thanks, a greeting, a yes: neither a question nor a statement
     orders: str  # begins an order to do something now
-    links: frozenset[str]  # words that may stand inside a title, but not begin or end it
-    empty: frozenset[str]  # words a title does without
-    spaced: bool = True  # whether words are set apart by spaces
+    links: frozenset[str]  # words that a title may contain, but not begin or end with
+    empty: frozenset[str]  # words that a title omits
+    spaced: bool = True  # whether spaces separate words
 
 
 @cache
@@ -83,7 +83,7 @@ def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
 
 def find_request_languages(text: str) -> list[RequestLanguage]:
     """Return the languages a text may be written in, by its script and its small words."""
-    lowered = text[:_LOOK].lower()
+    lowered = text[:_LANGUAGE_CHARS].lower()
     if not _WIDE.search(lowered):
         candidates = [language for language in load_request_languages() if language.spaced]
     else:
@@ -91,7 +91,9 @@ def find_request_languages(text: str) -> list[RequestLanguage]:
         candidates = [language for language in load_request_languages() if language.name != other]
     words = _SMALL_WORD.findall(lowered)
     spaced = [language for language in candidates if language.spaced]
-    counts = {one.name: sum(word in one.empty or word in one.links for word in words) for one in spaced}
+    counts = {
+        language.name: sum(word in language.empty or word in language.links for word in words) for language in spaced
+    }
     most = max(counts.values(), default=0)
     least = max(min(most, 1), most * 3 // 4)
     near = [language for language in spaced if counts[language.name] >= least]
@@ -100,19 +102,19 @@ def find_request_languages(text: str) -> list[RequestLanguage]:
 
 
 def find_starts(text: str, language: RequestLanguage, *, whole: bool = False) -> list[int]:
-    """Return where a rule may begin: at each clause and after each lead; with `whole` at the first clause alone."""
-    places = []
+    """Return the offsets where a rule may begin: at each clause and after each lead; with `whole` only the first clause."""
+    offsets = []
     clauses = [*_CLAUSE.finditer(text), *compile_pattern(language.breaks).finditer(text)]
     for clause in clauses[:1] if whole else clauses:
         offset = clause.end()
-        places.append(offset)
+        offsets.append(offset)
         for _ in range(_LEADS):
             lead = _compile_lead(language.leads, language.spaced).match(text, offset)
             if not lead:
                 break
             offset = lead.end()
-            places.append(offset)
-    return sorted(set(places))
+            offsets.append(offset)
+    return sorted(set(offsets))
 
 
 def is_question(text: str, language: RequestLanguage) -> bool:
@@ -129,7 +131,7 @@ def starts(pattern: str, text: str) -> bool:
 
 @once
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of a language; letters match in both cases, and an empty one never does."""
+    """Compile a language's pattern, ignoring case; an empty one never matches."""
     return re.compile(pattern or "(?!)", re.IGNORECASE)
 
 
@@ -140,31 +142,30 @@ def _compile_lead(leads: str, spaced: bool) -> re.Pattern[str]:
 
 
 # --- "ignore memory" -------------------------------------------------------------------------------------------------
-# Whether a message asks to leave memory alone, for this turn or for the whole conversation, in six languages.
+# Detects whether a message asks to ignore memory, for this turn or for the full conversation, in six languages.
 #
-# Precision comes first: a memory that is missing when nobody asked for that is noticed late. A request counts only at
-# the start of a clause, in the imperative or as a polite question, and not inside quotes, code or quoted lines.
+# Precision comes first: a memory that is missing without a request is noticed late. A request counts only at the start of a
+# clause, in the imperative or as a polite question, and not inside quotes, code or quoted lines.
 #
-# The words for memory in a sentence become one sign: `¤` where the agent's own is meant for sure ("your memory"), `°`
-# where it could be the machine's ("memory"). Words that may stand anywhere ("please") are removed, and so is what the
-# memories are about ("memories about zebras"): then only those are meant. A request is a core at the start of a
-# clause, with leads before it ("could you") and a tail after it, so that "the linter ignores memory" and "ignore
-# memory leaks" are none.
+# The words for memory in a sentence become one sign: `¤` if they certainly mean the agent's ("your memory"), `°` if they could
+# mean the machine's ("memory"). Words that may occur anywhere ("please") are removed, and so is the subject of the memories
+# ("memories about zebras"), which limits the request to these. A request is a core at the start of a clause, with leads
+# before it ("could you") and a tail after it, so that "the linter ignores memory" and "ignore memory leaks" do not match.
 
-# A text without any of these is not looked at: nearly all texts, and no language file is read for them.
+# A text without any of these is skipped: nearly all texts, and no language file is read for them.
 _HINTS = (
     "memor", "memdir", "remember", "recall", "gedächtnis", "erinnerung", "speicher", "mémo", "souv", "recuerd",
     "记忆", "記憶", "回忆", "回憶", "メモリ", "覚えて", "gemerkt",
 )  # fmt: skip
-_IGNORE_CLAUSE = r"(?:^|[,;:(—–，、；：（]|\s-\s)\s*[¿¡]?"  # where a clause may begin
+_IGNORE_CLAUSE = r"(?:^|[,;:(—–，、；：（]|\s-\s)\s*[¿¡]?"  # possible starts of a clause
 _CLAUSE_END = r"\s*(?:$|[,;:)—–，、；：）]|\s-\s)"
 _QUOTED = (
     r"(?sm)```.*?(?:```|\Z)|`[^`\n]*`|^\s*>.*?$|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|"
     r"「[^」\n]{0,300}」|『[^』\n]{0,300}』|《[^》\n]{0,300}》|(?<!\w)'[^'\n]{1,80}'(?!\w)"
 )
 _SENTENCE = r"[^.!?。！？\n]*(?:[.!?](?!\s|$)[^.!?。！？\n]*)*[.!?。！？]*"
-_EDGE = 3000  # people ask first or last; the middle of a long message is mostly pasted
-_LONGEST = 400
+_EDGE = 3000  # requests come first or last; the middle of a long message is mostly pasted
+_SENTENCE_CHARS = 400
 
 
 class IgnoreReach(StrEnum):
@@ -182,14 +183,14 @@ class IgnoreLanguage:
     owned: str  # words for the agent's own memory, which become `¤`
     bare: str  # words for memory of any kind, which become `°`
     about: str  # next to such a sign: the subject of the memories, as the group `subject`
-    leads: str  # what may stand before a core
+    leads: str  # words allowed before a core
     cores: tuple[str, ...]  # the requests
     again: tuple[str, ...]  # requests that cancel an earlier one
-    after: str  # what may follow any of these besides the end of a clause
-    lasting: str  # words that make a core hold for the conversation
+    after: str  # text that may follow any of these, besides the end of a clause
+    lasting: str  # words that extend a core to the conversation
     asks: str  # words that make a question a request
     fill: str = "(?!)"  # words that are removed first
-    free: tuple[str, ...] = ("(?!)",)  # requests so plain that they may stand anywhere in a sentence
+    free: tuple[str, ...] = ("(?!)",)  # clear requests that may occur anywhere in a sentence
 
 
 def find_ignoring(text: str) -> IgnoreReach | None:
@@ -227,7 +228,7 @@ def _list_sentences(text: str) -> Iterator[str]:
     plain = re.sub(r"[\u2019\u02bc\uff07]", "'", edges).replace("\xa0", " ").replace("\u202f", " ")
     for match in re.finditer(_SENTENCE, re.sub(_QUOTED, " § ", plain)):
         sentence = " ".join(match.group().casefold().split())
-        if sentence and len(sentence) <= _LONGEST:
+        if sentence and len(sentence) <= _SENTENCE_CHARS:
             yield sentence
 
 
@@ -238,7 +239,7 @@ def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach |
     if not request:
         return None
     if sentence.endswith(("?", "？")) and not re.search(language.asks, sentence):
-        rest = words[request.end() :]  # a question about it, unless more is asked: "ignore memory, how do I…?"
+        rest = words[request.end() :]  # a question about memory, unless more is asked: "ignore memory, how do I…?"
         if len(rest.split()) < 3 and not re.search(r"[^\x00-\x7f]{4}", rest):
             return None
     if "¤" not in request.group() and compile_any("machine_memory").search(words):
@@ -247,7 +248,7 @@ def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach |
 
 
 def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
-    """The sentence with its signs, without what may stand anywhere, and what the memories are about."""
+    """Return the sentence with signs and without filler words, and the subject of the memories."""
     signed = re.sub(language.owned, "¤", sentence.replace("¤", " ").replace("°", " "))
     signed = " ".join(re.sub(language.fill, " ", re.sub(language.bare, "°", signed)).split())
     named = re.search(language.about, signed)
@@ -258,7 +259,7 @@ def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
 
 @cache
 def _compile_requests(language: IgnoreLanguage) -> re.Pattern[str]:
-    """All requests at the start of a clause, any number of leads before them; the group `again` cancels one."""
+    """Compile all requests at the start of a clause, after any number of leads; the group `again` cancels one."""
     again, ask, free = map("|".join, (language.again, language.cores, language.free))
     at_start = rf"{_IGNORE_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:(?P<again>{again})|{ask})"
     return re.compile(rf"(?:{at_start}|{free})(?={_CLAUSE_END}|{language.after})")

@@ -1,4 +1,4 @@
-"""Where the sentences of a text begin and end."""
+"""Split a text into sentences."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _SENTENCE = re.compile(
     r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b[^\W\d]\.[^\W\d]\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
     r"(?<=[。！？])[」』”]*|\n+"
 )
-# Marks of lists, headings and quotations open a line without saying anything.
+# Marks of lists, headings and quotations at the start of a line are not part of a sentence.
 _LEAD = re.compile(r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?\s*+")
 
 _QUOTED = re.compile(
@@ -41,7 +41,7 @@ class Sentence:
 
 
 def find_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence of a text begins and ends, without the mark of a list or heading before it."""
+    """Yield the start and end of each sentence, without the mark of a list or heading before it."""
     start = 0
     for stop in (*_SENTENCE.finditer(text), None):
         end = stop.start() if stop else len(text)
@@ -58,13 +58,13 @@ def split_sentences(text: str) -> list[Sentence]:
 
 
 def split_items(text: str) -> list[str]:
-    """The parts of "1) this, 2) that"; a text without such numbers is one part."""
+    """Return the parts of "1) this, 2) that"; a text without such numbers is one part."""
     parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
     return parts if len(_ITEMS.findall(text)) > 1 else [text]
 
 
 def _split(text: str) -> Iterator[Sentence]:
-    masked = _QUOTED.sub(lambda found: found[0][0] + "§" * (len(found[0]) - 2) + found[0][-1], text)
+    masked = _QUOTED.sub(lambda quote: quote[0][0] + "§" * (len(quote[0]) - 2) + quote[0][-1], text)
     start, begins = 0, True
     for stop in [*_END.finditer(masked), None]:
         end = stop.start() if stop else len(masked)

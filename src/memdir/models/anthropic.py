@@ -236,7 +236,7 @@ class AnthropicStream:
         elif kind == "message_stop":
             self.is_whole = True
         elif kind == "error":
-            raise UnreachableError("the stream ended with an error", reason="down", passing=True)
+            raise UnreachableError("the stream ended with an error", reason="down", is_transient=True)
         return ""
 
     def message(self) -> dict[str, object]:

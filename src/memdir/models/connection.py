@@ -45,7 +45,7 @@ REASONS: Mapping[str, str] = {
     "timeout": "{who} did not answer in time",
     "broken": "the answer of {who} was interrupted",
 }
-PASSING = frozenset({"busy", "down", "offline", "timeout", "broken"})
+TRANSIENT = frozenset({"busy", "down", "offline", "timeout", "broken"})
 _HINTS = {
     "key": "check the key and the URL; see `docs/models.md`",
     "forbidden": "check the permissions of the key at the provider",
@@ -148,11 +148,13 @@ def as_count(value: object) -> int:
     return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def make_fault(who: str, reason: str, *, words: str = "", after: float | None = None) -> UnreachableError:
+def make_fault(who: str, reason: str, *, words: str = "", retry_after: float | None = None) -> UnreachableError:
     """Return an error with the reason, and the provider's own message if there is one."""
     provider_message = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
     message = REASONS[reason].format(who=who) + (f": {provider_message}" if provider_message else "")
-    return UnreachableError(message, reason=reason, passing=reason in PASSING, after=after, hint=_HINTS[reason])
+    return UnreachableError(
+        message, reason=reason, is_transient=reason in TRANSIENT, retry_after=retry_after, hint=_HINTS[reason]
+    )
 
 
 def make_status_fault(
@@ -164,7 +166,7 @@ def make_status_fault(
     if not words and status >= 300:
         phrases = {status_code.value: status_code.phrase for status_code in HTTPStatus} | {529: "overloaded"}
         words = f"{status} {phrases.get(status, '')}".strip()
-    return make_fault(who, reason, words=words, after=read_after(headers or {}, now))
+    return make_fault(who, reason, words=words, retry_after=read_after(headers or {}, now))
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:

@@ -236,8 +236,8 @@ class RetryingModel:
             except UnreachableError as error:
                 # Wait as long as the provider asks, or a random time in the upper half of a doubling interval.
                 longest = min(_LONGEST_WAIT, _FIRST_WAIT * float(1 << (attempt - 1)))
-                wait = max(error.after or 0.0, longest * (0.5 + self.chance() / 2))
-                if not error.passing or streamed or attempt == self.tries or self.clock() + wait >= deadline:
+                wait = max(error.retry_after or 0.0, longest * (0.5 + self.chance() / 2))
+                if not error.is_transient or streamed or attempt == self.tries or self.clock() + wait >= deadline:
                     raise
                 fault = error
             except StoppedError:

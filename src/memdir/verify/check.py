@@ -1,8 +1,8 @@
-"""A store against its project: every memory's claims looked up, the verdicts kept, and stamped on request.
+"""Verify a store against its project: look up the claims of every memory, cache the verdicts, and stamp on request.
 
-A memory is looked up again when its text has changed, or anything in the project has. Without a project (user memory,
-which is about no project in particular) only dates and links are checked. A worker calls `refresh_verdicts` during a
-conversation, so that recall has caveats without looking at a project.
+A memory is checked again when its text or anything in the project has changed. Without a project (for user memory) only
+dates and links are checked. A worker calls `refresh_verdicts` during a conversation, so that recall has caveats without
+reading the project.
 """
 
 import time
@@ -27,14 +27,16 @@ from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import ProjectListing, open_project
 from memdir.verify.records import CachedVerdict, CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
-HOST, EVENT = "memdir", "verify"  # in the diary of events
-_CUT = " cut:"  # in the key of a verdict for which the time was too short, followed by that time in seconds
+HOST, EVENT = "memdir", "verify"  # in the recorded events
+_CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The verdict on each memory that was asked for, in the store's order; `fresh` is how many were reached now.
-    `problem` says why the project could not be read; then only verdicts on dates and links are kept."""
+    """The verdict on each requested memory, in the store's order; `fresh` is how many are new.
+
+    `problem` is why the project could not be read; then only verdicts on dates and links are cached.
+    """
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -47,7 +49,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class StampResult:
-    """The change, None if there was nothing to do, and the names; what could not be stamped, and why."""
+    """The change, None if there was nothing to do, the stamped names, and the refused ones with the reason."""
 
     change: int | None
     names: tuple[str, ...] = ()
@@ -65,11 +67,11 @@ def verify(
     on_progress: Callable[[str, int, int], object] = lambda text, done, total: None,
     give_way: Callable[[], object] = lambda: None,
 ) -> VerifyReport:
-    """Return verdicts on all memories, or on those named. `changed_only` leaves out those without anything new.
+    """Return verdicts on all memories, or on those named; `changed_only` omits those with nothing new.
 
-    `seconds` is how long git's history may be searched. `give_way` is called often, and may take its time: background
-    work lets a person's turn go first. `on_progress` receives the step, the number of memories done, and the total. A name that is
-    no memory raises NotFoundError.
+    `seconds` limits the search in git's history. `give_way` is called often and may block, so that background work waits for
+    the user's turn. `on_progress` receives the step, the number of memories done, and the total. Raises NotFoundError if a
+    name is not a memory.
     """
     headers = store.scan()
     by_name = {header.name: header for header in headers}
@@ -81,7 +83,7 @@ def verify(
     on_progress("listing the project", 0, 0)
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
-    readable, due, moved = _find_due(store, chosen, known, lambda at: context.holds(at, seconds), give_way)
+    readable, due, moved = _find_due(store, chosen, known, lambda cached: context.holds(cached, seconds), give_way)
     if changed_only:
         due = [memory for memory in due if context.is_touched(memory, known.get(memory.header.name))]
     fresh = context.check(due, seconds, give_way, on_progress)
@@ -105,7 +107,7 @@ def refresh(
     seconds: float = VERIFY_REFRESH_SECONDS,
     give_way: Callable[[], object] = lambda: None,
 ) -> int:
-    """Bring the kept verdicts up to date as far as the time allows; returns how many were reached now."""
+    """Update the cached verdicts within the time limit, and return how many are new."""
     try:
         return verify(store, root, now=now, seconds=seconds, give_way=give_way).fresh
     except MemdirError:
@@ -113,7 +115,7 @@ def refresh(
 
 
 def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
-    """Refresh the verdicts of every store of a project; returns how many were reached now, None if it is not due."""
+    """Refresh the verdicts of every store of a project; return how many are new, None if no refresh is due."""
     if not project.places.switch.on or project.settings.flag("paused"):
         return None
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
@@ -132,8 +134,10 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims all hold, as one change; every other byte stays. Nothing is
-    stamped if the project could not be read."""
+    """Write `verified:` into each memory whose claims all hold, as one change; no other byte changes.
+
+    Nothing is stamped if the project could not be read.
+    """
     moment = now.astimezone().isoformat(timespec="seconds")
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
@@ -191,9 +195,9 @@ def _find_due(
     holds: Callable[[CachedVerdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[CachedVerdict]]:
-    """Return names of readable memories, the memories that are due, and verdicts that hold for a file that was rewritten.
+    """Return the names of readable memories, the memories that are due, and valid verdicts on rewritten files.
 
-    A file whose verdict holds and whose signature is the same is not opened: of many memories nearly all are such.
+    Most files have a valid verdict and the same signature, and are not opened.
     """
     names: list[str] = []
     due: list[StoredMemory] = []
@@ -215,7 +219,7 @@ def _find_due(
 
 
 class VerifyContext:
-    """The state that verdicts are based on, to see whether they still hold."""
+    """The state that verdicts depend on, to decide whether they still hold."""
 
     def __init__(self, store: Folder, headers: Sequence[Header], project: ProjectListing | None, now: datetime) -> None:
         self.store, self.project, self.now = store, project, now
@@ -225,7 +229,7 @@ class VerifyContext:
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
     def holds(self, known: CachedVerdict, seconds: float) -> bool:
-        """Whether a verdict holds if the text is the same; one cut short does if there is no more time now."""
+        """Return whether a verdict holds for the same text; one cut short holds if there is no more time now."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.verdict.claims) and (not cut or float(cut) >= seconds)
 
@@ -278,7 +282,7 @@ class VerifyContext:
         return cached
 
     def _make_key(self, claims: Sequence[CheckedClaim]) -> str:
-        """Return the state of everything these claims depend on: commit, files, and what else their kinds look at."""
+        """Return the state of everything these claims depend on: commit, files, and the sources of their kinds."""
         kinds = {claim.claim.kind for claim in claims}
         parts = [self.project.commit or "-", self.project.key] if self.project else ["-", "-"]
         if ClaimKind.DATE in kinds:
@@ -288,7 +292,7 @@ class VerifyContext:
         return " ".join(parts)
 
     def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
-        """Files that differ from those of a commit, or are newer than a verdict; None if git cannot tell."""
+        """Return the files that differ from a commit or are newer than a verdict, None if git cannot tell."""
         if self.project is None or not self.project.commit or len(commit) < 40 or not commit.isalnum():
             return None
         arguments = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", commit, self.project.commit, "--")
@@ -307,7 +311,7 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return all but the weak claims that are unknown in the project: they were something else."""
+    """Return the claims without weak ones that the project does not know, which were something else."""
     return tuple(
         one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN and not one.claim.reason)
     )

@@ -1,11 +1,11 @@
-"""The text of a memory -> what it claims to be there, each with its position. Pure; precision comes first.
+"""Find the things that a memory's text claims to exist, each with its position, without disk access; precision comes first.
 
-In code spans and lines of shell fences most things with a shape of their own count; in prose only what cannot be prose.
-What the memory itself says is gone ("`x` was removed", "instead of `y`") is kept as not checkable, as are placeholders,
-example paths and paths outside the project. A weak claim counts only if the project has or had it.
+In code spans and shell fences most tokens with a distinctive form count; in prose only those that cannot be prose. A thing
+that the memory itself calls removed ("`x` was removed", "instead of `y`") is not checkable, nor are placeholders, example
+paths and paths outside the project. A weak claim counts only if the project has or had it.
 
-A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation
-cannot pass, nor can a sentence about the past. Relative dates became absolute when the memory was written.
+A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation or of
+a past event cannot pass. Relative dates were made absolute when the memory was written.
 """
 
 import re
@@ -25,12 +25,10 @@ from memdir.records import Kind
 from memdir.text import list_lines
 from memdir.verify.records import Claim, ClaimKind
 
-# --- what things look like -------------------------------------------------------------------------------------------
-# What things look like in text: paths, symbols, constants, flags, command lines. Pure; nothing here knows a project.
-#
-# In code a token needs less to count as something than in prose, where `and/or`, `Node.js` and `GitHub` must not
-# become paths and symbols. A command line is split like a shell does as far as words, quotes and `&&` go; nothing is
-# expanded or run. A flag counts only if the tool is not a well-known one: git's flags are not the project's.
+# --- the forms of paths, symbols, constants, flags and command lines ---------------------------------------------------
+# The rules for code are looser than those for prose, where `and/or`, `Node.js` and `GitHub` must not become paths and
+# symbols. A command line is split into words, quotes and `&&` like in a shell; nothing is expanded or run. A flag counts only
+# if the tool is not a well-known one: git's flags are not the project's.
 
 # Objects whose members look like file endings: `console.log`, `process.env`.
 _OBJECTS = frozenset("console process logger log math np os sys self this window document e.g i.e".split())
@@ -71,7 +69,7 @@ _INTERPRETERS = _PYTHONS | {"node", "bash", "sh", "ruby", "php", "deno"}
 _PREFIXES = frozenset({"sudo", "time", "nohup", "exec", "env", "command", "xargs", "then", "do", "npx", "bunx"})
 _TARGETS = {"make": "make", "gmake": "make", "just": "just"}
 _RUNNERS = frozenset({"poetry", "uv", "pdm", "hatch", "poe", "rye"})
-_Token = tuple[str, int, int]  # a word of a command, where it starts and ends
+_Token = tuple[str, int, int]  # a word of a command, its start and end
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def find_pattern(key: str) -> re.Pattern[str]:
 
 
 def find_place(token: str) -> tuple[str, str]:
-    """Return a path without the line behind it, and that line: `a/b.py:12` is `a/b.py` and `12`."""
+    """Return a path without its line number, and that number: `a/b.py:12` is `a/b.py` and `12`."""
     match = _PLACE.search(token)
     if match is None or match.start() == 0 or (match[3] and "." not in token[: match.start()]):
         return token, ""
@@ -111,14 +109,14 @@ def find_place(token: str) -> tuple[str, str]:
 
 
 def is_path(token: str, *, is_code: bool) -> bool:
-    """Whether a token, without `:12`, is the name of a file or a folder."""
-    if token == "MEMORY.md":  # the index of this very memory
+    """Return whether a token, without `:12`, is the name of a file or folder."""
+    if token == "MEMORY.md":  # the index of this memory
         return False
     if not token or "://" in token or not _PATH.match(token) or token.strip("./~") == "" or "//" in token:
         return False
     parts = token.rstrip("/").split("/")
     leaf, is_single = parts[-1], len(parts) == 1
-    if _MIME.match(token) or (not is_single and _DOMAIN.match(parts[0])) or not any(at.isalpha() for at in token):
+    if _MIME.match(token) or (not is_single and _DOMAIN.match(parts[0])) or not any(char.isalpha() for char in token):
         return False
     is_name = leaf in find_words("names") and (is_code or "." in leaf or not is_single)
     if _has_ending(leaf, is_code=is_code and is_single) or is_name:
@@ -134,19 +132,19 @@ def is_path(token: str, *, is_code: bool) -> bool:
 
 
 def is_weak_path(token: str) -> bool:
-    """`owner/name`, `feature/x`, `module/part` in code: a path only if the project has it."""
+    """Return whether this is like `owner/name` or `feature/x` in code: a path only if the project has it."""
     is_shaped = "/" in token and "//" not in token and not token.startswith(("/", "@"))
     return is_shaped and bool(_PATH.match(token)) and not _MIME.match(token)
 
 
 def is_short_path(word: str) -> bool:
-    """`bin/tool` in prose: a path only if the project has it, since `client/server` looks the same."""
+    """Return whether this is like `bin/tool` in prose: a path only if the project has it, as `client/server` is not."""
     first, _, rest = word.partition("/")
     return first in find_words("folders") and "/" not in rest and bool(re.fullmatch(r"[\w.-]+", rest))
 
 
 def find_path_problem(token: str) -> str:
-    """Return why a path cannot be looked up in any project; empty if it can."""
+    """Return why a path cannot be looked up in a project, or ""."""
     if _PLACEHOLDER.search(token):
         return "a placeholder"
     if token.startswith(("~", "%")) or _DRIVE.match(token):
@@ -157,7 +155,7 @@ def find_path_problem(token: str) -> str:
 
 
 def looks_like_pattern(token: str) -> bool:
-    """Whether a path has a hole in it: `src/*.py`, `<name>/x.json`, `logs/YYYY/`."""
+    """Return whether a path contains a placeholder: `src/*.py`, `<name>/x.json`, `logs/YYYY/`."""
     if not _PLACEHOLDER.search(token) or " " in token or "(" in token or "=" in token:
         return False
     filled = re.sub(r"\*+|\{[^{}]*\}|<[^<>]*>|…|\.\.\.", "x", token)
@@ -165,20 +163,20 @@ def looks_like_pattern(token: str) -> bool:
 
 
 def is_identifier(word: str) -> bool:
-    """Whether a single word shows by its shape that it is no prose: humps or underscores inside."""
+    """Return whether a single word is an identifier by its form: humps or underscores inside."""
     if word.strip("_$").lower() in find_words("products") or len(word) < 3:
         return False
     return bool(_CAMEL.match(word)) or is_snake(word)
 
 
 def is_plain_camel(word: str) -> bool:
-    """`handleAuth`: a small letter first, a hump inside. The only humps that count in prose."""
+    """Return whether a word is like `handleAuth`, in lower case with a hump, the only humps that count in prose."""
     is_humped = re.match(r"_*[a-z][a-z0-9]*[A-Z]", word) and not re.fullmatch(r"[a-z][A-Z]+s?", word)
     return bool(is_humped) and len(word) > 4 and word.lower() not in find_words("products")
 
 
 def is_snake(word: str) -> bool:
-    """Whether a word has underscores inside, and no number that some database has assigned."""
+    """Return whether a word has underscores inside, but no number that a database has assigned."""
     return bool(_SNAKE.match(word)) and not _SERIAL.search(word)
 
 
@@ -210,7 +208,7 @@ def read_command(text: str) -> Iterator[NamedThing]:
 
 
 def _has_ending(leaf: str, *, is_code: bool) -> bool:
-    """Whether a name ends as files do, and is no member of an object, no version and no abbreviation."""
+    """Return whether a name has a file extension and is not an object member, a version or an abbreviation."""
     stem, _, ending = leaf.rpartition(".")
     if not stem or ending.lower() not in find_words("endings"):
         return False
@@ -233,12 +231,12 @@ def _read_simple(tokens: Sequence[_Token]) -> Iterator[NamedThing]:
     tool = tokens[0][0].rpartition("/")[2]
     own = list(_read_tool(tool, tokens))
     yield from own
-    # `python tools/x.py --flag`: the flag is the file's.
+    # In `python tools/x.py --flag` the flag belongs to the file.
     runs_file = tool in _INTERPRETERS and any(is_path(token, is_code=True) for token, _, _ in tokens[1:3])
-    runs_own = any(at.extra.startswith(("module:", "npm:", "script:")) for at in own)
+    runs_own = any(thing.extra.startswith(("module:", "npm:", "script:")) for thing in own)
     is_foreign = tool in find_words("tools") and not runs_own and not runs_file
     for token, start, end in tokens:
-        if not any(start <= at.start < end for at in own):
+        if not any(start <= thing.start < end for thing in own):
             yield from _read_argument(token, start, is_foreign=is_foreign)
 
 
@@ -262,7 +260,7 @@ def _read_argument(token: str, start: int, *, is_foreign: bool) -> Iterator[Name
 
 def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
     words, begin = [token for token, _, _ in tokens], tokens[0][1]
-    plain = [at for at in tokens[1:] if not at[0].startswith("-")]
+    plain = [token for token in tokens[1:] if not token[0].startswith("-")]
     if len(words) < 2:
         return
     if tool in _PYTHONS and "-m" in words[1:-1]:
@@ -272,21 +270,21 @@ def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
     elif tool in _NODE:
         yield from _read_node(tool, begin, plain)
     elif tool in _TARGETS:
-        target, _, end = next((at for at in plain if _SCRIPT.match(at[0])), ("", 0, 0))
+        target, _, end = next((token for token in plain if _SCRIPT.match(token[0])), ("", 0, 0))
         if target:
             yield NamedThing(ClaimKind.COMMAND, f"{tool} {target}", begin, end, f"{_TARGETS[tool]}:{target}")
     elif tool in _RUNNERS:
-        # `uv run x` may be anything that is installed; `poe x` is a task of the project.
+        # `uv run x` may be any installed program; `poe x` is a task of the project.
         prefix = "" if tool == "poe" else "run "
         scripts = plain if tool == "poe" else plain[1:] if plain and plain[0][0] == "run" else ()
         for script, _, end in scripts[:1]:
             if _SCRIPT.match(script) and script not in find_words("tools") and not is_path(script, is_code=True):
-                said = f"{tool} {prefix}{script}"
-                yield NamedThing(ClaimKind.COMMAND, said, begin, end, f"script:{script}", bool(prefix))
+                command = f"{tool} {prefix}{script}"
+                yield NamedThing(ClaimKind.COMMAND, command, begin, end, f"script:{script}", bool(prefix))
 
 
 def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[NamedThing]:
-    """A script of package.json: `npm run x`, or without `run` where the tool allows it."""
+    """Yield a script of package.json: `npm run x`, or without `run` if the tool allows it."""
     verb = plain[0][0] if plain else ""
     is_run = verb in ("run", "run-script")
     is_known = verb in ("test", "start", "stop")
@@ -296,8 +294,8 @@ def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Named
         return
     script, _, end = plain[1] if is_run else plain[0]
     if _SCRIPT.match(script) and not is_path(script, is_code=True):
-        said = f"{tool} {'run ' if is_run else ''}{script}"
-        yield NamedThing(ClaimKind.COMMAND, said, begin, end, f"npm:{script}", not is_run)
+        command = f"{tool} {'run ' if is_run else ''}{script}"
+        yield NamedThing(ClaimKind.COMMAND, command, begin, end, f"npm:{script}", not is_run)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -319,8 +317,8 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LEAD_CHARS = 50
 _STOPS = re.compile(r"[.;!?。！？]\s|[。！？]")
 
-_CODE_CHARS = 400  # a longer span is a quotation
-_NEAR = 48  # characters either side that are searched for what is said of a thing
+_CODE_CHARS = 400  # a longer code span is a quotation
+_NEAR = 48  # characters on either side searched for statements about a thing
 _CLAIMS_TOKEN = re.compile(r"[!-~]+")
 _STRIPPED = "\"'()[]{}<>,;!?*“”|"
 _STRINGS = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -333,18 +331,18 @@ _PASCAL = re.compile(r"(?<![\w$.`-])([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+)(?![\w
 _PROSE_RUN = re.compile(
     r"(?<![\w-])(?:(?:npm|pnpm|yarn|bun) run [A-Za-z][\w:.-]*\w|python3? -m [A-Za-z_]\w*(?:\.\w+)*)"
 )
-_NO_MORE = "the memory itself says it is no more"
-# The line that an approved repair adds, and the things it is about (`dream.stale`, `records.render_claim`).
+_NO_MORE = "the memory itself says it no longer exists"
+# The line that an approved repair adds, and the things in it (`dream.stale`, `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
 _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d{2}) has passed")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line: where it starts in the text, its number from 1, and the same line with its code blanked.
+    """One line: its start in the text, its number from 1, and the same line with its code blanked.
 
-    `codes` are the insides of its code spans, as positions in the line. `is_shell` marks a line of a shell fence, which
-    is code as a whole; nothing is blanked then.
+    `codes` are the insides of its code spans, as positions in the line. `is_shell` marks a line of a shell fence, which is
+    all code, so nothing is blanked.
     """
 
     text: str
@@ -356,13 +354,13 @@ class _Line:
 
 
 def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
-    """Return every claim of a memory file, in the order of its text, each thing once a line."""
-    found: dict[tuple[str, str, int], Claim] = {}
+    """Return the claims of a memory file, in the order of its text, each thing once per line."""
+    claims: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
     for claim in islice(_read(text, kind), CLAIMS):
         claim = replace(claim, reason=_NO_MORE) if claim.text in known and not claim.reason else claim
-        found.setdefault((claim.kind, claim.text, claim.line), claim)
-    return tuple(sorted(found.values(), key=lambda at: at.start))
+        claims.setdefault((claim.kind, claim.text, claim.line), claim)
+    return tuple(sorted(claims.values(), key=lambda claim: claim.start))
 
 
 def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
@@ -372,14 +370,14 @@ def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
             for day, begin, end in _find_deadlines(line.text):
                 start = line.start
                 yield Claim(ClaimKind.DATE, day.isoformat(), line.number, begin + 1, start + begin, start + end)
-    number, begin, place = 1, 0, 0
+    number, begin, offset = 1, 0, 0
     for link, row in find_links(text):
         while number < row:
-            begin = place = text.find("\n", begin) + 1
+            begin = offset = text.find("\n", begin) + 1
             number += 1
-        start = text.find(link, place)
-        place = start + len(link)
-        yield Claim(ClaimKind.LINK, link, row, start - begin + 1, start, place)
+        start = text.find(link, offset)
+        offset = start + len(link)
+        yield Claim(ClaimKind.LINK, link, row, start - begin + 1, start, offset)
 
 
 def _read_line(line: _Line) -> Iterator[NamedThing]:
@@ -392,7 +390,7 @@ def _read_line(line: _Line) -> Iterator[NamedThing]:
         yield from (named.shift(begin) for named in _read_code(line, begin, end))
     yield from _read_prose(line.prose)
     for target in _LINK_TARGET.finditer(line.prose):
-        # Where a Markdown link goes, if that is a file of the project; a memory's own neighbours are not.
+        # The target of a Markdown link, if it is a project file and not another memory.
         path, start = target[1].partition("#")[0], target.start(1)
         if "/" in path and is_path(path, is_code=True) and not path.endswith(".md"):
             yield NamedThing(ClaimKind.PATH, path, start, start + len(path))
@@ -409,14 +407,15 @@ def _make_claim(line: _Line, named: NamedThing) -> Claim:
         find_pattern("denied_before").search(before.rstrip("`*([ ")) or find_pattern("denied_after").match(after)
     ):
         reason = _NO_MORE
-    at = line.start
-    return Claim(kind, named.text, line.number, begin + 1, at + begin, at + end, named.extra, reason, named.is_weak)
+    start = line.start
+    span = (start + begin, start + end)
+    return Claim(kind, named.text, line.number, begin + 1, *span, named.extra, reason, named.is_weak)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
     """Yield the lines of a memory file that count, its description first. Fences of other languages are examples.
 
-    Code spans, addresses, tags and comments are blanked at the same length, so that every position in the prose is one
+    Code spans, URLs, tags and comments are blanked at the same length, so that every position in the prose is one
     in the file. Every rule is linear in the length of the text.
     """
     body = len(text) - len(split_frontmatter(text).body)
@@ -438,11 +437,11 @@ def _read_lines(text: str) -> Iterator[_Line]:
 
 def _make_line(line: str, start: int, number: int) -> _Line:
     codes = tuple(_find_codes(line))
-    pieces, place = list[str](), 0
+    pieces, offset = list[str](), 0
     for begin, end in codes:
-        pieces += (line[place:begin], " " * (end - begin))
-        place = end
-    prose = "".join((*pieces, line[place:]))
+        pieces += (line[offset:begin], " " * (end - begin))
+        offset = end
+    prose = "".join((*pieces, line[offset:]))
     return _Line(line, start, number, _BLANKED.sub(_blank, prose.replace("`", " ")) if prose.strip() else "", codes)
 
 
@@ -451,20 +450,20 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _find_codes(line: str) -> Iterator[tuple[int, int]]:
-    """The insides of code spans: from a run of backticks to the next run of the same length."""
+    """Yield the insides of code spans: from a run of backticks to the next run of the same length."""
     runs = list(_TICKS.finditer(line))
     following: dict[int, list[int]] = {}
-    for place in range(len(runs) - 1, -1, -1):
-        following.setdefault(len(runs[place][0]), []).append(place)
-    place = 0
-    while place < len(runs):
-        later = following[len(runs[place][0])]
-        while later and later[-1] <= place:
+    for number in range(len(runs) - 1, -1, -1):
+        following.setdefault(len(runs[number][0]), []).append(number)
+    number = 0
+    while number < len(runs):
+        later = following[len(runs[number][0])]
+        while later and later[-1] <= number:
             later.pop()
         if later:
-            yield runs[place].end(), runs[later[-1]].start()
-            place = later[-1]
-        place += 1
+            yield runs[number].end(), runs[later[-1]].start()
+            number = later[-1]
+        number += 1
 
 
 @cache
@@ -488,7 +487,7 @@ def _compile_date() -> re.Pattern[str]:
 
 
 def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
-    """Each date in a line that something ends with, and its position."""
+    """Yield each date in a line with which something ends, and its position."""
     for match in _compile_date().finditer(line):
         lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
         trail = line[match.end() : match.end() + _LEAD_CHARS]
@@ -523,11 +522,11 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
         named = list(read_command(code))
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
-    yield from (at.shift(lead) for at in named)
+    yield from (thing.shift(lead) for thing in named)
 
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
-    whole = (0, len(code))
+    span = (0, len(code))
     if (" " in code and not code.endswith(")")) or "://" in code or code.startswith("www."):
         return
     if flag := FLAG.match(code):
@@ -536,25 +535,25 @@ def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
         name = variable[1] or variable[2]
         yield NamedThing(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
     elif looks_like_pattern(code):
-        yield NamedThing(ClaimKind.PATH, code, *whole)
+        yield NamedThing(ClaimKind.PATH, code, *span)
     else:
         yield from _read_name(code, before, after)
 
 
 def _read_name(code: str, before: str, after: str) -> Iterator[NamedThing]:
-    path, place = find_place(code)
+    path, line = find_place(code)
     symbol = SYMBOL.match(code)
     if is_path(path, is_code=True) or (
         path.strip("/") and find_pattern("folder_after").match(after) and re.fullmatch(r"[\w./@+-]+", path)
     ):
-        yield NamedThing(ClaimKind.PATH, path, 0, len(path), place)
+        yield NamedThing(ClaimKind.PATH, path, 0, len(path), line)
     elif CONSTANT.match(code):
         yield NamedThing(ClaimKind.CONSTANT, code, 0, len(code))
     elif symbol and _is_symbol(symbol, before, after):
         kind = ClaimKind.CONSTANT if CONSTANT.match(symbol[1]) else ClaimKind.SYMBOL
         yield NamedThing(kind, symbol[1], symbol.start(1), symbol.end(1))
     elif is_weak_path(path) or _BARE_FILE.match(code):
-        yield NamedThing(ClaimKind.PATH, path, 0, len(path), place, is_weak=True)
+        yield NamedThing(ClaimKind.PATH, path, 0, len(path), line, is_weak=True)
     elif symbol and _PLAIN.match(code) and code.lower() not in find_words("keywords"):
         yield NamedThing(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
 
@@ -575,7 +574,7 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
 
 
 def _read_fragment(code: str) -> Iterator[NamedThing]:
-    """An expression: only names whose shape leaves no doubt, and what is being defined."""
+    """Yield the names of an expression: only clear identifiers, and definitions."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
         yield NamedThing(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
@@ -588,12 +587,12 @@ def _read_fragment(code: str) -> Iterator[NamedThing]:
 
 
 def _read_prose(prose: str) -> Iterator[NamedThing]:
-    taken: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for run in _PROSE_RUN.finditer(prose):
-        taken.append(run.span())
-        yield from (at.shift(run.start()) for at in read_command(run[0]))
+        spans.append(run.span())
+        yield from (thing.shift(run.start()) for thing in read_command(run[0]))
     for match in _CLAIMS_TOKEN.finditer(prose):
-        if any(begin <= match.start() < end for begin, end in taken):
+        if any(begin <= match.start() < end for begin, end in spans):
             continue
         token = match[0].lstrip(_STRIPPED)
         word = token if token.endswith("()") else token.rstrip(_STRIPPED + ".:")
@@ -607,15 +606,15 @@ def _read_prose(prose: str) -> Iterator[NamedThing]:
 
 
 def _read_word(word: str, token: str, start: int) -> Iterator[NamedThing]:
-    """One token of prose, stripped of punctuation; `token` still has what followed it."""
-    path, place = find_place(word)
+    """Yield the claim in one token of prose without punctuation; `token` includes the text after it."""
+    path, line = find_place(word)
     span = (start, start + len(word))
     if re.match(r"[A-Za-z_$][\w$.]*\(\)", token):
         name = token[: token.index("(")]
         if len(name) > 2:
             yield NamedThing(ClaimKind.SYMBOL, name, start, start + len(name))
     elif is_path(path, is_code=False):
-        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), place)
+        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), line)
     elif is_short_path(word):
         yield NamedThing(ClaimKind.PATH, word, *span, is_weak=True)
     elif CONSTANT.match(word):

@@ -1,14 +1,14 @@
-"""Whether a text says what the project already says, and where: only what cannot be derived should be remembered.
+"""Find text that the project already contains, and where: only information that cannot be derived should be remembered.
 
-Three narrow rules, since a wrong warning teaches people to ignore the right ones:
+The rules are narrow, since wrong warnings teach people to ignore the right ones:
 
-- a sentence of five words or more that also stands in an instruction file, compared without markup and punctuation;
-- a text of which more than half the sentences, Why and How apart, only say where a tracked file lies ("the parser is in
-  src/parser.py");
+- a sentence of five words or more that is also in an instruction file, compared without markup and punctuation;
+- a text of which more than half the sentences, apart from Why and How, only give the path of a tracked file ("the parser is
+  in src/parser.py");
 - a sentence that is the subject of one of the last commits.
 
-It warns and never refuses, reads a bounded part of a bounded number of files, follows no link out of the root, and
-raises nothing. Without git, or when git takes too long, it finds less.
+It warns and never refuses, reads a limited part of a limited number of files, follows no link out of the root, and never
+raises. Without git, or if git is too slow, it finds less.
 """
 
 import os
@@ -31,7 +31,7 @@ _FILES = (
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _FILE_BYTES = 262_144  # read of an instruction file
 _FOLDER_FILES = 200  # read of a folder of rules; also the number of its folders
-_LAYOUT_CHARS = 300  # longer sentences do not only say where a file lies
+_LAYOUT_CHARS = 300  # longer sentences say more than the path of a file
 _COMMITS = 2_000
 _WORDS = 5
 _SHOWN = 60
@@ -75,9 +75,11 @@ class DerivableReason:
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
     """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
     sentences = list(_list_sentences(text))
-    # Five words; of Chinese and Japanese two characters count as one.
+    # Five words; two Chinese or Japanese characters count as one.
     keys = {fold_words(sentence): sentence for sentence in sentences}
-    long = {key: at for key, at in keys.items() if 2 * len(key.split()) - len(_CJK.findall(key)) >= 2 * _WORDS}
+    long = {
+        key: sentence for key, sentence in keys.items() if 2 * len(key.split()) - len(_CJK.findall(key)) >= 2 * _WORDS
+    }
     ends = time.monotonic() + timeout
     return (
         *_find_in_instructions(dict(long), root),
@@ -89,13 +91,13 @@ def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Deri
 def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[DerivableReason]:
     if not ours:
         return
-    # Nothing of a file that a link leads out of the root to, or that cannot be read.
+    # Skip files that a link leads to outside the root, and unreadable ones.
     names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
     for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
         text = (reading.data or b"").decode("utf-8", "replace")
         theirs = {fold_words(sentence) for sentence in _list_sentences(text)}
         for key in [key for key in ours if key in theirs]:
-            yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” already stands in an instruction file", name)
+            yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” is already in an instruction file", name)
 
 
 def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[DerivableReason]:
@@ -105,8 +107,8 @@ def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[Deri
     for path in dict.fromkeys(paths):
         spec = f":(literal){path}" if "/" in path else f":(glob)**/{path}"
         if tracked := _run_git(root, ends, "ls-files", "-z", "--", spec).split("\0")[0]:
-            shown = tracked if tracked.endswith(path.rstrip("/")) else path
-            yield DerivableReason("it says where a tracked file lies", shown)
+            source = tracked if tracked.endswith(path.rstrip("/")) else path
+            yield DerivableReason("it only gives the path of a tracked file", source)
 
 
 def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[DerivableReason]:
@@ -122,9 +124,9 @@ def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[
 
 
 def _find_described_path(sentence: str) -> str:
-    """The path in a sentence that only says where something lies."""
+    """Return the path in a sentence that only gives the location of something, or ""."""
     patterns = _LAYOUT if len(sentence) <= _LAYOUT_CHARS else ()
-    match = next((found for pattern in patterns if (found := pattern.fullmatch(sentence.strip()))), None)
+    match = next((match for pattern in patterns if (match := pattern.fullmatch(sentence.strip()))), None)
     path = match["path"].rstrip(".") if match else ""
     return path if ("/" in path or "." in path.strip(".")) and ".." not in path.split("/") else ""
 
@@ -141,8 +143,8 @@ def _list_instructions(root: Path) -> Iterator[str]:
     yield from _FILES
     for folder, ending in _FOLDERS:
         if _is_inside(root, root / folder):
-            found = (name for name in _list_files(root / folder) if name.endswith(ending))
-            yield from (Path(name).relative_to(root).as_posix() for name in islice(found, _FOLDER_FILES))
+            files = (name for name in _list_files(root / folder) if name.endswith(ending))
+            yield from (Path(name).relative_to(root).as_posix() for name in islice(files, _FOLDER_FILES))
 
 
 def _list_files(folder: Path) -> Iterator[str]:

@@ -1,10 +1,9 @@
-"""Things git's history knows as removed: where a file went, when a word vanished, and its replacement.
+"""Find removed things in git's history: where a file moved, when a word vanished, and its replacement.
 
-Two passes from the newest commit back, within a time. The first reads names alone, with git's own detection of renames.
-The second reads the patches, for all wanted words at once; a commit without any of them is skipped. The newest commit
-that removes a thing is the one that ended it. `git log` is streamed with settings nobody can change, and no code of the
-repository is run. What replaced a word is evidence, not proof: a line that differs in nothing else, or the definition
-that came with the same commit.
+Two passes run from the newest commit back, within a time limit. The first reads only names, with git's rename detection. The
+second reads the patches, for all words at once; a commit without any of them is skipped. The newest commit that removes a
+thing is the one that ended it. `git log` is streamed with fixed settings, and no code of the repository is run. The
+replacement of a word is evidence, not proof: a line with no other difference, or the definition added by the same commit.
 """
 
 import difflib
@@ -28,16 +27,16 @@ _QUIET = (
     "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}",
     "-c", "core.quotePath=false",
 )  # fmt: skip
-# A first commit removes nothing, and its patch is the whole project.
+# A first commit removes nothing, and its patch is the full project.
 _LOG = (
     "log", "--min-parents=1", "--no-show-signature", "--no-diff-merges", "--no-ext-diff", "--no-textconv", "--no-color",
     "-M", "-l1000", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/", "--inter-hunk-context=0",
 )  # fmt: skip
 _TOKENS = re.compile(rb"[A-Za-z_$][\w$]*|\d+|[^\s\w]")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][\w$]{2,}")
-_PAIRS = 400  # lines of one hunk that are compared; more is a rewrite
+_PAIRS = 400  # lines of one hunk that are compared; more are a rewrite
 _LIKE = 0.6  # ratio at which two names are alike
-# A name after a word that defines, a constant, or a function that is assigned.
+# A name after a defining keyword, a constant, or an assigned function.
 _NAMING = re.compile(
     rb"^[ \t]*(?:(?:export|default|pub(?:\([^()]*\))?|async|static|public|private|abstract|final)[ \t]+)*"
     rb"(?:def|class|function|func|fn|interface|struct|enum|trait|type|const)[ \t]+(?:\([^()\n]*\)[ \t]*)?"
@@ -48,7 +47,7 @@ _NAMING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemovedBy:
-    """The commit that ended a thing, its new name if git saw one, and what came with that commit."""
+    """The commit that removed a thing, its new name if git found one, and what that commit added."""
 
     commit: str
     to: str = ""
@@ -57,8 +56,10 @@ class RemovedBy:
 
 @dataclass(frozen=True, slots=True)
 class PathHistory:
-    """Each path that some commit renamed or deleted, with the newest such commit; and what each commit added.
-    `is_whole` says that the whole history was read."""
+    """Each path that a commit renamed or deleted, with the newest such commit, and the paths each commit added.
+
+    `is_whole`: the complete history was read.
+    """
 
     gone: dict[str, RemovedBy] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
@@ -67,8 +68,10 @@ class PathHistory:
 
 @dataclass(frozen=True, slots=True)
 class WordTrace:
-    """The newest commit that removed some of a word, its definition, and its named definition. A named definition
-    is one after `def`, `class`, `function` and the like. `files` are where it was defined."""
+    """The newest commits that removed occurrences of a word, its definition, and its named definition.
+
+    A named definition follows `def`, `class`, `function` and the like. `files` contained the definition.
+    """
 
     vanished: RemovedBy | None = None
     undefined: RemovedBy | None = None
@@ -78,7 +81,7 @@ class WordTrace:
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """The lines that were removed and added at one place of a file."""
+    """The lines removed and added at one position of a file."""
 
     path: str
     minus: tuple[bytes, ...]
@@ -108,7 +111,7 @@ def read_names(root: Path, ends: float) -> PathHistory:
 
 
 def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | None:
-    """Return where a path went, over any number of renames; None if history never removed it."""
+    """Return the last removal or rename of a path, over any number of renames; None if history never removed it."""
     removal, visited = names.gone.get(path), {path}
     while removal is not None and removal.to and removal.to not in has and removal.to not in visited:
         visited.add(removal.to)
@@ -120,7 +123,7 @@ def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | N
 
 
 def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[str, WordTrace], bool]:
-    """Return what history knows of each word, and whether enough of it was read. Documents do not count."""
+    """Return the trace of each word, and whether enough of the history was read. Documents do not count."""
     pending = {word.encode("utf-8", "replace") for word in words}
     traces_by_word: dict[bytes, WordTrace] = {}
     is_whole = False
@@ -137,12 +140,12 @@ def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[st
 
 
 def read_git_lines(
-    root: Path, wanted: Mapping[str, re.Pattern[bytes]], ends: float, globs: tuple[str, ...] = ()
+    root: Path, patterns: Mapping[str, re.Pattern[bytes]], ends: float, globs: tuple[str, ...] = ()
 ) -> dict[str, RemovedBy]:
-    """Return for each thing the newest commit that removed a line of its pattern and added none."""
-    left = dict(wanted)
+    """Return for each key the newest commit that removed a line with its pattern and added none."""
+    left = dict(patterns)
     removals: dict[str, RemovedBy] = {}
-    for patch in _stream_patches(root, ends, globs) if wanted else ():
+    for patch in _stream_patches(root, ends, globs) if patterns else ():
         hunks = list(_read_hunks(patch)) if any(pattern.search(patch) for pattern in left.values()) else []
         minus, plus = _join_sides(hunks)
         for key, pattern in list(left.items()):
@@ -154,13 +157,13 @@ def read_git_lines(
     return removals
 
 
-def _read_commit(patch: bytes, hits: Collection[bytes], found: dict[bytes, WordTrace]) -> None:
-    """Add to what is known of these words; what a newer commit has settled stays."""
+def _read_commit(patch: bytes, hits: Collection[bytes], traces: dict[bytes, WordTrace]) -> None:
+    """Add this commit to the traces of these words; newer commits take precedence."""
     hunks = [hunk for hunk in _read_hunks(patch) if not is_document(hunk.path)]
     minus, plus = _join_sides(hunks)
     fewer, more = (Counter(side.translate(WORDS).split()) for side in (minus, plus))
     for word in hits:
-        trace = found.get(word, WordTrace())
+        trace = traces.get(word, WordTrace())
         is_vanished = trace.vanished is None and fewer[word] > more[word]
         is_undefined = (
             trace.undefined is None
@@ -170,19 +173,19 @@ def _read_commit(patch: bytes, hits: Collection[bytes], found: dict[bytes, WordT
         )
         if not is_vanished and not is_undefined:
             continue
-        gone = RemovedBy(_find_commit(patch), came=_find_successor(word, hunks, fewer, more))
+        removal = RemovedBy(_find_commit(patch), came=_find_successor(word, hunks, fewer, more))
         named, files = trace.named, trace.files
         if is_undefined:
-            named = gone if any(word == _find_name(line) for hunk in hunks for line in hunk.minus) else named
+            named = removal if any(word == _find_name(line) for hunk in hunks for line in hunk.minus) else named
             defining = (hunk.path for hunk in hunks if is_defined(b"\n".join(hunk.minus), word, is_c=True))
             files = tuple(dict.fromkeys(defining))
-        found[word] = WordTrace(
-            gone if is_vanished else trace.vanished, gone if is_undefined else trace.undefined, named, files
+        traces[word] = WordTrace(
+            removal if is_vanished else trace.vanished, removal if is_undefined else trace.undefined, named, files
         )
 
 
 def _find_successor(word: bytes, hunks: Sequence[_Hunk], fewer: Counter[bytes], more: Counter[bytes]) -> str:
-    """The identifier that took this word's place in most lines; empty if none did."""
+    """Return the identifier that replaced this word in most lines, or ""."""
     votes: Counter[bytes] = Counter()
     for hunk in hunks:
         if not any(word in line for line in hunk.minus) or len(hunk.minus) > _PAIRS or len(hunk.plus) > _PAIRS:
@@ -212,7 +215,7 @@ def _find_swapped(word: bytes, tokens: list[bytes], added: Sequence[list[bytes]]
 
 
 def _find_new_definitions(word: bytes, hunk: _Hunk) -> set[bytes]:
-    """Definitions that were added where this one was removed, if they are like it or the only ones."""
+    """Return the definitions added where this one was removed, if they are similar or the only ones."""
     if not any(is_defined(line, word) for line in hunk.minus):
         return set()
     removed = {name for line in hunk.minus if (name := _find_name(line))}
@@ -251,7 +254,7 @@ def _read_hunks(patch: bytes) -> Iterator[_Hunk]:
 
 
 def _join_sides(hunks: Sequence[_Hunk]) -> tuple[bytes, bytes]:
-    return b"\n".join(line for one in hunks for line in one.minus), b"\n".join(
+    return b"\n".join(line for hunk in hunks for line in hunk.minus), b"\n".join(
         line for hunk in hunks for line in hunk.plus
     )
 
@@ -266,7 +269,7 @@ def _decode_path(path: bytes) -> str:
 
 
 def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Each commit's patch without context, its short name in the first line; with `globs` of such files alone."""
+    """Yield each commit's patch without context, its short name in the first line; with `globs` only of such files."""
     pathspecs = tuple(f":(top,glob)**/{glob}" for glob in globs)
     return _split_stream(
         _stream(root, (*_LOG, "-p", "-U0", "--format=%x01%h", "HEAD", "--", *pathspecs), ends), b"\n\x01"
@@ -274,7 +277,7 @@ def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Ite
 
 
 def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[bytes]:
-    """Yield git's output, block by block, until it is done or the time is over; an empty block means it finished."""
+    """Yield git's output, block by block, until the end or the time limit; an empty block means it finished."""
     try:
         process = subprocess.Popen(
             ("git", "-C", str(root), *_QUIET, *arguments),
@@ -302,7 +305,7 @@ def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[byt
 
 
 def _split_stream(blocks: Iterator[bytes], mark: bytes) -> Iterator[bytes]:
-    """The pieces between marks; _DONE after the last one says that all was read."""
+    """Yield the pieces between marks; _DONE after the last one means that everything was read."""
     rest: list[bytes] = []
     size = 0
     tail = b""
@@ -311,8 +314,8 @@ def _split_stream(blocks: Iterator[bytes], mark: bytes) -> Iterator[bytes]:
             yield b"".join(rest) + tail
             yield _DONE
             return
-        *whole, last = (tail + block).split(mark)
-        for piece in whole:
+        *pieces, last = (tail + block).split(mark)
+        for piece in pieces:
             yield b"".join(rest) + piece
             rest, size = [], 0
         split = len(last) - len(mark) + 1  # the end may be the beginning of a mark

@@ -1,8 +1,8 @@
-"""Claims, their status, verdicts on memories, and the verdicts kept in the derived index.
+"""Claims, their status, verdicts on memories, and the verdicts cached in the derived index.
 
-Kept verdicts take one SQLite read, no git process and no look at a project: recall, status and doctor use them. They lie
-in `index.db`, which may be deleted at any time and then knows nothing until the next `verify` or `refresh`. Whatever is
-wrong with it, no verdicts are known.
+Cached verdicts take one SQLite read and need no git process or project files: recall, status and doctor use them. They are in
+`index.db`, which may be deleted at any time and is filled by the next `verify` or `refresh`. If it is unusable, no verdicts
+are known.
 """
 
 import json
@@ -20,7 +20,7 @@ from memdir.text import one_line, shorten
 
 _NAME_CHARS = 80
 _SHOWN = 3  # claims in a caveat; `memdir verify` lists all
-_SCHEMA = "1"  # how rows are written; rows of another kind count as none
+_SCHEMA = "1"  # the format of rows; rows in other formats are ignored
 _COLUMNS = "name, kind, digest, state, checked, tree, claims, signature"
 _TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
 _MANY = 400  # values in one IN (…)
@@ -41,7 +41,7 @@ class ClaimKind(StrEnum):
 
 
 class ClaimStatus(StrEnum):
-    """The status of one claim. What cannot be shown to be wrong is not checkable, not gone."""
+    """The status of one claim. A claim that cannot be disproved is not checkable, not gone."""
 
     PRESENT = "present"
     MOVED = "moved"
@@ -51,7 +51,7 @@ class ClaimStatus(StrEnum):
 
 
 class VerifyState(StrEnum):
-    """A memory as a whole: all, some or none of what could be checked holds; or nothing could be checked."""
+    """The state of a memory: all, some or none of its checkable claims hold, or none is checkable."""
 
     VERIFIED = "verified"
     PARTLY = "partly"
@@ -117,8 +117,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CachedVerdict:
-    """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at.
-    While the memory's file has this `signature`, its text need not be read to know that it is the same."""
+    """A verdict and the project state it is based on: commit, work tree, and whatever else its claims depend on.
+
+    While the memory's file has this `signature`, its text is the same and need not be read.
+    """
 
     verdict: Verdict
     tree: str
@@ -140,22 +142,24 @@ def render_caveat(verdict: Verdict) -> str:
     return f"{text} {more} more of what it names {'is' if more == 1 else 'are'} out of date." if more > 0 else text
 
 
-def render_claim(at: CheckedClaim) -> str:
-    """Return one claim in words, without a full stop: "`handleAuth` is gone; `authenticate` came with the commit …"."""
-    name = _quote(at.claim.text)
-    if at.claim.kind is ClaimKind.DATE and at.status is ClaimStatus.PASSED:
-        return f"the date {one_line(at.claim.text)} has passed"
-    if at.status is ClaimStatus.MOVED:
-        return f"{name} is now {_quote(at.to)}"
-    if at.status is ClaimStatus.GONE:
-        if at.note:
-            return f"{name}: {at.note}"
-        if at.came:
-            return f"{name} is gone; {_quote(at.came)} came with the commit that removed it"
-        return f"{name} is gone" + (f" since commit {at.commit}" if at.commit else "")
-    if at.status is ClaimStatus.PRESENT:
-        return f"{name} is there" + (f" ({one_line(at.where)})" if at.where and at.where != at.claim.text else "")
-    return f"{name} cannot be checked" + (f": {at.note}" if at.note else "")
+def render_claim(checked: CheckedClaim) -> str:
+    """Return one claim as text, without a full stop: "`handleAuth` is gone; `authenticate` came with the commit …"."""
+    name = _quote(checked.claim.text)
+    if checked.claim.kind is ClaimKind.DATE and checked.status is ClaimStatus.PASSED:
+        return f"the date {one_line(checked.claim.text)} has passed"
+    if checked.status is ClaimStatus.MOVED:
+        return f"{name} is now {_quote(checked.to)}"
+    if checked.status is ClaimStatus.GONE:
+        if checked.note:
+            return f"{name}: {checked.note}"
+        if checked.came:
+            return f"{name} is gone; {_quote(checked.came)} came with the commit that removed it"
+        return f"{name} is gone" + (f" since commit {checked.commit}" if checked.commit else "")
+    if checked.status is ClaimStatus.PRESENT:
+        return f"{name} is there" + (
+            f" ({one_line(checked.where)})" if checked.where and checked.where != checked.claim.text else ""
+        )
+    return f"{name} cannot be checked" + (f": {checked.note}" if checked.note else "")
 
 
 def find_verdicts(store: Folder, digests: Mapping[str, str]) -> dict[str, Verdict]:
@@ -169,7 +173,7 @@ def read_verdicts(store: Folder) -> dict[str, Verdict]:
 
 
 def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
-    """Return the state of every kept verdict by name, with the signature of the file it was reached on."""
+    """Return the state of every cached verdict by name, with the signature of its file."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
     try:
@@ -181,7 +185,7 @@ def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
 
 
 def read_known(store: Folder, names: list[str] | None = None) -> dict[str, CachedVerdict]:
-    """Return the kept verdicts by name, of all memories or of some, whatever their digests."""
+    """Return the cached verdicts by name, of all memories or of some, regardless of their digests."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
     select = f"SELECT {_COLUMNS} FROM verdicts"
@@ -199,8 +203,8 @@ def read_known(store: Folder, names: list[str] | None = None) -> dict[str, Cache
     return {cached.verdict.name: cached for cached in parsed if cached is not None}
 
 
-def write_verdicts(store: Folder, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
-    """Keep verdicts, and drop those of memories that are gone. A busy or broken index keeps none: it is a cache."""
+def write_verdicts(store: Folder, known: Iterable[CachedVerdict], deleted: Iterable[str] = ()) -> bool:
+    """Cache verdicts, drop those of deleted memories, and return whether that worked; the index may be busy or broken."""
     path = store.find_index_file()
     if path is None:
         return False
@@ -212,7 +216,7 @@ def write_verdicts(store: Folder, known: Iterable[CachedVerdict], gone: Iterable
                 # Earlier versions did not have this column.
                 if not db.execute("SELECT 1 FROM pragma_table_info('verdicts') WHERE name = 'signature'").fetchone():
                     db.execute("ALTER TABLE verdicts ADD COLUMN signature")
-                db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in gone])
+                db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in deleted])
                 insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
                 db.executemany(insert, [_make_row(cached) for cached in known])
     except (sqlite3.Error, OSError):
@@ -220,18 +224,18 @@ def write_verdicts(store: Folder, known: Iterable[CachedVerdict], gone: Iterable
     return True
 
 
-def render_signature(at: Signature) -> str:
-    return f"{at.inode} {at.size} {at.mtime_ns} {at.ctime_ns}"
+def render_signature(signature: Signature) -> str:
+    return f"{signature.inode} {signature.size} {signature.mtime_ns} {signature.ctime_ns}"
 
 
 def _quote(name: str) -> str:
-    """A name in a code span; a backtick inside would end it."""
+    """Return a name in a code span, without backticks, which would end it."""
     return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
 
 
 def _make_row(known: CachedVerdict) -> tuple[str, ...]:
     verdict = known.verdict
-    # A claim and what was found of it, field by field, as `_read_row` takes them.
+    # The fields of a claim and of its result, in the order that `_read_row` expects.
     claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in verdict.claims]
     rendered = json.dumps(claims, ensure_ascii=True)
     return (
@@ -251,12 +255,12 @@ def _read_row(row: tuple[object, ...]) -> CachedVerdict | None:
     if schema != _SCHEMA:
         return None
     try:
-        made = []
+        checked_claims = []
         for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(str(claims)):
             claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
-            made.append(CheckedClaim(claim, ClaimStatus(status), *rest))
+            checked_claims.append(CheckedClaim(claim, ClaimStatus(status), *rest))
         moment = datetime.fromisoformat(str(checked))
-        verdict = Verdict(str(name), str(digest), VerifyState(str(state)), moment, tuple(made))
+        verdict = Verdict(str(name), str(digest), VerifyState(str(state)), moment, tuple(checked_claims))
     except (ValueError, TypeError):
         return None
     return CachedVerdict(verdict, str(tree), str(signature or ""))

@@ -40,7 +40,7 @@ def test_the_newest_conversation_is_noted_and_shown(cli: Cli) -> None:
     assert cli("notes").data == cli("notes", "show", "--session", "1f2e-aa").data == path.read_bytes()
     text = cli("notes").out
     assert "Last: Write a parser for the access log" in text
-    assert "nothing was said since" in cli("notes", "update").out
+    assert "no messages since" in cli("notes", "update").out
     digest = cli("notes", "--as", "hook").out
     assert (
         digest.startswith("Notes that were kept")

@@ -135,7 +135,7 @@ def test_words_that_only_sound_like_it_are_kept(cli: Cli, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["ok", "it is important info", "???"])
 def test_words_that_say_nothing_are_refused(cli: Cli, text: str) -> None:
-    assert "recall could find" in cli("remember", text).refusal
+    assert "too vague to recall" in cli("remember", text).refusal
 
 
 def test_a_password_is_warned_of_and_stands_in_the_body_alone(cli: Cli) -> None:
@@ -157,7 +157,7 @@ def test_a_password_is_refused_in_what_a_team_shares(cli: Cli) -> None:
 def test_what_the_project_already_says_is_warned_of(cli: Cli) -> None:
     (cli.project / "CLAUDE.md").write_text("Run the whole suite before each commit.\n", encoding="utf-8")
     kept = cli("remember", "Run the whole suite before each commit.")
-    assert kept.code == 0 and "already stands in an instruction file (CLAUDE.md)" in kept.err
+    assert kept.code == 0 and "is already in an instruction file (CLAUDE.md)" in kept.err
 
 
 def test_standard_input_is_read(cli: Cli) -> None:
