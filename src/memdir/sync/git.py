@@ -1,11 +1,11 @@
-"""The git program as memdir uses it: as a carrier of objects between its own bare copy and a remote.
+"""Run git to transfer objects between memdir's own bare copy and a remote.
 
-Every call names that copy, so the person's repository, index, branches, stash and hooks are never read. No hook runs,
-nothing prompts, no transport is used but files, ssh and https, and every call ends: by itself, at its deadline, or at the
-limit for what one file may hold. Git checks what comes, but lets odd names through: `admit` refuses them one by one, or
-one bad entry would stop a whole team. The person's own git configuration is read for ssh and https only: it has the keys.
+Every call names that copy, so the user's repository, index, branches, stash and hooks are never read. No hook runs,
+nothing prompts, the only transports are files, ssh and https, and every call has a deadline and a file size limit. Git
+checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does not stop a team. The
+user's own git configuration is read for ssh and https only, because it has the keys.
 
-A tree is never laid out on disk. A new commit changes nothing but the files it adds or deletes. A push never forces.
+There is no working tree. A new commit changes only the files it adds or deletes. A push is never forced.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ _DENIED = re.compile(
 
 
 class GitError(RemoteError):
-    """A call of git that did not do what it was asked; `said` is what it wrote, on one line."""
+    """A failed git call; `said` is its output on one line."""
 
     def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -176,7 +176,7 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
-    """Its exit code; it has ended when this returns, and so has what it started, such as ssh."""
+    """Return the exit code when the process and its children, such as ssh, have ended."""
     try:
         process.communicate(given, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -192,7 +192,7 @@ def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> i
 
 
 def open_copy(copy: TeamClone) -> TeamClone:
-    """Make the repository if there is none, and take away what a killed git left locked in it."""
+    """Create the repository if there is none, and remove lock files that a killed git left."""
     if not os.path.isfile(copy.path / "HEAD"):
         copy.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         copy.ask("init", "--quiet", "--bare", "--template=", str(copy.path))
@@ -303,7 +303,7 @@ def keep_commit(copy: TeamClone, commit: str) -> None:
 
 
 def tidy_copy(copy: TeamClone) -> None:
-    """One pack instead of many; best effort, and only when there are many."""
+    """Run git gc if there are many packs or loose objects; ignores errors."""
     packs, loose = (len(list(copy.path.glob(pattern))) for pattern in ("objects/pack/*.pack", "objects/??"))
     if packs > 50 or loose > 160:
         copy.run("update-ref", "-d", _NEXT)
@@ -311,7 +311,7 @@ def tidy_copy(copy: TeamClone) -> None:
 
 
 def read_commits(copy: TeamClone, head: str, *, after: str = "") -> tuple[TeamCommit, ...]:
-    """Commits with what each changed, newest first; only those that `after` does not know."""
+    """Return the commits that `after` does not contain, with their changes, newest first."""
     mark = os.urandom(12).hex()  # nobody can have written it into a name
     span = f"{after}..{head}" if after else head
     out = copy.ask("log", *_LOG, "--name-status", "-n", str(TEAM_LOG), f"--format={mark}%x00{_RECORD}", span, "--")
@@ -407,8 +407,8 @@ _MARK_BYTES = 65_536
 
 
 class GitRemote:
-    """A branch of a git remote, by way of memdir's own copy; without an address, that copy as it was last. `mark` is the
-    file that shows that the branch is ours, `most` how many entries it may have."""
+    """A branch of a git remote, read through memdir's own copy; without an address, only that copy. `mark` is the file that
+    identifies a branch of ours, `most` the maximum number of entries."""
 
     def __init__(
         self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
@@ -469,8 +469,8 @@ class GitRemote:
     def read_date_lines(self, head: str, after: str) -> list[str]:
         """Return the lines with dates in the messages since `after`, oldest first."""
         span = f"{after}..{head}" if after else head
-        ran = self.copy.run("log", "--first-parent", "--reverse", "-n", str(TEAM_LOG), "--format=%B", span, "--")
-        lines = ran.out.decode("utf-8", "replace").splitlines() if ran.code == 0 and head else []
+        result = self.copy.run("log", "--first-parent", "--reverse", "-n", str(TEAM_LOG), "--format=%B", span, "--")
+        lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
         return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:

@@ -1,13 +1,12 @@
-"""Merging of two versions of a memory with one base, by frontmatter keys and paragraphs of the body. Pure. Of an
-index `format/index.py` merges the lines.
+"""Merge two versions of a memory with one base, by frontmatter keys and paragraphs. `format/index.py` merges indexes.
 
 A piece that either side wrote is in the result, a piece that one side removed and the other left alone is not, and
 nothing is written twice. Additions of both sides at the same position are ordered by their text. Both texts are kept only if
 both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging is the
 same in either direction and idempotent, so that machines that merge the same things come to the same bytes.
 
-A title or a description that both sides changed becomes both, with a stroke between. Of any other key the one that
-comes first in the alphabet stays, and of two times of change the later.
+If both sides changed a title or description, the result contains both, separated by a slash. For any other key the first
+value in alphabetical order stays, and of two modification times the later one.
 """
 
 import re
@@ -27,7 +26,7 @@ _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A merged text, None for "no file", and in words where the two sides clashed."""
+    """A merged text, None for "no file", and a description of each conflict."""
 
     text: str | None
     clashes: tuple[str, ...] = ()
@@ -120,7 +119,7 @@ def _read_field(text: str, key: str) -> str:
 
 
 def _read_head(text: str) -> str:
-    """The head with its fences, line ends made even; empty where there is none."""
+    """Return the frontmatter with its fences and normal line ends; "" if there is none."""
     parts = frontmatter.split_frontmatter(text)
     lines = (parts.opening + parts.head + parts.closing).replace("\r\n", "\n").lstrip("\ufeff")
     return lines if not lines or lines.endswith("\n") else lines + "\n"

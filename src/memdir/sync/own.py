@@ -1,16 +1,16 @@
-"""A person's own machines: private memory of every project, and user memory, kept in step over one branch of a git remote.
+"""Sync a user's own machines: private memories of all projects and user memories, through one branch of a git remote.
 
-    .memdir-sync.json      shows that the branch is ours; in an encrypted one it has the key of the names
+    .memdir-sync.json      identifies the branch as ours; if it is encrypted, contains the filename key
     user/…                 user memory
     projects/ID/…          private memory of a project, without `team/` and `logs/`
     projects/ID.json       what the project is: its name, addresses of its git remotes, its first commits
 
-A directory belongs to the project of the branch that has its remote or, where one of the two has none, its first commit; not
-to a path. Once found, it stays with that project while either is still the same. Files in the branch of projects that are
-not on this machine stays there. `<state home>/sync/` has what a machine keeps: the address, a copy of the branch, the last
-result; each directory has its own point.
+A directory belongs to the project of the branch with the same remote or, if one of the two has none, the same first
+commit; its path does not matter. It stays with that project as long as either is the same. Projects that are not on this
+machine stay in the branch. `<state home>/sync/` contains a machine's state: the address, a copy of the branch, the last
+result; each directory has its own merge base.
 
-Encrypted, a file of the branch is called after a keyed digest of its path, and holds path and content as an age file.
+In an encrypted branch a filename is a keyed digest of the path, and the file contains path and content as an age file.
 """
 
 import base64
@@ -81,8 +81,8 @@ _LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "note
 
 @dataclass(frozen=True, slots=True)
 class OwnSetup:
-    """The remote of a person's memory. With `recipients` it is encrypted to them; `key_file` has the key to read it.
-    `names` is the key of the names in it, once known."""
+    """The remote of a user's memories. With `recipients` it is encrypted to them; `key_file` has the key to read it.
+    `names` is the filename key, once known."""
 
     remote: str
     branch: str = BRANCH
@@ -93,7 +93,7 @@ class OwnSetup:
 
 @dataclass(frozen=True, slots=True)
 class ProjectRecord:
-    """A project in the branch, by all that machines have known of it."""
+    """A project in the branch, with the facts from all machines."""
 
     id: str
     name: str = ""
@@ -103,7 +103,7 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A directory here: its place in the branch, empty if it has none, and why it has none."""
+    """A directory here: its path in the branch, or "" and why it has none."""
 
     path: Path
     prefix: str
@@ -136,10 +136,10 @@ def _write_setup(environment: Environment, setup: OwnSetup) -> None:
 def start(
     project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool = False, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
-    """Set up the remote, and sync; raises if it cannot be reached, holds other work, or cannot be read with the key.
+    """Set up the remote and sync; raises if it cannot be reached, contains other files, or the key does not fit.
 
-    `encrypt` without recipients means the key in `key_file`, which is made if there is none. A remote that is encrypted
-    already needs no word: it is read with that key.
+    `encrypt` without recipients uses the key in `key_file`, created if there is none. A remote that is already encrypted
+    does not need it: it is read with that key.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -169,7 +169,7 @@ def start(
 
 
 def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
-    """Forget the remote and what was kept for it; memories and keys stay. Returns whether there was one."""
+    """Forget the remote and its local state; memories and keys stay. Return whether there was one."""
     folder = find_own_sync(environment)
     if read_setup(environment) is None:
         return False
@@ -184,9 +184,9 @@ def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
 
 
 def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) -> SyncResult:
-    """Bring every directory of this person into step. Raises SettingsError where no remote was set up.
+    """Sync every directory of this user. Raises SettingsError if no remote is set up.
 
-    Directories of one project, such as two clones, come after one another: each is merged with what the others sent.
+    Directories of one project, such as two clones, are synced one after another, each merged with the others' changes.
     """
     setup = _read_needed_setup(project.environment)
     with open_directories(project) as directories:
@@ -213,8 +213,8 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
 
 
 def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
-    """Say which project of the branch this one is, for a directory without git, a fork or a new address; returns its
-    id. A name that the branch does not have begins a project there."""
+    """Set the branch's project for a directory without git, a fork or a new address, and return its ID.
+    A new name creates a project in the branch."""
     setup = _read_needed_setup(project.environment)
     with _hold(project.environment, seconds):
         remote = _open_remote(project, setup, seconds)
@@ -242,7 +242,7 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
-    """Every directory with its place in the branch as the last sync found it, and names that wait to be sent."""
+    """Return every directory with its path in the branch at the last sync, and the names not yet sent."""
     rows = []
     with open_directories(project) as directories:
         for store, identity in directories:
@@ -279,7 +279,7 @@ def has_unsent(project: Project) -> bool:
 
 
 def list_elsewhere(project: Project) -> list[ProjectRecord]:
-    """Projects of the branch that no directory here belongs to, as the last sync saw it."""
+    """Return the projects in the branch at the last sync to which no directory here belongs."""
     remote = _open_remote(project, _read_needed_setup(project.environment), TEAM_SECONDS, is_offline=True)
     records = _read_records(remote, remote.fetch())
     with open_directories(project) as directories:
@@ -288,18 +288,18 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """The directories of the next sync: of several with one path in the branch, one at a time."""
+    """The directories of the next sync; those with the same path in the branch are synced one at a time."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
 
     def advance(self) -> bool:
-        """Go on with those that had to wait; returns whether there are any."""
+        """Continue with the directories that had to wait; return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        """The parts of a tree, and what the tree lacks: its own file, and what is new about projects."""
+        """Return the parts of a tree, and the files it lacks: its own file, and new project facts."""
         assert isinstance(remote, GitRemote | SealedRemote)
         remote.check_ours(tree)
         files = (
@@ -338,8 +338,8 @@ def _note_project(store: FileStore, id: str) -> None:
 
 
 def find_record(identity: Identity, known: Mapping[str, object], records: Mapping[str, ProjectRecord]) -> ProjectRecord:
-    """The project of the branch that a directory belongs to, with what is new about it; a new one if there is none,
-    and one without an id for a directory that nothing identifies."""
+    """Return the branch's project for a directory, updated with new facts, or a new one.
+    It has no ID if nothing identifies the directory."""
     address, commit = _find_address(identity), identity.root_commit or ""
     id, is_linked = str(known.get("id") or ""), known.get("linked") is True
     record = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
@@ -361,7 +361,7 @@ def find_record(identity: Identity, known: Mapping[str, object], records: Mappin
 
 
 def _find_address(identity: Identity) -> str:
-    """The address of a project's remote; a path says nothing on another machine."""
+    """Return the URL of a project's remote, not a path, which means nothing on another machine."""
     remote = identity.remote or ""
     is_path = remote.startswith(("/", ".", "~", "file:")) or ":" not in remote
     return "" if is_path else parse_address(remote)
@@ -422,7 +422,7 @@ def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
 
 
 class SealedRemote:
-    """A branch whose names and contents are encrypted; objects are those of the plain contents."""
+    """A branch with encrypted names and contents; objects are those of the plain contents."""
 
     def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
         self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
@@ -439,7 +439,7 @@ class SealedRemote:
         self.inner.check_ours(tree)
 
     def make_mark(self) -> bytes:
-        """The branch's own file, for a new branch."""
+        """Return the branch's own file, for a new branch."""
         self.names = self.names or os.urandom(32).hex()
         sealed = self._age.encrypt(bytes.fromhex(self.names), self._recipients)
         return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
@@ -517,7 +517,7 @@ class SealedRemote:
         self._objects[git.hash_blob(data)] = sha
 
     def _open(self, shas: Iterable[str]) -> None:
-        """Read age files that were not read before; those of others are left out."""
+        """Decrypt the age files that were not read before, except those encrypted to others."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
                 path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
@@ -539,7 +539,7 @@ class SealedRemote:
 
 
 def find_names(branch: GitRemote, tree: RemoteTree) -> str:
-    """The sealed key of the names in a branch; empty for one that is not encrypted."""
+    """Return the encrypted filename key of a branch; "" if it is not encrypted."""
     try:
         table = json.loads(branch.read([tree.mark]).get(tree.mark, b"null"))
     except (ValueError, RecursionError):
@@ -548,7 +548,7 @@ def find_names(branch: GitRemote, tree: RemoteTree) -> str:
 
 
 def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
-    """The setup with its recipients, this machine among them; `create` makes the key if there is none."""
+    """Return the setup with its recipients, including this machine; `create` makes a missing key."""
     age, file = _load_age(), Path(setup.key_file)
     if create and not file.exists() and not setup.recipients:
         key = age.x25519.Identity.generate()
@@ -565,7 +565,7 @@ def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
 
 
 def read_keys(file: Path) -> list[Any]:
-    """The private keys in a file: lines as age-keygen writes them, or one SSH key without a passphrase."""
+    """Return the private keys in a file: lines from age-keygen, or one SSH key without a passphrase."""
     age, data = _load_age(), read_small(file, _RECORD_BYTES).data
     if data is None:
         hint = "copy the key file of another machine there, or name it: --key FILE"

@@ -59,7 +59,7 @@ _MODES = {
     "100755": "it is a program",
 }
 GONE = "gone"  # in place of an object, for a deleted file
-_MANY = 3  # memories that nobody forgets all at once
+_MANY = 3  # from this number on, missing files do not count as forgotten all at once
 _INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 # Whether a person has approved this version of a file, by path and object.
 Approved = Callable[[str, str], bool]
@@ -67,7 +67,7 @@ Approved = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class AdmitVerdict:
-    """Why a file may not come in, or only after review; both are empty if it may."""
+    """The reason to refuse an incoming file, or to review it first; both are empty if it is accepted."""
 
     refused: str = ""
     held: str = ""
@@ -75,7 +75,7 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed in different ways: where, and what each had."""
+    """A file that both sides changed differently: where, and the text of each side."""
 
     path: str
     told: tuple[str, ...]
@@ -121,8 +121,8 @@ class IncomingChanges:
 
 
 class SyncInputs:
-    """Both sides. `common` replaces the point if the branch's history was rewritten. `seen`, path -> object, are
-    files here that the branch has had since the point: its later versions do not conflict with them."""
+    """Both sides. `common` replaces the merge base if the branch's history was rewritten. `seen` maps files here to objects
+    that the branch has had since the merge base: its later versions do not conflict with them."""
 
     def __init__(
         self,
@@ -147,11 +147,11 @@ class SyncInputs:
         return find_twins(self.theirs, self.local.files)
 
     def list_known(self) -> list[str]:
-        """Files of the branch that the point knows."""
+        """Return the files of the branch that are in the merge base."""
         return [path for path in self.theirs if self.point.find(path) is not None]
 
     def find_base(self, path: str) -> str | None:
-        """The object a file was when both sides were the same; None if it was not there, or not known."""
+        """Return the object of a file in the merge base; None if there was none, or it is unknown."""
         if path in self.seen:
             return self.seen[path]
         if self.common is None or self.point.find(path) is None:
@@ -160,7 +160,7 @@ class SyncInputs:
         return entry.sha if entry else None
 
     def read(self, sha: str | None) -> str | None:
-        """The text of an object; None for none, or one that is not there."""
+        """Return the text of an object; None if it is None or missing."""
         data = None if sha is None else self.blobs.get(sha)
         return None if data is None else decode(data)
 
@@ -180,7 +180,7 @@ class SyncInputs:
         return judge_text(path, data, self.find, is_shared=self.part.is_shared)
 
     def show(self, path: str) -> str:
-        """A path without a secret in it."""
+        """Return a path with its secrets masked."""
         return mask(path, self.find(path))
 
     def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
@@ -198,7 +198,7 @@ class SyncInputs:
 
 
 def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
-    """Whether the team wants everybody to look at what others write."""
+    """Return whether the team requires members to review changes by others."""
     try:
         table = json.loads(inputs.blobs.get(branch.mark, b"null"))
     except (ValueError, RecursionError):
@@ -218,7 +218,7 @@ def make_inputs(
     branch: RemoteTree,
     common: Mapping[str, TreeEntry] | None,
 ) -> SyncInputs:
-    """Everything that planning needs; raises FormatError if more would come than anybody writes."""
+    """Collect the inputs of planning; raises FormatError if the incoming files exceed the limits."""
     ours, theirs = {path: remote.hash(data) for path, data in local.files.items()}, cut_tree(branch.tree, part.prefix)
     inputs = SyncInputs(
         part, local, ours, point, theirs, common=None if common is None else cut_tree(common, part.prefix)
@@ -252,17 +252,18 @@ def _find_needed(inputs: SyncInputs) -> dict[str, int]:
 
 
 def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
-    """The point, or one without files if all of them and the index are missing here. A folder that was removed
-    by hand, or that is not mounted, must not take everybody's memories with it."""
+    """Return the merge base, without files if all of them and the index are missing here: a folder that was deleted by hand
+    or is not mounted must not delete everybody's memories."""
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
     return replace(point, files={}, index=None)
 
 
 def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[str, str]:
-    """Files here that the remote has had in this very version since the point, path -> object. Who was in no team
-    yet sends the files here, so then only files still in the branch count. Of a person's own machines a file that
-    the remote once had and has no more is an old copy, not a new memory."""
+    """Return path and object of files here that the remote has had in the same version since the merge base.
+
+    A new team member sends all files, so only files still in the branch count. Between a user's own machines, a file that
+    the remote once had and has no longer is an old copy, not a new memory."""
     point, prefix = inputs.point, inputs.part.prefix
     if inputs.common is not None or branch.head in ("", point.head):
         return {}
@@ -277,7 +278,7 @@ def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[s
 
 
 def _find_blocked(inputs: SyncInputs) -> dict[str, str]:
-    """Files of the remote that seem not to be here, and cannot be looked at either: they are not gone."""
+    """Return the remote's files that cannot be read here, with the reason: they do not count as deleted."""
     blocked = {}
     for path, entry in inputs.theirs.items():
         if path not in inputs.local.files and not inputs.judge_place(path, entry.mode, entry.size):
@@ -309,7 +310,7 @@ class _OutgoingPlan:
         self._spellings = {fold(path): path for path in sorted(inputs.theirs, reverse=True)}
 
     def add(self, path: str) -> None:
-        """One file that is here, or was."""
+        """Plan one file that is here, or was."""
         inputs = self.inputs
         mine, base, entry = inputs.ours.get(path), inputs.find_base(path), inputs.theirs.get(path)
         if mine == base or mine == (entry.sha if entry else None):
@@ -361,13 +362,13 @@ class _OutgoingPlan:
             self.files[target] = merged
 
     def _find_free(self, path: str) -> str:
-        taken = {fold(path) for path in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
+        used = {fold(path) for path in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
         stem = path.removesuffix(".md")
         stem = stem[:-6] if len(stem) > 90 else stem
-        return next(free for n in range(2, 10_000) if fold(free := f"{stem}-{n}.md") not in taken)
+        return next(free for n in range(2, 10_000) if fold(free := f"{stem}-{n}.md") not in used)
 
     def add_index(self) -> None:
-        """The index, by line, with lines for what there will be and no others."""
+        """Merge the index by line, with lines only for files that will exist."""
         inputs = self.inputs
         ours, base = inputs.local.index or "", inputs.point.index or ""
         if ours == base and not self.files:
@@ -485,7 +486,7 @@ class _IncomingPlan:
         self.point[hash_path(path)] = entry.sha
 
     def _is_back(self, path: str) -> bool:
-        """Whether what this member did to a file stays here for now."""
+        """Return whether this member's change of a file is not sent for now."""
         is_changed = self.inputs.ours.get(path) != self.inputs.find_base(path)
         return is_changed and (self.sent is None or path in self.sent.withheld)
 
@@ -530,8 +531,8 @@ class _IncomingPlan:
         return branch_index
 
     def _find_unsynced(self, ours: str) -> list[str]:
-        """Names that our own index may point to although no side has such a file: another part's, or one that an agent
-        is about to write. A team's index points to what the team has."""
+        """Return names in our own index for files that neither side has: those of another part, or that an agent is about to
+        write. A team's index lists only the team's files."""
         inputs = self.inputs
         if inputs.part.is_shared:
             return []
@@ -541,8 +542,8 @@ class _IncomingPlan:
         return [*inputs.local.others, *new]
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
-        """The branch's index as far as it is ours already; for every other memory that is here a line made from it.
-        Nobody reviews a line, so none of a team's is taken over, and headings and prose stay with those who wrote them."""
+        """Return the lines of the branch's index that we have already, and for other memories lines made from their files.
+        Nobody reviews index lines, so a team's own lines, headings and prose are not imported."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name): name for name in names}
         is_shared = self.inputs.part.is_shared
@@ -560,7 +561,7 @@ class _IncomingPlan:
         return "".join(lines)
 
     def _update_lines(self, ours: str) -> str:
-        """The index here; a line that says what a memory said before others changed it says what it says now."""
+        """Return the index here, with the lines of memories that others changed updated."""
         for path, how in self.received.items():
             if how is ArrivedChange.CHANGED:
                 name, before = path.removesuffix(".md"), self.inputs.local.files[path]
@@ -578,8 +579,8 @@ def _render_line(name: str, data: bytes) -> str:
 
 
 # --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
-# What is refused stays as it is on either side. A text that addresses the agent needs review, whoever wrote it: a teammate's
-# machine may be anybody's. Files are judged one by one here, since one that is refused stops no other.
+# A refused file stays unchanged on both sides. Text that addresses the agent needs review, even from a teammate, whose
+# machine may be compromised. Files are checked one by one, so that a refused one does not stop the others.
 
 
 def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -> str:
@@ -650,7 +651,7 @@ def _find_fault(path: str, text: str) -> str:
 
 
 def _leads_outside(line: str) -> bool:
-    """Whether a list item's link goes to a file, but to none below the index."""
+    """Return whether a list item links to a file that is not below the index."""
     for part in line.split("](")[1:]:
         target = unquote(unquote(part.split(")", 1)[0].strip().strip("<>").split("#", 1)[0]))
         folded = fold(target).replace("\\", "/")

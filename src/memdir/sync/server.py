@@ -62,7 +62,7 @@ class ServerStore:
 
 
 class ServerApi:
-    """The HTTP API of a server with one credential. Every request is over at `deadline`, a time of the monotonic clock."""
+    """The HTTP API of a server with one credential. Requests end at `deadline`, a time of the monotonic clock."""
 
     def __init__(self, address: str, token: str, *, deadline: float) -> None:
         self.address, self._token, self._deadline = check_server(address), token, deadline
@@ -99,7 +99,7 @@ class ServerApi:
             raise RemoteError(f"the server cannot be reached: {shorten(one_line(str(reason)), 200)}") from None
 
     def read(self, path: str, query: Mapping[str, object] | None = None) -> Any:
-        """The JSON of an answer that has to be 200; raises SettingsError for a refusal."""
+        """Return the JSON of an answer with status 200; raises SettingsError for a refusal."""
         status, answer = self.ask("GET", path, query)
         if status == 429:
             raise RemoteError(f"the server asks to wait: {find_message(answer)}")
@@ -138,7 +138,7 @@ def find_message(answer: Mapping[str, Any]) -> str:
 
 
 def check_server(address: str) -> str:
-    """The address of a server without a slash at its end; raises SettingsError."""
+    """Return the URL of a server without a trailing slash; raises SettingsError if it is invalid."""
     try:
         parts = urlsplit(address)
         is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOCAL)
@@ -152,7 +152,7 @@ def check_server(address: str) -> str:
 
 
 def find_token(environment: Environment, address: str) -> str:
-    """The token for a server: by the variable, else as it was given when joining; empty if there is none."""
+    """Return the token for a server, from the environment or as stored when joining; "" if there is none."""
     parts = urlsplit(address)
     stored = read_table(environment.config_file.parent, TOKENS).get(f"{parts.scheme}://{parts.netloc}")
     return environment.keys.get(TOKEN_VARIABLE, "") or (stored if isinstance(stored, str) else "")
@@ -175,7 +175,7 @@ def choose_store(api: ServerApi, wanted: str) -> ServerStore:
 
 
 def make_store(api: ServerApi, name: str) -> None:
-    """Make a store for a team; nothing if there is one of this name. Raises SettingsError if the token may not."""
+    """Create a store for a team unless it exists. Raises SettingsError if the token does not allow it."""
     status, answer = api.ask("POST", "stores", body={"name": name, "scope": "team"})
     if status not in (201, 409):
         hint = "an admin's token may; `memdir team join URL` takes part in a store that is there"
@@ -183,7 +183,7 @@ def make_store(api: ServerApi, name: str) -> None:
 
 
 class ServerRemote:
-    """A store of a server; `folder` is where its manifest is kept."""
+    """A store of a server; `folder` contains its manifest."""
 
     def __init__(self, api: ServerApi, store: str, folder: Path) -> None:
         if not _STORE.fullmatch(store):
@@ -224,8 +224,9 @@ class ServerRemote:
         return RemoteTree(self._head, tree, is_ours=True)
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        """A newer epoch means that something was purged, and what is absent is gone. An older revision comes from a
-        backup: then what is here and not there was lost, not deleted."""
+        """Return {} if the server was restored from a backup: files it lacks were then lost, not deleted.
+
+        A newer epoch means that something was purged, so missing files are deleted."""
         if not known:
             return None
         before, now = (tuple(map(int, head_text.split(":"))) for head_text in (known, head))
@@ -242,8 +243,8 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Many files in several versions, the index last. The head stays the one that was fetched: others may have
-        written other files since, which the next fetch brings."""
+        """Send the files in several versions, the index last. The head stays the fetched one, because others may have
+        written other files since, which the next fetch gets."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
@@ -307,7 +308,7 @@ class ServerRemote:
         )
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
-        """The store's versions, newest first."""
+        """Return the store's versions, newest first."""
         commits: list[TeamCommit] = []
         before: int | None = None
         while len(commits) < TEAM_LOG:
@@ -341,7 +342,7 @@ class ServerRemote:
 
 
 def _cut(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
-    """Rows in requests that a server takes."""
+    """Split rows into requests within the server's limits."""
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:

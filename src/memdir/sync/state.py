@@ -139,7 +139,7 @@ class SyncPoint:
     mark: str = ""
 
     def find(self, path: str) -> str | None:
-        """The object a file was."""
+        """Return the object of a file in the merge base."""
         return self.files.get(hash_path(path))
 
 
@@ -148,7 +148,7 @@ def hash_path(path: str) -> str:
 
 
 def read_point(state: Path, file: str = POINT) -> tuple[SyncPoint, SyncPoint | None]:
-    """The point, and the pending one of a sync that has not ended."""
+    """The merge base, and the pending one of an unfinished sync."""
     table = read_table(state, file)
     pending = table.get("pending")
     return _parse(table), _parse(pending) if isinstance(pending, dict) else None
@@ -206,7 +206,7 @@ def read_team_news(state: Path) -> tuple[TeamNews, ...]:
 
 
 def add_news(state: Path, news: Sequence[TeamNews]) -> None:
-    """Keep incoming changes; only the newest for each memory."""
+    """Store incoming changes, only the newest for each memory."""
     if not news:
         return
     names = {entry.name for entry in news}
@@ -215,14 +215,14 @@ def add_news(state: Path, news: Sequence[TeamNews]) -> None:
 
 
 def mark_seen(state: Path) -> None:
-    """Everything was shown; best effort, since showing it twice does no harm."""
+    """Delete the stored changes after they were shown; ignores errors, because showing them twice does no harm."""
     with suppress(DiskError, PathError):
         if read_team_news(state):
             _write(state, [])
 
 
 def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
-    """Render incoming changes for the beginning of a session; empty for none."""
+    """Render incoming changes for the start of a session; "" if there are none."""
     if not news:
         return ""
     lines = []
@@ -254,7 +254,7 @@ class SyncOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncRefusal:
-    """A file that was not taken, or not sent; `is_new` if the last sync did not say so already."""
+    """A file that was not imported or not sent; `is_new` if the last sync did not report it."""
 
     path: str
     why: str
@@ -290,7 +290,7 @@ class SyncRecord:
 
 
 def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
-    """Names and reasons as they may be printed."""
+    """Return printable names and reasons."""
     rows = {one_line(path): shorten(one_line(why), _WHY_CHARS) for path, why in refused.items()}
     return tuple(SyncRefusal(path, why) for path, why in sorted(rows.items()))
 
@@ -309,7 +309,7 @@ def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
 
 
 def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
-    """Keep the result; best effort. Entries that could not be checked this time stay refused."""
+    """Store the result, ignoring errors. Entries that could not be checked this time stay refused."""
     if done.outcome is SyncOutcome.BUSY:
         return
     before = read_sync_record(state, file)
@@ -354,7 +354,7 @@ _Kept = TypeVar("_Kept")
 
 
 class RemoteError(MemdirError):
-    """A remote that cannot be reached, or did not do what it was asked; the next sync tries again."""
+    """A remote cannot be reached, or a request to it failed; the next sync tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,15 +369,15 @@ class SyncPart:
     is_shared: bool = True
 
     def locate(self, path: str) -> str:
-        """A file's path below the store's root."""
+        """Return a file's path below the store's root."""
         return f"{self.folder}/{path}" if self.folder else path
 
     def name(self, path: str) -> str:
-        """A memory's name in its store."""
+        """Return a memory's name in its store."""
         return self.locate(path).removesuffix(".md")
 
     def show(self, path: str) -> str:
-        """A memory's name as it is shown: with the folder of the tree where one sync has several parts."""
+        """Return a memory's displayed name, with the folder of the tree if a sync has several parts."""
         return self.name(path) if self.is_shared else self.prefix + path.removesuffix(".md")
 
 
@@ -393,8 +393,8 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """A part as it is here: files by path, the index or None, entries that may not be touched, and names of
-    memories of the directory that belong to no part."""
+    """The local side of a part: files by path, the index or None, entries that must not be changed, and names of memories
+    that belong to no part."""
 
     files: Mapping[str, bytes]
     index: str | None = None
@@ -404,8 +404,8 @@ class LocalTree:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTree:
-    """A remote as it was fetched; `head` is empty if there is nothing. `mark` is the object of its own file, `is_ours`
-    whether there is one, of whatever kind. `is_gone`: the remote has lost it all, and this is what was known of it."""
+    """A fetched remote; `head` is empty if it has no commits. `mark` is the object of its own file, `is_ours` whether there
+    is one of any kind. `is_gone`: the remote has lost everything, and this is its last known state."""
 
     head: str = ""
     tree: Mapping[str, TreeEntry] = field(default_factory=dict)
@@ -416,7 +416,7 @@ class RemoteTree:
 
 @dataclass(frozen=True, slots=True)
 class TeamCommit:
-    """A commit as it says of itself, and the names it changed: path -> added, changed or deleted."""
+    """A commit, and the paths it changed: path -> added, changed or deleted."""
 
     sha: str
     author: Author
@@ -442,43 +442,43 @@ class Remote(Protocol):
     """A tree that several machines share. Any method may raise RemoteError."""
 
     def hash(self, data: bytes) -> str:
-        """The name of an object with this content."""
+        """Return the name of an object with this content."""
 
     def fetch(self) -> RemoteTree:
-        """The tree as it is now."""
+        """Return the current tree."""
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        """None if `head` continues `known`; else the tree both come from, empty if there is none."""
+        """Return None if `head` continues `known`, otherwise their common tree, empty if there is none."""
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
-        """Contents by object; what is not there is left out."""
+        """Return contents by object, without missing ones."""
 
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Put files on top of a tree, None for deleted, all or none; returns the head then, and how it went."""
+        """Write files on top of a tree, None for deleted ones, atomically; return the new head and the outcome."""
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        """Path -> the objects it was since `after`; best effort."""
+        """Return the objects that each path has had since `after`, as far as they are known."""
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
-        """Path -> who changed it last since `after`."""
+        """Return who last changed each path since `after`."""
 
     def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
         """Return by path age and author that came with the messages since `after`."""
 
     def keep(self, head: str) -> None:
-        """All parts are in step with this head; what was only needed before may be dropped."""
+        """Keep this head, with which all parts are in sync; older objects may be dropped."""
 
 
 class TeamRemote(Remote, Protocol):
     """A remote that knows who changed what."""
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
-        """Its commits up to a head, newest first."""
+        """Return the commits up to a head, newest first."""
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Texts by commit and path, `COMMIT^` for the one before; what cannot be read is left out."""
+        """Return texts by commit and path, `COMMIT^` for the parent, without unreadable ones."""
 
 
 # The dates of files in the message of a commit: since when each says what it says.
@@ -508,7 +508,7 @@ def parse_sources(text: str) -> dict[str, MemorySource]:
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
-    """The rows below a folder of a tree, by their paths there."""
+    """Return the rows below a folder of a tree, by their paths in it."""
     return {path.removeprefix(prefix): row for path, row in rows.items() if path.startswith(prefix)} if prefix else rows
 
 

@@ -1,15 +1,15 @@
-"""One sync: fetch the remote's tree, lay our changes on it, push, and only then write what came into the files.
+"""One sync: fetch the remote's tree, add our changes, push, and only then write the incoming changes to the files.
 
     1. fetch              the tree as it is now, and which folders of it belong to which directories here: the parts
-    2. what is here       the files of each part, compared with its point: that is what was done here
-    3. commit and push    our changes on top of it, merged where both sides changed a file; if the remote changed meanwhile,
-                          again from 1
-    4. change             everything that came, through the guard, as one change of each store
-    5. the point moves
+    2. compare            the files of each part with its merge base, which gives our changes
+    3. commit and push    our changes on top of the tree, merged if both sides changed a file; if the remote has changed
+                          since, start again
+    4. change             the checked incoming changes, as one change of each store
+    5. move the merge base
 
-If it is killed after 3, the remote holds our changes, and merging them again changes nothing; after 4, the change's mark
-shows that the point may move. Offline, the next sync that reaches the remote sends what the files say. One sync of a
-kind runs at a time, and no lock of a store is held while git works.
+If it is killed after 3, the remote has our changes, and merging them again changes nothing; after 4, the idempotency key
+of the change shows that the merge base may move. Changes made offline are sent by the next sync that reaches the remote.
+One sync of a kind runs at a time, and no store is locked while git works.
 """
 
 import os
@@ -79,8 +79,8 @@ Pause = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """What to sync, and with which remote. `arrange` returns the parts for a tree, and files that the tree lacks besides theirs;
-    `folder` and `record` say where the result is kept, `message` begins the text of a commit."""
+    """What to sync with which remote. `arrange` returns the parts of a tree, and other files that the tree lacks;
+    `folder` and `record` locate the stored result, `message` starts the text of a commit."""
 
     open_remote: Callable[[], Remote]
     arrange: Callable[[Remote, RemoteTree], tuple[Sequence[SyncPart], Mapping[str, bytes]]]
@@ -94,7 +94,7 @@ class SyncTask:
 
 
 def pause_randomly(attempt: int) -> None:
-    """Members that meet at a remote would meet again if they waited equally long."""
+    """Wait for a random time, so that members who push at the same time do not collide again."""
     time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
 
 
@@ -204,7 +204,7 @@ def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySourc
 
 
 def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
-    """The point; the pending one of a killed sync counts if its change has happened. `settle` writes which it is."""
+    """Return the merge base, or the pending one of a killed sync if its change exists; `settle` stores the choice."""
     folder, file = part.store.state, part.point_file
     point, pending = state.read_point(folder, file)
     if pending is not None:
@@ -342,7 +342,7 @@ def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, hea
 def _find_authors(
     task: SyncTask, remote: Remote, inputs: SyncInputs, head: str, branch: RemoteTree, sent: OutgoingChanges | None
 ) -> dict[str, Author]:
-    """Path -> who changed it last, by the commits that were not there at the last sync; by all after a rewriting."""
+    """Return who last changed each path, from the commits since the last sync, or from all if history was rewritten."""
     after = inputs.point.head if inputs.common is None else ""
     if head in ("", after):
         return {}
@@ -396,7 +396,7 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
 
 
 def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
-    """Note who last changed each memory that is here; what the new commits do not tell is as it was."""
+    """Record who last changed each memory here; authors that the new commits do not name stay."""
     before = read_authors(part.store.state)
     folder, names = part.locate(""), [*map(part.name, paths)]
     known = {name: authors.get(path) or before.get(name) for path, name in zip(paths, names, strict=True)}
@@ -410,7 +410,7 @@ _NOBODY: Mapping[str, Author] = {}
 
 
 def make_news(part: SyncPart, come: IncomingChanges, authors: Mapping[str, Author] = _NOBODY) -> tuple[TeamNews, ...]:
-    """A row for each file that came, with its description, else the first line of its body."""
+    """Return a row for each incoming file, with its description or the first line of its body."""
     rows = []
     for path, change in sorted(come.received.items()):
         text = (come.files.get(path) or b"").decode("utf-8", "replace")
@@ -453,7 +453,7 @@ def read_member(project: Project) -> Membership:
 
 
 def open_team(project: Project, seconds: float = TEAM_SECONDS, *, is_offline: bool = False) -> TeamRemote:
-    """The remote of this project's team; `is_offline`: what the last sync knew of it, where that is kept."""
+    """Open the remote of this project's team; with `is_offline`, the copy of a branch from the last sync."""
     member = read_member(project)
     if member.is_server:
         return _open_server(project, member, seconds)
@@ -514,8 +514,7 @@ def enter_server(
     project: Project, address: str, token: str, *, store: str = "", member: Membership, now: datetime,
     create: bool = False, seconds: float = TEAM_SECONDS,
 ) -> SyncResult:  # fmt: skip
-    """Join a store of a server, with `create` make it first; an empty token means the one that is known. What may only
-    be read is not written."""
+    """Join a store of a server, created first with `create`; an empty token means the stored one."""
     api = server.ServerApi(address, token or server.find_token(project.environment, address),
                            deadline=time.monotonic() + seconds)  # fmt: skip
     if create:
@@ -571,8 +570,7 @@ def read_remote_head(store: FileStore) -> SyncPoint:
 
 
 def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
-    """Start a sync for the project at `cwd` in a process that outlives this one; returns its PID. `arguments` are
-    options of the whole program, `environ` its variables."""
+    """Start a sync for the project at `cwd` in a detached process with these program options; return its PID."""
     return start_detached(cwd, *arguments, "team", "sync", environ=environ)
 
 
@@ -648,7 +646,7 @@ def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[
 
 
 def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
-    """One file without what one commit did to it: `theirs` is what it left, `older` what it found."""
+    """Return a file without the change of one commit, which turned `older` into `theirs`."""
     if now == theirs:
         return older
     if now is None or theirs is None:
