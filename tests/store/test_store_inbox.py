@@ -251,7 +251,7 @@ def test_what_a_person_rejects_changes_nothing_and_can_still_be_approved(store: 
     assert approve(store, store.inbox_item(1)).change is not None
     assert store.read("terse-replies") and store.inbox_item(1).state is InboxState.APPROVED
     for again in (approve, reject):
-        with pytest.raises(ConflictError, match="approved already"):
+        with pytest.raises(ConflictError, match="already approved"):
             again(store, store.inbox_item(1))
 
 

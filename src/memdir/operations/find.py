@@ -1,4 +1,4 @@
-"""Find memories in the stores of a project by the text a person or an agent gives, list them, and make rows of them."""
+"""Find memories in stores by name, title, path or address, list them, and make rows of their fields."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def find_memory(
 def find_past(
     stores: Sequence[AnyStore], text: str, *, scope: str | None = None, recalled: bool = False
 ) -> tuple[AnyStore, str]:
-    """Find as `find_memory` does, or by the exact name of a memory that only history or, `recalled`, the recalls know."""
+    """Find like `find_memory`, or by the exact name of a memory that is only in history or, `recalled`, in the recall log."""
     try:
         store, header = find_memory(stores, text, scope=scope)
         return store, header.name
@@ -117,7 +117,7 @@ class _RowFacts(NamedTuple):
     now: datetime
 
 
-# By hand and without getattr: a list may have thousands of rows.
+# Without getattr for speed: a list may have thousands of rows.
 _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "name": lambda store, header, facts: header.name,
     "path": lambda store, header, facts: store.locate(header),
@@ -136,7 +136,7 @@ _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
 
 
 def _list_store(store: AnyStore, scope: str | None, *, visible: bool) -> list[FoundMemory[AnyStore]]:
-    # A conversation sees the team's memories only where the person switched them on.
+    # A conversation sees team memories only if the user enabled them.
     hides_team = visible and not store.team
     return [
         FoundMemory(store, header)
@@ -151,30 +151,30 @@ def _clean_name(text: str) -> str:
 
 def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemory[AnyStore]:
     """Choose the memory that a name, a path or a title means."""
-    wanted = _clean_name(text)
-    for same in (lambda name: name == wanted, lambda name: fold(name) == fold(wanted)):
+    name = _clean_name(text)
+    for same in (lambda other: other == name, lambda other: fold(other) == fold(name)):
         if exact := next((candidate for candidate in candidates if same(candidate.header.name)), None):
             return exact
-    link = fold_link(wanted)
+    link = fold_link(name)
     matches = [candidate for candidate in candidates if fold_link(candidate.header.title) == link]
     if not matches:
         leaves = ((candidate.header.name.rpartition("/")[2], candidate) for candidate in candidates)
         matches = [candidate for leaf, candidate in leaves if fold_link(leaf) == link]
     if len(matches) == 1:
         return matches[0]
-    shown = shorten(one_line(text), 60)
+    query = shorten(one_line(text), 60)
     if matches:
         names = ", ".join(match.header.name for match in matches[:5])
-        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
-    from difflib import get_close_matches  # only a name that is not there needs it
+        raise NotFoundError(f"{query!r} could be any of {names}", name=text, hint="say the name")
+    from difflib import get_close_matches  # only needed for an unknown name
 
-    near = get_close_matches(fold(wanted), [fold(candidate.header.name) for candidate in candidates], n=3)
+    near = get_close_matches(fold(name), [fold(candidate.header.name) for candidate in candidates], n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
-    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)
+    raise NotFoundError(f"no memory named {query!r}", name=text, hint=hint)
 
 
 def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] | None:
-    """Find the memory of exactly this name without a look at the others; None where a scan has to tell."""
+    """Return the memory with exactly this name without a scan; None if a scan has to decide."""
     folder, _, leaf = name.rpartition("/")
     for store in stores:
         try:
@@ -189,7 +189,7 @@ def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] 
 
 
 def _find_inside(store: StoreBase, text: str) -> str:
-    """Return the name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
+    """Return the name of a memory given by its absolute path, or "" if the path is not in the store."""
     if not text.startswith("/") or "\0" in text or not isinstance(store, Folder):
         return ""
     roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]

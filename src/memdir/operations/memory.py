@@ -73,13 +73,13 @@ class Memory:
 
         With a `name` it is always a new memory. If the words ask to forget something, that is forgotten.
         """
-        wanted = None if kind is None else Kind(kind)
-        return write.remember(self.stores, _check_text(text), self._context(), kind=wanted, name=name)
+        memory_kind = None if kind is None else Kind(kind)
+        return write.remember(self.stores, _check_text(text), self._context(), kind=memory_kind, name=name)
 
     def save(self, draft: Draft, *, replace: bool = False) -> WriteResult:
         """Save a draft as a new memory, or with `replace` in place of the memory of its name."""
-        taken = TakenName.REPLACE if replace else TakenName.REFUSE
-        return write.save(self.stores[0], draft, self._context(), taken=taken)
+        choice = TakenName.REPLACE if replace else TakenName.REFUSE
+        return write.save(self.stores[0], draft, self._context(), taken=choice)
 
     def recall(self, question: str, *, limit: int | None = None) -> "RecallResult":
         """Return the memories that help with a question, often none; with a `limit`, the best matches."""

@@ -1,8 +1,8 @@
 """Move a memory to another scope.
 
 A memory's bytes stay as they are. Inside one directory (private <-> team) a move is one change: the file, both index lines
-and the links that name it by its whole path. Between two directories it is two changes, the target first: killed in between,
-the memory is in both, and moving it once more completes the move. The target store refuses what it may not hold.
+and the links that name it by its full path. Between two directories it is two changes, the target first: if the process dies in
+between, the memory is in both, and moving it again completes the move. The target store refuses memories it cannot hold.
 """
 
 import os
@@ -41,9 +41,9 @@ def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore,
 def move(
     source: FileStore, name: str, target: FileStore, new_name: str, context: WriteContext, *, verb: str
 ) -> WriteResult:
-    """Move a memory to a store and name of `find_scope_store`; if this raises, it is still where it was.
+    """Move a memory to a store and name from `find_scope_store`; after an error it is still in its old place.
 
-    The changes of the result begin with the one in `source`: undone in this order, the memory is never nowhere.
+    The result's changes begin with the one in `source`: undone in this order, the memory always exists.
     """
     data = source.read_bytes(f"{name}.md")
     if data is None:
@@ -51,13 +51,13 @@ def move(
     to = Scope.TEAM if is_team(new_name) else target.scope
     if target is source and new_name == name:
         raise ConflictError(f"{name} is {to.value} memory already", hint="`memdir list` shows the scope of each")
-    put, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
+    new_file, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
-            edits = [put, gone, *_relink(source, name, new_name)]
+            edits = [new_file, gone, *_relink(source, name, new_name)]
             changes = change(source, edits, context, verb=verb).check_written().changes
         else:
-            changes = _move_across(target, put, source, gone, data, context, verb=verb)
+            changes = _move_across(target, new_file, source, gone, data, context, verb=verb)
     except ConflictError as error:
         if "exists already" not in str(error):
             raise
@@ -69,39 +69,39 @@ def move(
 
 
 def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
-    """Where else history keeps a memory that was moved here from another directory, or there from here."""
+    """Return the other stores and names whose history contains a memory that was moved from or to this store."""
     former = (name, *store.find_former(name))
-    changes = [at for one in former for change in store.changes(one) for at in change.files if at.path == f"{one}.md"]
-    digests = {digest for at in changes for digest in (at.before, at.after) if digest}
-    found = [
-        (other, at.path.removesuffix(".md"))
+    files = [file for old in former for step in store.changes(old) for file in step.files if file.path == f"{old}.md"]
+    digests = {digest for file in files for digest in (file.before, file.after) if digest}
+    traces = [
+        (other, file.path.removesuffix(".md"))
         for other in project.stores
         if other is not store
         for change in other.changes()
         if change.verb in _VERBS
-        for at in change.files
-        if not digests.isdisjoint((at.before, at.after)) and not os.path.lexists(other.root / at.path)
+        for file in change.files
+        if not digests.isdisjoint((file.before, file.after)) and not os.path.lexists(other.root / file.path)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(traces))
 
 
 def _move_across(
-    target: FileStore, put: Put, source: FileStore, gone: Forget, data: bytes, context: WriteContext, *, verb: str
+    target: FileStore, new_file: Put, source: FileStore, gone: Forget, data: bytes, context: WriteContext, *, verb: str
 ) -> tuple[tuple[StoreBase, int], ...]:
     def explain(why: str) -> WriteContext:
         return replace(context, origin=replace(context.origin, why=context.origin.why or why))
 
     arrived: tuple[tuple[StoreBase, int], ...] = ()
-    if target.read_bytes(f"{put.name}.md") != data:  # else a move that was killed half way
+    if target.read_bytes(f"{new_file.name}.md") != data:  # otherwise an interrupted move is completed
         memory = source.read(gone.name)
-        if memory.digest == gone.expect:  # else the change below is refused
+        if memory.digest == gone.expect:  # otherwise the change below is refused
             (facts,) = find_sources(source, [memory]).values()
-            target.note_sources({(f"{put.name}.md", memory.digest): facts})
-        arrived = change(target, [put], explain(f"from {source.root}"), verb=verb).check_written().changes
+            target.note_sources({(f"{new_file.name}.md", memory.digest): facts})
+        arrived = change(target, [new_file], explain(f"from {source.root}"), verb=verb).check_written().changes
     try:
         left = change(source, [gone], explain(f"to {target.root}"), verb=verb).check_written().changes
     except ConflictError:
-        # If the memory was changed since, the copy is out of date; if it is gone, the copy may be all there is.
+        # If the memory changed since, the copy is outdated; if it was deleted, the copy may be the only one.
         if arrived and source.read_bytes(f"{gone.name}.md") is not None:
             target.undo(arrived[0][1], origin=replace(context.origin, why="the source changed during the move"))
         raise
@@ -109,7 +109,7 @@ def _move_across(
 
 
 def _find_hook(store: FileStore, name: str) -> str:
-    """The hook of a memory's index line, where somebody has worded it otherwise than the description."""
+    """Return the text of a memory's index line if it was edited by hand, or ""."""
     path, short = index_path(name)
     lines = index.find_lines(store.index(path.removesuffix(index.INDEX_FILE).rstrip("/")), short)
     header = store.read(name).header
@@ -118,8 +118,8 @@ def _find_hook(store: FileStore, name: str) -> str:
 
 
 def _relink(store: FileStore, old: str, new: str) -> Iterator[Edit]:
-    """Rewrites of links that contain the whole path with its folder; any other names the memory by its last part.
-    What the team shares is not made to point to what others cannot see."""
+    """Yield rewrites of links that contain the full path; other links name the memory by its last part and still work.
+    Team memories are not changed to point to memories that others cannot see."""
     if "/" not in old:
         return
     for header in store.scan():

@@ -20,51 +20,51 @@ def approve(
     note: str = "",
     edits: tuple[Edit, ...] | None = None,
 ) -> WriteResult:
-    """Make the edits of an item as one change, then record the decision; some items change no memory.
+    """Apply an item's edits as one change, then record the decision; some items change no memory.
 
-    `edits` replace the proposed ones where the person has edited them. If the process dies between the two steps,
-    approving again does nothing twice. A rejected item can still be approved.
+    `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, approving
+    again does not repeat the change. A rejected item can still be approved.
     """
     _check_open(item)
     edits = find_payload_edits(item.payload) if edits is None else edits
     if not edits:
         if item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
-            hint = "reject it; what made it can propose it anew"
-            raise FormatError("it says nothing that could be done", field="edits", hint=hint)
+            hint = "reject it; its source can propose it again"
+            raise FormatError("this item contains no changes", field="edits", hint=hint)
         store.inbox_decide(item.id, InboxState.APPROVED, note)
         return WriteResult(WriteAction.UNCHANGED, item.name, store.scope)
     why = shorten(one_line(f"approved inbox item {item.id}: {item.why}"), _WHY_CHARS)
     context = WriteContext(replace(origin, why=why), store.clock())
     try:
-        done = change(store, edits, context, verb="approve", mark=make_mark(item)).check_written()
+        result = change(store, edits, context, verb="approve", mark=make_mark(item)).check_written()
     except ConflictError as error:
         hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
         raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None
-    store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or done.name)
-    return done
+    store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or result.name)
+    return result
 
 
 def reject(store: StoreBase, item: InboxItem, *, note: str = "") -> InboxItem:
-    """Record that an item is not wanted; it stays, so that it is not proposed again."""
+    """Record that an item is rejected; it is kept, so that it is not proposed again."""
     _check_open(item)
     return store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
 
 
 def reopen(store: StoreBase, item: InboxItem, *, origin: Origin = _PERSON) -> tuple[InboxItem, int | None]:
-    """Undo the change that an item made, if any, and let the item wait again under another number.
+    """Undo the change that an item made, if any, and reopen the item under another number.
 
     Return the item and the change that undid its own. Raise ConflictError if the memory was changed since.
     """
     if item.state is InboxState.WAITING:
-        raise ConflictError("nothing was decided about it yet", hint="approve or reject it")
-    made = store.find_marked(make_mark(item))
+        raise ConflictError("this item is not decided yet", hint="approve or reject it")
+    change_id = store.find_marked(make_mark(item))
     undone = None
-    if made is not None and store.read_change(made).undone_by is None:
-        undone = undo(store, made, WriteContext(origin, store.clock())).check_written().change
+    if change_id is not None and store.read_change(change_id).undone_by is None:
+        undone = undo(store, change_id, WriteContext(origin, store.clock())).check_written().change
     return store.inbox_reopen(item.id), undone
 
 
 def _check_open(item: InboxItem) -> None:
     if item.state is InboxState.APPROVED:
-        hint = "`memdir history` shows what it changed, and `memdir undo` takes that back"
-        raise ConflictError("it was approved already", hint=hint)
+        hint = "`memdir history` shows its change, and `memdir undo` reverts it"
+        raise ConflictError("this item is already approved", hint=hint)

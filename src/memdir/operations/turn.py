@@ -20,11 +20,11 @@ from memdir.store.sessions import prune_sessions
 from memdir.store.state import find_own_sync
 from memdir.verify.check import refresh_verdicts
 
-WHO = "worker"  # does what nobody waits for
+WHO = "worker"  # the author of background changes
 
 
 class TurnChore(StrEnum):
-    """In the order in which they are done. `VERIFY` and those after `SESSIONS` need a project."""
+    """Chores in the order they run. `VERIFY` and those after `SESSIONS` need a project."""
 
     NOTES = "notes"
     VERIFY = "verify"
@@ -36,7 +36,7 @@ class TurnChore(StrEnum):
     SYNC = "sync"
 
 
-# In a process that a host waits for: another one compacts, dreams and syncs.
+# For a process that a host waits for; another one compacts, dreams and syncs.
 QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SESSIONS)
 
 
@@ -57,18 +57,18 @@ class TurnContext:
 def do_chores(
     context: TurnContext,
     report: Callable[[TurnChore, MemdirError], None],
-    wanted: Collection[TurnChore] = tuple(TurnChore),
+    chores: Collection[TurnChore] = tuple(TurnChore),
 ) -> None:
-    """Do each chore if it is due, none while memory is off or paused. An error is reported and stops no other chore."""
+    """Run each chore that is due, none while memory is off or paused. Errors are reported and do not stop other chores."""
     project = context.project
     if project is not None and (not project.places.switch.on or project.settings.flag("paused")):
         return
     for chore, step in _list_steps(context):
-        if chore in wanted:
+        if chore in chores:
             try:
                 step()
             except LockedError:
-                continue  # another process does it
+                continue  # another process is doing it
             except MemdirError as error:
                 report(chore, error)
             except (OSError, sqlite3.Error) as error:
@@ -76,7 +76,7 @@ def do_chores(
 
 
 def compact_history(project: Project, store: FileStore, origin: Origin) -> CompactResult:
-    """Remove old versions from a history that is over the bound of the settings; recorded in the history itself."""
+    """Remove old versions from a history that exceeds the configured limit, and record that in the history."""
     days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
     before = project.now() - timedelta(days=days) if days else None
     is_small = not days and (not most or store.measure_history() <= most)
@@ -119,7 +119,7 @@ def _sync_team(project: Project, now: datetime) -> None:
 
 
 def _sync_own(project: Project, now: datetime) -> None:
-    """Send new memories at once; otherwise ask every few minutes at most for those of other machines."""
+    """Send new memories at once; otherwise fetch those of other machines every few minutes at most."""
     from memdir.sync.own import has_unsent, read_setup, sync_own
     from memdir.sync.state import OWN_RECORD, is_sync_due
 

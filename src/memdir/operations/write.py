@@ -1,7 +1,7 @@
-"""Every way to write a memory: save, update, rewrite, remember, forget, pin, restore, undo, and many edits at once.
+"""Writing memories: save, update, rewrite, remember, forget, pin, restore, undo, and several edits at once.
 
-Each is one change of a store, whose number it returns for undo. A change that needs review is not made: the result says
-that it waits in the inbox. Interfaces choose the store, and word the result.
+Each operation is one change of a store and returns its number for undo. A change that needs review goes to the inbox
+instead, as the result says. Interfaces choose the store and word the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memdir.extraction.find import MemoryRequest
     from memdir.language.dates import ReplacedDate
 
-_TRIES = 4  # to plan again after another process changed the same memory
+_TRIES = 4  # attempts when another process changes the same memory
 
 
 class WriteAction(StrEnum):
@@ -51,7 +51,7 @@ class WriteAction(StrEnum):
 
 
 class TakenName(StrEnum):
-    """How to save a draft whose name is taken."""
+    """Choices for a draft whose name is in use."""
 
     REFUSE = "refuse"
     REPLACE = "replace"
@@ -73,8 +73,8 @@ class FieldChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """Who writes and when. `root` is the project, searched for text that need not be remembered; `keeps_secrets` is for
-    a person, who is warned of a secret and may keep it."""
+    """The author and time of a write. `root` is the project, searched for text that need not be remembered;
+    `keeps_secrets` lets users, who are warned, save a secret."""
 
     origin: Origin
     now: datetime
@@ -84,8 +84,8 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class WriteWarning:
-    """`kind` is parts (text: the missing part), derivable (text, and where it is written) or rival (a sentence that says
-    otherwise, and its memory); interfaces word it."""
+    """`kind` is parts (text: the missing part), derivable (text and its source file) or rival (a contradicting sentence
+    and its memory); interfaces word it."""
 
     kind: str
     text: str
@@ -96,9 +96,9 @@ class WriteWarning:
 class WriteResult:
     """`memory` is the memory as written, or as it was before it was forgotten; `before` its text before the change.
 
-    `names` are all memories that were meant, `name` is the first. `changes` are the stores with the numbers to undo, in
-    this order; empty where nothing changed. `repeated`: a change with the same mark was made before, and this is that
-    one. `review` says why a change waits in the inbox, with its item.
+    `names` are all affected memories, `name` is the first. `changes` are the stores with the changes to undo, in this
+    order; empty if nothing changed. `repeated`: this is an earlier change with the same idempotency key. `review` says
+    why a change needs review, with its inbox item.
     """
 
     action: WriteAction
@@ -115,18 +115,18 @@ class WriteResult:
 
     @property
     def change(self) -> int | None:
-        """The number of the change, None where nothing changed."""
+        """The number of the change; None if nothing changed."""
         return self.changes[0][1] if self.changes else None
 
     def check_written(self) -> "WriteResult":
-        """Return the result. Raise ReviewError if the change waits in the inbox."""
+        """Return the result. Raise ReviewError if the change needs review."""
         if self.review is not None:
             raise self.review
         return self
 
 
 class NameTakenError(ConflictError):
-    """Another memory has this name; `before` is its text, `after` the text that was to be saved."""
+    """Another memory has this name; `before` is its text, `after` the rejected text."""
 
     def __init__(self, memory: StoredMemory, after: str, hint: str = "") -> None:
         super().__init__(f"{memory.name} exists already and says something else", found=memory.digest, hint=hint)
@@ -154,22 +154,22 @@ def save(
     before = None
     if taken is TakenName.REPLACE:
         if (before := find_existing(store, draft)) is None:
-            wanted = draft.name or draft.title
-            raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted)
-        draft = replace(draft, name=before.name)  # its own name: a title alone could by now lead to another file
+            missing = draft.name or draft.title
+            raise NotFoundError(f"there is no memory {missing} to replace", name=missing)
+        draft = replace(draft, name=before.name)  # a title alone might lead to another file
     elif taken is TakenName.ALONGSIDE:
         draft = replace(draft, name=plan.find_free_name(store, draft.name or make_slug(draft.title)))
     try:
         edit, verb = Save(draft, before.digest if before else None), "edit" if before else "save"
-        done = change(store, [edit], context, verb=verb)
+        result = change(store, [edit], context, verb=verb)
     except ConflictError:
         if before is not None or (existing := find_existing(store, draft)) is None:
             raise
         after = _preview_text(store, replace(draft, name=existing.name), existing)
         if after != existing.text:
             raise NameTakenError(existing, after) from None
-        done = WriteResult(WriteAction.UNCHANGED, existing.name, existing.header.scope, existing, existing.text)
-    return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
+        result = WriteResult(WriteAction.UNCHANGED, existing.name, existing.header.scope, existing, existing.text)
+    return replace(result, dates=dates, warnings=_find_warnings(result.memory, context))
 
 
 def update(
@@ -181,8 +181,8 @@ def update(
         hint = "read it again and decide again"
         raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
     draft, dates = plan.resolve_dates(_make_draft(name, before.text, fields), context.now.astimezone(), before.text)
-    done = change(store, [Save(draft, before.digest)], context, verb="edit")
-    return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
+    result = change(store, [Save(draft, before.digest)], context, verb="edit")
+    return replace(result, dates=dates, warnings=_find_warnings(result.memory, context))
 
 
 def compose_update(name: str, text: str, fields: FieldChanges, now: datetime) -> str:
@@ -206,13 +206,13 @@ def forget_many(store: StoreBase, names: Sequence[str], context: WriteContext) -
 
 
 def pin(store: StoreBase, names: Sequence[str], pinned: bool, context: WriteContext) -> WriteResult:
-    """Pin memories as one change, or take their pins off; nothing changes where it is so already."""
+    """Pin or unpin memories as one change."""
     edits = [Pin(name, pinned) for name in names]
     return change(store, edits, context, verb="pin" if pinned else "unpin")
 
 
 def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, mark: str = "") -> WriteResult:
-    """Make many edits as one change, all or none. A change with a mark is made once.
+    """Apply edits as one change, all or none. With a `mark` (idempotency key) the change is made only once.
 
     The result is about the memory of the first edit. Raise what `StoreBase.change` raises.
     """
@@ -228,17 +228,17 @@ def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, 
 def carry_out(
     store: StoreBase, planner: Planner, names: Sequence[str], context: WriteContext, *, verb: str, mark: str = ""
 ) -> WriteResult:
-    """Make what a planner plans for these memories as one change, for what no edit can say."""
+    """Apply a planner's file changes to these memories as one change, where edits are not enough."""
 
     def step() -> BatchResult:
-        done = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
-        return BatchResult(done.change, tuple(names), repeated=done.repeated)
+        result = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
+        return BatchResult(result.change, tuple(names), repeated=result.repeated)
 
     return _write(store, step, next(iter(names), None))
 
 
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
-    """Bring back the version that a change left, or the one before the present one."""
+    """Restore the version after a change, or the previous version."""
     changes = store.changes(name)
 
     def planner(view: StoreView) -> list[FileChange]:
@@ -272,37 +272,37 @@ def remember(
     team: bool = False,
     pin: bool = False,
 ) -> WriteResult:
-    """Keep a sentence as it was said, in the first store: in the memory that it adds to or corrects, or as a new one.
+    """Save a sentence in the first store: in the memory that it extends or corrects, or as a new one.
 
-    With a `name` it is a new memory. If the words ask to forget something, forget it in the first store where one memory
-    is clearly meant. Raise NotFoundError if none is, FormatError for a text that says nothing or may not be kept.
+    With a `name` it is a new memory. A request to forget something applies to the first store where one memory clearly
+    matches. Raise NotFoundError if none does, FormatError if the text is too vague or must not be saved.
     """
-    # Imported here: `save` and `update` need no patterns that read sentences.
+    # Imported here because `save` and `update` do not need the language patterns.
     from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_forgetting
     from memdir.language.requests import RequestCategory
 
     now = context.now.astimezone()
-    if wanted := find_forgetting(text, now=now):
-        return forget_described(stores, wanted, context)
+    if request_to_forget := find_forgetting(text, now=now):
+        return forget_described(stores, request_to_forget, context)
     draft = compose_memory(text, now=now, kind=kind, secrets=context.keeps_secrets)
     draft = replace(draft, name=name, pinned=True if pin else None)
     if name is not None:
         draft = _place_draft(stores[0], draft, team=team)
     about = (draft.kind, draft.title, draft.description, draft.body, text)
     request = MemoryRequest(RequestCategory.REQUEST, SAVE, *about)
-    done = _retry(partial(_place, stores[0], request, context, draft, team=team))
+    result = _retry(partial(_place, stores[0], request, context, draft, team=team))
     _, dates = plan.resolve_dates(replace(draft, description="", body=text), now)
-    warnings = _find_warnings(done.memory, context, draft)
-    if done.action is WriteAction.CREATED:
-        warnings += find_rival(stores[0], draft.body, done.name, now)
-    return replace(done, dates=dates, warnings=warnings)
+    warnings = _find_warnings(result.memory, context, draft)
+    if result.action is WriteAction.CREATED:
+        warnings += find_rival(stores[0], draft.body, result.name, now)
+    return replace(result, dates=dates, warnings=warnings)
 
 
 def forget_meant(
     stores: Sequence[StoreBase], text: str, context: WriteContext, *, expect: str | None = None
 ) -> WriteResult:
-    """Forget a memory by its name or title, or by words on its subject. Raise NotFoundError if none is clearly meant."""
-    # Imported here: `forget` needs no patterns that read sentences.
+    """Forget a memory by its name, title or subject. Raise NotFoundError if none clearly matches."""
+    # Imported here because `forget` does not need the language patterns.
     from memdir.extraction.find import FORGET, MemoryRequest, find_forgetting
     from memdir.language.requests import RequestCategory
 
@@ -314,22 +314,22 @@ def forget_meant(
     return forget(store, header.name, context, expect=expect)
 
 
-def forget_described(stores: Sequence[StoreBase], wanted: "MemoryRequest", context: WriteContext) -> WriteResult:
-    """Forget a memory, or its sentences on the subject, in the first store where one memory is clearly meant."""
+def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", context: WriteContext) -> WriteResult:
+    """Forget a memory, or its sentences on the subject, in the first store where one memory clearly matches."""
     for store in stores:
-        done = _retry(partial(_place, store, wanted, context))
-        if done.changes:
-            return done
-        if done.name:
-            raise PartlyMeantError(done.name)
+        result = _retry(partial(_place, store, request, context))
+        if result.changes:
+            return result
+        if result.name:
+            raise PartlyMeantError(result.name)
     hint = "`memdir forget NAME` removes one, `memdir list` has the names"
-    raise NotFoundError("no memory is clearly about that, or more than one is", name=wanted.target, hint=hint)
+    raise NotFoundError("no memory is clearly about that, or more than one is", name=request.target, hint=hint)
 
 
 def _place(
     store: StoreBase, request: "MemoryRequest", context: WriteContext, draft: Draft | None = None, *, team: bool = False
 ) -> WriteResult:
-    """Plan a request on the memories as they are, and write it; a draft with a name is a new memory."""
+    """Plan a request for the current memories and write it; a draft with a name is a new memory."""
     from memdir.extraction.merge import place
     from memdir.models.staged import Staging, make_edits
 
@@ -349,13 +349,13 @@ def _place(
 
 
 def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
-    """Return the memory that a draft would replace, None where it would make a new one."""
+    """Return the memory that a draft would replace, or None."""
     name, data = plan.find_write_target(store, draft)
     return None if data is None else store.read(name)
 
 
 def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
-    """Return the draft with a name in the team's folder; two titles that make one name never meet there."""
+    """Return the draft with a name in the team's folder, unique even if another title has the same slug."""
     if not team or (draft.name is not None and is_team(draft.name)):
         return draft
     named = replace(draft, name=f"{TEAM_FOLDER}/{draft.name or make_slug(draft.title)}")
@@ -367,7 +367,9 @@ def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
 
 def _preview_text(store: StoreBase, draft: Draft, memory: StoredMemory) -> str:
     _, changes = plan.plan_write(store, draft, memory.digest, store.clock(), store.rules)
-    return next((decode(at.after) for at in changes if at.path == memory.header.file and at.after), memory.text)
+    return next(
+        (decode(change.after) for change in changes if change.path == memory.header.file and change.after), memory.text
+    )
 
 
 def _read(store: StoreBase, name: str | None) -> StoredMemory | None:
@@ -394,7 +396,7 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
 
 
 def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) -> WriteResult:
-    """Run the step that changes the store, first of all the memory `name`; a change that needs review waits."""
+    """Run the step that changes `name` and maybe other memories; return WAITING if the change needs review."""
     before = _read(store, name)
     try:
         return _make_result(store, step(), before)
@@ -405,10 +407,10 @@ def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) 
         return WriteResult(WriteAction.WAITING, item.name, store.scope, before=text, names=(item.name,), review=review)
 
 
-def _make_result(store: StoreBase, done: BatchResult, before: StoredMemory | None) -> WriteResult:
-    name = done.names[0] if done.names else ""
+def _make_result(store: StoreBase, batch: BatchResult, before: StoredMemory | None) -> WriteResult:
+    name = batch.names[0] if batch.names else ""
     after = _read(store, name)
-    if done.change is None:
+    if batch.change is None:
         action = WriteAction.UNCHANGED
     elif name and after is None:
         action = WriteAction.FORGOTTEN
@@ -416,18 +418,18 @@ def _make_result(store: StoreBase, done: BatchResult, before: StoredMemory | Non
         action = WriteAction.CREATED if name and before is None else WriteAction.CHANGED
     memory = after or before
     scope = memory.header.scope if memory else store.scope
-    changes = () if done.change is None else ((store, done.change),)
+    changes = () if batch.change is None else ((store, batch.change),)
     text = before.text if before else None
-    return WriteResult(action, name, scope, memory, text, changes, names=done.names, repeated=done.repeated)
+    return WriteResult(action, name, scope, memory, text, changes, names=batch.names, repeated=batch.repeated)
 
 
 def _find_warnings(
     memory: StoredMemory | None, context: WriteContext, draft: Draft | None = None
 ) -> tuple[WriteWarning, ...]:
-    """Find missing parts, unless the draft was made from a sentence, and text that the project has already."""
+    """Return warnings about missing parts, unless the draft is a sentence, and about text the project already contains."""
     if memory is None or context.root is None:
         return ()
-    # Imported here: a program without a project has no use for it.
+    # Imported here because it is only needed with a project.
     from memdir.verify.derivable import find_derivable
 
     kind = memory.kind if draft is None else None
@@ -441,7 +443,7 @@ def _find_warnings(
 
 
 def find_rival(store: StoreBase, text: str, name: str, now: datetime) -> tuple[WriteWarning, ...]:
-    """Return a warning if another memory than `name` says otherwise than the first sentence of a text."""
+    """Return a warning if a memory other than `name` contradicts the first sentence of a text."""
     from memdir.extraction import merge
     from memdir.models.staged import Staging
 

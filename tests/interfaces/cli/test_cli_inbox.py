@@ -157,8 +157,8 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
     assert (change["verb"], change["who"]) == ("approve", "person") and "inbox item 1" in change["why"]
     assert cli("inbox").out == "" and cli("undo").code == 0
     assert cli("list", "--scope", "private", "--json").json == []
-    assert "approved already" in cli("inbox", "approve", "1").refusal
-    assert "approved already" in cli("inbox", "reject", "u1").refusal
+    assert "already approved" in cli("inbox", "approve", "1").refusal
+    assert "already approved" in cli("inbox", "reject", "u1").refusal
 
 
 def test_rejecting_changes_nothing_and_all_means_all_that_waits(cli: Cli, opened: Project) -> None:

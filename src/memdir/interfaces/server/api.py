@@ -1,8 +1,8 @@
-"""The HTTP API as a table: each endpoint with its schemas, its right and its function (docs/server.md).
+"""The HTTP API as a table: each endpoint with its schemas, permission and function (docs/server.md).
 
-The table is what routes, checks of requests, the OpenAPI description and the MCP tools are made of. A function gets a `Call`,
-whose caller and store were checked before, and returns a status and a JSON value. What may be written and what needs
-review is decided as at the edge: by the store's plan, by `sync.plan.judge_text`, and by the store's own setting.
+Routes, request checks, the OpenAPI description and the MCP tools are made from this table. A function gets a checked `Call` and
+returns a status and a JSON value. The store's plan, `sync.plan.judge_text` and the store's settings decide what can be written
+and what needs review.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +73,7 @@ from memdir.records import (
     Rewrite,
     Scope,
     StoredMemory,
-)
+)  # fmt: skip
 from memdir.store import inbox
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
@@ -85,13 +85,13 @@ Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
 _PAGE, _PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple("title description type pinned size modified version".split())
-_FILES_MOST = 2_000  # of one push
-_CACHES = 1_000  # stores that a process remembers
+_FILES_MOST = 2_000  # per push
+_CACHES = 1_000  # stores cached in memory
 
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What every request needs. `caches` has what is remembered of stores, by tenant and store."""
+    """The state that requests share. `caches` holds store caches by tenant and store."""
 
     database: PostgresDatabase
     clock: Callable[[], datetime]
@@ -106,7 +106,7 @@ class ServerContext:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, checked: its path parameters, its query and its body fit the endpoint's schemas."""
+    """One request whose path parameters, query and body match the endpoint's schemas."""
 
     context: ServerContext
     caller: Caller
@@ -125,30 +125,28 @@ class Call:
         return f"key:{self.caller.actor}:{self.key}" if self.key else ""
 
     def origin(self, why: str = "") -> Origin:
-        given = self.body
-        return Origin(
-            self.who, shorten(str(given.get("why") or why), 1000), shorten(str(given.get("session") or ""), 200)
-        )
+        why, session = str(self.body.get("why") or why), str(self.body.get("session") or "")
+        return Origin(self.who, shorten(why, 1000), shorten(session, 200))
 
     def ask(self, *statements: str, **values: object) -> list[list[Row]]:
         return self.database.read(self.caller.tenant, *statements, **values)
 
     def find_store(self, *, write: bool = False, is_reviewed: bool = False) -> "OpenStore":
-        """The store of the path, by id or name; NotFoundError where it does not exist for the caller.
+        """Return the store of the path, by ID or name. Raises NotFoundError if the caller cannot see it.
 
-        `is_reviewed`: what is written was approved, so it does not need review again.
+        `is_reviewed`: the changes were approved and do not need review again.
         """
-        wanted = self.params["store"]
-        (found,) = self.ask(
+        store_name = self.params["store"]
+        (matches,) = self.ask(
             f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s"
             " AND (name = %(name)s OR store::text = lower(%(name)s)) ORDER BY (name = %(name)s) LIMIT 1",
-            name=clean_text(wanted),
+            name=clean_text(store_name),
         )
-        row = next((at for at in found if self.caller.may_see(at[0], at[2], at[3], at[4])), None)
+        row = next((match for match in matches if self.caller.may_see(match[0], match[2], match[3], match[4])), None)
         if row is None:
-            raise NotFoundError("there is no such store", name=wanted, hint="GET /v1/stores lists them")
+            raise NotFoundError("store not found", name=store_name, hint="GET /v1/stores lists them")
         if write and not self.caller.may_write:
-            raise DeniedError("this credential may read and not write", hint="ask an admin for another")
+            raise DeniedError("this credential is read-only", hint="ask an admin for write access")
         return OpenStore(self, row, is_reviewed=is_reviewed)
 
 
@@ -156,7 +154,7 @@ _STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memo
 
 
 class OpenStore:
-    """A store of a request, and its row."""
+    """The store of a request, and its database row."""
 
     def __init__(self, call: Call, row: Row, *, is_reviewed: bool = False) -> None:
         self.call, self.row, self._is_reviewed = call, row, is_reviewed
@@ -194,19 +192,19 @@ class OpenStore:
         return self.write(lambda: change(self.store, list(edits), context, verb=verb, mark=mark))
 
     def write(self, step: Callable[[], WriteResult]) -> Answer:
-        """Write, and answer with the new version, or with the inbox item if another person has to decide."""
+        """Write; return the new version, or the inbox item if the change needs review."""
         try:
-            done = step()
+            result = step()
         except ReviewError:
-            raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
-        if done.review is not None:
-            return self.show_review(done.review)
+            raise DeniedError("this change was already rejected", hint="an admin can write it") from None
+        if result.review is not None:
+            return self.show_review(result.review)
         digest = None
-        if len(done.names) == 1 and done.action is not WriteAction.FORGOTTEN:
-            files = self.store.read_change(done.change).files if done.change else ()
-            written = next((file.after for file in files if file.path == f"{done.name}.md"), None)
-            digest = written if done.change else done.memory and done.memory.digest
-        return 200, {"version": done.change, "content_sha256": digest, "repeated": done.repeated}
+        if len(result.names) == 1 and result.action is not WriteAction.FORGOTTEN:
+            files = self.store.read_change(result.change).files if result.change else ()
+            written = next((file.after for file in files if file.path == f"{result.name}.md"), None)
+            digest = written if result.change else result.memory and result.memory.digest
+        return 200, {"version": result.change, "content_sha256": digest, "repeated": result.repeated}
 
     def show_review(self, review: ReviewError) -> Answer:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
@@ -214,7 +212,7 @@ class OpenStore:
     def _make_proposal(self, changes: Sequence[FileChange], verb: str, doubt: str) -> InboxItem | None:
         """Return the inbox item for changes that another person has to approve first, else None."""
         is_held = changes and self.review and not self.call.caller.is_admin
-        why = "this store asks for review of what is written" if is_held else doubt
+        why = "this store requires review" if is_held else doubt
         if not why or self._is_reviewed:
             return None
         edits = make_review_edits(changes, pins=self.call.who != AGENT)
@@ -225,7 +223,7 @@ class OpenStore:
         return InboxItem(InboxKind.PROPOSAL, title, why, now, self.call.mark, name, origin, payload)
 
 
-# --- what an answer contains -----------------------------------------------------------------------------------------
+# --- responses -------------------------------------------------------------------------------------------------------
 
 
 def render_header(store: PostgresStore, header: Header, digest: str) -> Json:
@@ -259,7 +257,7 @@ def render_item(item: InboxItem) -> Json:
         "at": item.at.isoformat(), "state": item.state.value, "note": item.note,
         "decided": item.decided.isoformat() if item.decided else None,
         "edits": edits if isinstance(edits, list) else [],
-        "evidence": [at for at in evidence if isinstance(at, dict)] if isinstance(evidence, list) else [],
+        "evidence": [passage for passage in evidence if isinstance(passage, dict)] if isinstance(evidence, list) else [],
     }  # fmt: skip
 
 
@@ -267,38 +265,40 @@ def render_item(item: InboxItem) -> Json:
 
 
 def show_me(call: Call) -> Answer:
-    at = call.caller
-    stores, member = [str(id) for id in at.stores], None if at.member is None else str(at.member)
+    caller = call.caller
+    stores, member = [str(id) for id in caller.stores], None if caller.member is None else str(caller.member)
     return 200, {
-        "organisation": {"id": str(at.tenant), "name": at.organisation}, "actor": at.actor, "role": at.role,
-        "access": at.access, "member": member, "teams": [str(team) for team in at.teams], "stores": stores,
-        "expires": at.expires.astimezone(UTC).isoformat() if at.expires else None,
+        "organisation": {"id": str(caller.tenant), "name": caller.organisation}, "actor": caller.actor, "role": caller.role,
+        "access": caller.access, "member": member, "teams": [str(team) for team in caller.teams], "stores": stores,
+        "expires": caller.expires.astimezone(UTC).isoformat() if caller.expires else None,
     }  # fmt: skip
 
 
 def list_stores(call: Call) -> Answer:
-    (found,) = call.ask(f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s ORDER BY name")
-    seen = [OpenStore(call, row).render() for row in found if call.caller.may_see(row[0], row[2], row[3], row[4])]
-    return 200, {"stores": seen}
+    (store_rows,) = call.ask(f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s ORDER BY name")
+    visible = [
+        OpenStore(call, row).render() for row in store_rows if call.caller.may_see(row[0], row[2], row[3], row[4])
+    ]
+    return 200, {"stores": visible}
 
 
 def make_store(call: Call) -> Answer:
-    caller, given = call.caller, call.body
-    scope, team = given.get("scope", "team"), given.get("team")
+    caller, body = call.caller, call.body
+    scope, team = body.get("scope", "team"), body.get("team")
     if not caller.may_write or caller.stores:
-        raise DeniedError("this credential may not make stores")
+        raise DeniedError("this credential cannot create stores")
     if scope == "private" and (caller.member is None or team):
         raise DeniedError("a private store belongs to a member, not to a team or a token of the organisation")
     if scope == "team" and not caller.is_admin and (team is None or UUID(team) not in caller.teams):
-        raise DeniedError("a store of the organisation is made by an admin, one of a team by its members")
+        raise DeniedError("only admins create stores for the organisation, and only members those of a team")
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
-    made = create_store(call.database, caller.tenant, given["name"], **columns, **_find_flags(given))
-    return 201, _with_store(call, str(made)).find_store().render()
+    store_id = create_store(call.database, caller.tenant, body["name"], **columns, **_find_flags(body))
+    return 201, _with_store(call, str(store_id)).find_store().render()
 
 
-def _find_flags(given: Mapping[str, Any]) -> dict[str, bool]:
-    return {key: bool(given.get(key)) for key in ("review", "agents")}
+def _find_flags(body: Mapping[str, Any]) -> dict[str, bool]:
+    return {key: bool(body.get(key)) for key in ("review", "agents")}
 
 
 def _with_store(call: Call, store: str) -> Call:
@@ -310,29 +310,29 @@ def show_store(call: Call) -> Answer:
 
 
 def change_store(call: Call) -> Answer:
-    found = call.find_store(write=True)
-    _check_keeper(call, found)
-    given = {key: call.body[key] for key in ("name", "review", "agents") if call.body.get(key) is not None}
-    if given:
-        columns = ", ".join(f"{key} = %({key})s" for key in given)
+    opened = call.find_store(write=True)
+    _check_keeper(call, opened)
+    columns_given = {key: call.body[key] for key in ("name", "review", "agents") if call.body.get(key) is not None}
+    if columns_given:
+        columns = ", ".join(f"{key} = %({key})s" for key in columns_given)
         update = f"UPDATE memdir.stores SET {columns} WHERE tenant = %(tenant)s AND store = %(store)s"
         try:
-            found.store.tell(update, **given)
+            opened.store.tell(update, **columns_given)
         except errors.UniqueViolation:
-            raise ConflictError("there is a store of this name already", hint="choose another") from None
-    return 200, _with_store(call, str(found.id)).find_store().render()
+            raise ConflictError("a store with this name already exists", hint="choose another name") from None
+    return 200, _with_store(call, str(opened.id)).find_store().render()
 
 
 def delete_store(call: Call) -> Answer:
-    found = call.find_store(write=True)
-    _check_keeper(call, found)
-    found.store.tell("DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s")
-    return 200, {"deleted": str(found.id)}
+    opened = call.find_store(write=True)
+    _check_keeper(call, opened)
+    opened.store.tell("DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s")
+    return 200, {"deleted": str(opened.id)}
 
 
-def _check_keeper(call: Call, found: OpenStore) -> None:
-    if not (call.caller.is_admin or found.scope == "private"):
-        raise DeniedError("this needs an admin of the organisation")
+def _check_keeper(call: Call, opened: OpenStore) -> None:
+    if not (call.caller.is_admin or opened.scope == "private"):
+        raise DeniedError("only admins of the organisation can do this")
 
 
 # --- memories --------------------------------------------------------------------------------------------------------
@@ -342,10 +342,12 @@ def list_memories(call: Call) -> Answer:
     store, prefix, after = call.find_store().store, call.query.get("prefix", ""), call.query.get("cursor", "")
     limit = call.query.get("limit", _PAGE)
     digests = {path: row.digest for path, row in store.snapshot().files.items()}
-    headers = sorted((at for at in store.scan() if at.name.startswith(prefix)), key=lambda at: at.name)
-    page = [at for at in headers if at.name > after][: limit + 1]
-    seen = [render_header(store, header, digests.get(header.file, "")) for header in page[:limit]]
-    return 200, {"memories": seen, "next": seen[-1]["path"] if len(page) > limit else None}
+    headers = sorted(
+        (header for header in store.scan() if header.name.startswith(prefix)), key=lambda header: header.name
+    )
+    page = [header for header in headers if header.name > after][: limit + 1]
+    listed = [render_header(store, header, digests.get(header.file, "")) for header in page[:limit]]
+    return 200, {"memories": listed, "next": listed[-1]["path"] if len(page) > limit else None}
 
 
 def read_memory(call: Call) -> Answer:
@@ -354,18 +356,18 @@ def read_memory(call: Call) -> Answer:
 
 
 def write_memory(call: Call) -> Answer:
-    found, name, given = call.find_store(write=True), call.params["path"], call.body
+    opened, name, body = call.find_store(write=True), call.params["path"], call.body
     check_name(name)
-    expect = given.get("content_sha256")
-    edit: Edit = Put(name, given["content"]) if expect is None else Rewrite(name, given["content"], expect)
-    status, answer = found.change([edit], verb="save" if expect is None else "edit")
+    expect = body.get("content_sha256")
+    edit: Edit = Put(name, body["content"]) if expect is None else Rewrite(name, body["content"], expect)
+    status, answer = opened.change([edit], verb="save" if expect is None else "edit")
     return 201 if status == 200 and expect is None and not answer["repeated"] else status, answer
 
 
 def forget_memory(call: Call) -> Answer:
-    found, name = call.find_store(write=True), call.params["path"]
+    opened, name = call.find_store(write=True), call.params["path"]
     check_name(name)
-    return found.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
+    return opened.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
 
 
 def read_index(call: Call) -> Answer:
@@ -375,7 +377,7 @@ def read_index(call: Call) -> Answer:
 
 
 def search_store(call: Call, show: Callable[[Json, Excerpt], Json] = lambda row, excerpt: row) -> Answer:
-    """Answer with the memories that fit a question; `show` changes the row of each."""
+    """Return the memories that match a question; `show` changes the row of each."""
     store = call.find_store().store
     with PostgresSearch([store]) as search:
         limit = call.query.get("limit", SELECTED)
@@ -408,97 +410,97 @@ def read_content(call: Call) -> Answer:
 
 
 def redact_version(call: Call) -> Answer:
-    found = call.find_store(write=True)
-    _check_keeper(call, found)
+    opened = call.find_store(write=True)
+    _check_keeper(call, opened)
     number = int(call.params["version"])
-    found.store.redact(number, f"{call.body['path']}.md")
-    return 200, render_version(found.store.read_change(number))
+    opened.store.redact(number, f"{call.body['path']}.md")
+    return 200, render_version(opened.store.read_change(number))
 
 
 def undo_version(call: Call) -> Answer:
-    found = call.find_store(write=True)
-    done = undo(found.store, call.body.get("version"), found.make_context())
-    if done.review is not None:
-        return found.show_review(done.review)
-    if done.change is None:  # everything was as before it already
-        return 200, {"version": found.store.changes(limit=1)[0].id, "paths": []}
-    files = found.store.read_change(done.change).files
-    return 200, {"version": done.change, "paths": [file.path for file in files]}
+    opened = call.find_store(write=True)
+    result = undo(opened.store, call.body.get("version"), opened.make_context())
+    if result.review is not None:
+        return opened.show_review(result.review)
+    if result.change is None:  # all files already had their old content
+        return 200, {"version": opened.store.changes(limit=1)[0].id, "paths": []}
+    files = opened.store.read_change(result.change).files
+    return 200, {"version": result.change, "paths": [file.path for file in files]}
 
 
 def change_many(call: Call) -> Answer:
-    found = call.find_store(write=True)
+    opened = call.find_store(write=True)
     edits = inbox.parse_edits(call.body["edits"])
     if not edits:
-        raise FormatError("there is nothing to change", field="edits", hint="give at least one edit")
+        raise FormatError("there are no edits", field="edits", hint="send at least one edit")
     _check_file(INDEX_FILE, "\n".join(edit.line for edit in edits if isinstance(edit, ReplaceLine)))
-    return found.change(edits, verb=call.body.get("verb") or "edit")
+    return opened.change(edits, verb=call.body.get("verb") or "edit")
 
 
-# --- files, for a folder that is kept in step ------------------------------------------------------------------------
+# --- files, for synced folders --------------------------------------------------------------------------------------
 
 
 def list_changed(call: Call) -> Answer:
-    """Files as they are now that changed after a revision, and those that were deleted."""
+    """Return the files changed or deleted after a revision, with their current content."""
     store, since = call.find_store().store, call.query.get("since", 0)
     head = store.read_head()
     is_reset = since > head.revision or call.query.get("epoch", head.epoch) != head.epoch
     since = 0 if is_reset else since
     head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
-    gone = [(path, None, version, actor, at, None) for path, version, actor, at in deleted if since]
+    gone = [(path, None, version, actor, time, None) for path, version, actor, time in deleted if since]
     files = [
         {
-            "path": path, "content_sha256": digest, "version": version, "actor": actor, "at": at.astimezone(UTC).isoformat(),
+            "path": path, "content_sha256": digest, "version": version, "actor": actor, "at": time.astimezone(UTC).isoformat(),
             "content": None if data is None else bytes(data).decode("utf-8", "replace"),
         }
-        for path, digest, version, actor, at, data in (*written, *gone)
+        for path, digest, version, actor, time, data in (*written, *gone)
     ]  # fmt: skip
     return 200, {"revision": head.revision, "epoch": head.epoch, "reset": is_reset or not since, "files": files}
 
 
 def push_files(call: Call) -> Answer:
-    """Files by their whole content, as one version; a file that is not what the client last saw is a conflict."""
-    found, given = call.find_store(write=True), call.body["files"]
-    if len({fold(at["path"]) for at in given}) < len(given):
-        raise FormatError("a file is given twice", field="files", hint="give each path once")
-    wanted = {at["path"]: (at.get("before"), at.get("content")) for at in given}
-    for path, (_, content) in wanted.items():
+    """Write files with their full content as one version; a file that changed since the client read it is a conflict."""
+    opened, pushed = call.find_store(write=True), call.body["files"]
+    if len({fold(file["path"]) for file in pushed}) < len(pushed):
+        raise FormatError("a path is repeated", field="files", hint="send each path once")
+    versions = {file["path"]: (file.get("before"), file.get("content")) for file in pushed}
+    for path, (_, content) in versions.items():
         _check_file(path, content)
 
     def planner(view: StoreView) -> list[FileChange]:
         changes, conflicts = [], []
-        for path, (before, content) in wanted.items():
+        for path, (before, content) in versions.items():
             current, after = view.read_bytes(path), None if content is None else encode(content)
             known = None if current is None else digest_of(current)
             if current == after:
                 continue
             folder, _, leaf = path.rpartition("/")
-            twin = next((at for at in view.list_files(folder) if fold(at) == fold(leaf) and at != leaf), None)
-            if known != before or (after is not None and twin):
+            names = (name for name in view.list_files(folder) if fold(name) == fold(leaf))
+            if known != before or (after is not None and any(name != leaf for name in names)):
                 conflicts.append({"path": path, "content_sha256": known})
             changes.append(FileChange(path, current, after))
         if conflicts:
             raise PushConflict(conflicts)
-        return sorted(changes, key=lambda at: at.is_index)
+        return sorted(changes, key=lambda change: change.is_index)
 
     verb = call.body.get("verb") or "sync"
     origin = replace(call.origin(), who=SYNC)
-    done = carry_out(found.store, planner, (), WriteContext(origin, call.context.clock()), verb=verb, mark=call.mark)
-    if done.review is not None:
-        return found.show_review(done.review)
-    head = found.store.read_head()
+    result = carry_out(opened.store, planner, (), WriteContext(origin, call.context.clock()), verb=verb, mark=call.mark)
+    if result.review is not None:
+        return opened.show_review(result.review)
+    head = opened.store.read_head()
     files = [
         {"path": path, "content_sha256": content and digest_of(encode(content))}
-        for path, (_, content) in wanted.items()
+        for path, (_, content) in versions.items()
     ]
-    return 200, {"revision": head.revision, "version": done.change, "repeated": done.repeated, "files": files}
+    return 200, {"revision": head.revision, "version": result.change, "repeated": result.repeated, "files": files}
 
 
 class PushConflict(ConflictError):
-    """Files that are not what the client last saw, each with its present digest."""
+    """Files that changed since the client read them, each with its current digest."""
 
     def __init__(self, conflicts: list[Json]) -> None:
-        super().__init__(f"{len(conflicts)} files changed meanwhile", hint="read them, merge, and send them again")
+        super().__init__(f"{len(conflicts)} files changed since", hint="read them, merge, and send them again")
         self.conflicts = conflicts
 
 
@@ -520,47 +522,44 @@ def _check_file(path: str, content: str | None) -> None:
 def list_items(call: Call) -> Answer:
     state = call.query.get("state", InboxState.WAITING.value)
     items = call.find_store().store.inbox(None if state == "all" else state)
-    return 200, {"items": [render_item(at) for at in items]}
+    return 200, {"items": [render_item(item) for item in items]}
 
 
 def decide_item(call: Call) -> Answer:
-    found, note = call.find_store(write=True, is_reviewed=True), str(call.body.get("note") or "")
-    item = found.store.inbox_item(int(call.params["id"]))
-    if not call.caller.is_admin and (found.review or _is_own(call, item)):
-        raise DeniedError("somebody else has to decide this", hint="an admin of the organisation may")
+    opened, note = call.find_store(write=True, is_reviewed=True), str(call.body.get("note") or "")
+    item = opened.store.inbox_item(int(call.params["id"]))
+    if not call.caller.is_admin and (opened.review or _is_own(call, item)):
+        raise DeniedError("another person has to decide this", hint="ask an admin of the organisation")
     if call.params["decision"] == "reject":
-        return 200, {"item": render_item(reject(found.store, item, note=note)), "version": None}
-    done = approve(found.store, item, origin=call.origin(), note=note)
-    now = found.store.inbox_item(item.id)
-    return 200, {"item": render_item(now), "version": done.change}
+        return 200, {"item": render_item(reject(opened.store, item, note=note)), "version": None}
+    result = approve(opened.store, item, origin=call.origin(), note=note)
+    return 200, {"item": render_item(opened.store.inbox_item(item.id)), "version": result.change}
 
 
 def _is_own(call: Call, item: InboxItem) -> bool:
-    """Whether the caller proposed it, with this credential or with another."""
+    """Return whether the caller proposed the item, with any of their credentials."""
     who, member = item.origin.who, call.caller.member
     where = "tenant = %(tenant)s AND token::text = %(token)s AND member = %(member)s"
-    (found,) = call.ask(
+    (own_tokens,) = call.ask(
         f"SELECT 1 FROM memdir.tokens WHERE {where}", token=clean_text(who.removeprefix("token:")), member=member
     )
-    return bool(found) or who in (call.caller.actor, f"member:{member}")
+    return bool(own_tokens) or who in (call.caller.actor, f"member:{member}")
 
 
-# --- who may ---------------------------------------------------------------------------------------------------------
+# --- permissions------------------------------------------------------------------------------------------------------
 
 
 def list_members(call: Call) -> Answer:
-    (found,) = call.ask("SELECT member, issuer, subject, name, role FROM memdir.members WHERE tenant = %(tenant)s")
-    return 200, {"members": [_make_row(MEMBER, row) for row in found]}
+    (member_rows,) = call.ask(
+        "SELECT member, issuer, subject, name, role FROM memdir.members WHERE tenant = %(tenant)s"
+    )
+    return 200, {"members": [_make_row(MEMBER, row) for row in member_rows]}
 
 
 def make_member(call: Call) -> Answer:
-    member, given = uuid4(), call.body
-    values = {
-        "issuer": given["issuer"],
-        "subject": given["subject"],
-        "name": given.get("name", ""),
-        "role": given["role"],
-    }
+    member, body = uuid4(), call.body
+    values = {"issuer": body["issuer"], "subject": body["subject"]}
+    values |= {"name": body.get("name", ""), "role": body["role"]}
     access.insert_row(call.database, call.caller.tenant, "members", member=member, **values)
     return 201, {"id": str(member), **values}
 
@@ -569,10 +568,10 @@ def change_member(call: Call) -> Answer:
     update = "UPDATE memdir.members SET role = %(role)s WHERE tenant = %(tenant)s AND member = %(member)s"
     columns = "RETURNING member, issuer, subject, name, role"
     values = {"role": call.body["role"], "member": UUID(call.params["id"])}
-    (found,) = call.database.write(call.caller.tenant, f"{update} {columns}", **values)
-    if not found:
-        raise NotFoundError("there is no such member", name=call.params["id"])
-    return 200, _make_row(MEMBER, found[0])
+    (updated,) = call.database.write(call.caller.tenant, f"{update} {columns}", **values)
+    if not updated:
+        raise NotFoundError("member not found", name=call.params["id"])
+    return 200, _make_row(MEMBER, updated[0])
 
 
 def delete_member(call: Call) -> Answer:
@@ -581,12 +580,12 @@ def delete_member(call: Call) -> Answer:
 
 
 def list_teams(call: Call) -> Answer:
-    found, members = call.ask(
+    teams, members = call.ask(
         "SELECT team, name FROM memdir.teams WHERE tenant = %(tenant)s ORDER BY name",
         "SELECT team, member FROM memdir.team_members WHERE tenant = %(tenant)s",
     )
     return 200, {
-        "teams": [_make_row(TEAM, (*row, [str(at) for team, at in members if team == row[0]])) for row in found]
+        "teams": [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in teams]
     }
 
 
@@ -616,18 +615,18 @@ def leave_team(call: Call) -> Answer:
 def list_tokens(call: Call) -> Answer:
     columns = "token, name, access, stores, member, expires"
     where = "tenant = %(tenant)s AND revoked IS NULL ORDER BY created"
-    (found,) = call.ask(f"SELECT {columns} FROM memdir.tokens WHERE {where}")
-    return 200, {"tokens": [_make_row(table(TOKEN_ROW), row) for row in found]}
+    (token_rows,) = call.ask(f"SELECT {columns} FROM memdir.tokens WHERE {where}")
+    return 200, {"tokens": [_make_row(table(TOKEN_ROW), row) for row in token_rows]}
 
 
 def make_token(call: Call) -> Answer:
-    given, stores = call.body, [UUID(at) for at in call.body.get("stores", ())]
-    member = None if given.get("member") is None else UUID(given["member"])
+    body, stores = call.body, [UUID(store_id) for store_id in call.body.get("stores", ())]
+    member = None if body.get("member") is None else UUID(body["member"])
     id, secret, expires = access.create_token(
-        call.database, call.caller.tenant, name=given["name"], access=given["access"], now=call.context.clock(),
-        days=given.get("days", access.TOKEN_DAYS), stores=stores, member=member,
+        call.database, call.caller.tenant, name=body["name"], access=body["access"], now=call.context.clock(),
+        days=body.get("days", access.TOKEN_DAYS), stores=stores, member=member,
     )  # fmt: skip
-    row = (id, given["name"], given["access"], stores, member, expires)
+    row = (id, body["name"], body["access"], stores, member, expires)
     return 201, _make_row(table(TOKEN_ROW), row) | {"token": secret}
 
 
@@ -635,19 +634,19 @@ def revoke_token(call: Call) -> Answer:
     update = (
         "UPDATE memdir.tokens SET revoked = now() WHERE tenant = %(tenant)s AND token = %(token)s AND revoked IS NULL"
     )
-    (found,) = call.database.write(call.caller.tenant, f"{update} RETURNING token", token=UUID(call.params["id"]))
-    if not found:
-        raise NotFoundError("there is no such token", name=call.params["id"])
+    (revoked,) = call.database.write(call.caller.tenant, f"{update} RETURNING token", token=UUID(call.params["id"]))
+    if not revoked:
+        raise NotFoundError("token not found", name=call.params["id"])
     return 200, {"deleted": call.params["id"]}
 
 
 def list_audit(call: Call) -> Answer:
-    (found,) = call.ask(
+    (entries,) = call.ask(
         "SELECT id, at, actor, action, target, status FROM memdir.audit WHERE tenant = %(tenant)s"
         f" AND id < %(before)s ORDER BY id DESC LIMIT {call.query.get('limit', _PAGE)}",
         before=clean_text(call.query.get("before") or "g"),
     )
-    return 200, {"entries": [_make_row(AUDIT, row) for row in found]}
+    return 200, {"entries": [_make_row(AUDIT, row) for row in entries]}
 
 
 def show_usage(call: Call) -> Answer:
@@ -660,14 +659,14 @@ def show_usage(call: Call) -> Answer:
 
 
 def _make_row(schema: Schema, row: Sequence[object]) -> Json:
-    return {key: _make_value(at) for key, at in zip(schema["properties"], row, strict=True)}
+    return {key: _make_value(value) for key, value in zip(schema["properties"], row, strict=True)}
 
 
 def _make_value(value: object) -> object:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, list | tuple):
-        return [_make_value(at) for at in value]
+        return [_make_value(item) for item in value]
     return str(value) if isinstance(value, UUID) else value
 
 
@@ -676,7 +675,7 @@ def _make_value(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation. `right` is what the caller needs: read, write or admin; a store's own rules come on top."""
+    """One operation. `right` is the required permission: read, write or admin; the store's own rules also apply."""
 
     method: str
     path: str
@@ -709,7 +708,7 @@ ENDPOINTS = (
     Endpoint("GET", _S, "One store", show_store, {200: STORE}),
     Endpoint("PATCH", _S, "Rename a store, or ask for review", change_store, {200: STORE}, "write",
              body=table({"name": NAME, "review": FLAG, "agents": FLAG})),
-    Endpoint("DELETE", _S, "Delete a store and all that is in it", delete_store, {200: _DELETED}, "write"),
+    Endpoint("DELETE", _S, "Delete a store and its content", delete_store, {200: _DELETED}, "write"),
     Endpoint("GET", f"{_S}/memories", "Memories by path", list_memories,
              {200: result(memories=rows(result(**HEADER)), next=maybe(STRING))},
              query={**_LIMIT, "prefix": text(1000), "cursor": text(1000)}),
@@ -721,7 +720,7 @@ ENDPOINTS = (
     Endpoint("DELETE", f"{_S}/memories/{{path:path}}", "Forget a memory", forget_memory, {200: WRITTEN, 202: WAITING},
              "write", query={"content_sha256": SHA}),
     Endpoint("GET", f"{_S}/index", "MEMORY.md", read_index, {200: result(content=STRING, content_sha256=maybe(STRING))}),
-    Endpoint("GET", f"{_S}/search", "Memories that fit a question", search_store,
+    Endpoint("GET", f"{_S}/search", "Memories that match a question", search_store,
              {200: result(memories=rows(_FOUND), skipped=maybe(STRING))},
              query={"q": text(10_000, 1), "limit": whole(1, 50)}, needs=("q",)),
     Endpoint("GET", f"{_S}/versions", "Versions, newest first", list_versions,
@@ -731,7 +730,7 @@ ENDPOINTS = (
              {200: VERSION}, "write", body=table({"path": text(1000, 1)}, "path")),
     Endpoint("GET", f"{_S}/contents/{{content_sha256}}", "A recorded content", read_content,
              {200: result(content=STRING, content_sha256=STRING)}),
-    Endpoint("POST", f"{_S}/undo", "Take a version back", undo_version, {200: result(version=NUMBER, paths=rows(STRING)), 202: WAITING},
+    Endpoint("POST", f"{_S}/undo", "Undo a version", undo_version, {200: result(version=NUMBER, paths=rows(STRING)), 202: WAITING},
              "write", body=table({"version": maybe(whole(1)), **WORDS})),
     Endpoint("POST", f"{_S}/changes", "Many edits as one version", change_many, {200: WRITTEN, 202: WAITING}, "write",
              body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits")),
@@ -742,7 +741,7 @@ ENDPOINTS = (
         200: result(revision=NUMBER, version=maybe(NUMBER), repeated=FLAG,
                     files=rows(result(path=STRING, content_sha256=maybe(STRING)))), 202: WAITING},
              "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files")),
-    Endpoint("GET", f"{_S}/inbox", "What needs review", list_items, {200: result(items=rows(ITEM))},
+    Endpoint("GET", f"{_S}/inbox", "Items that need review", list_items, {200: result(items=rows(ITEM))},
              query={"state": one_of("waiting", "approved", "rejected", "all")}),
     Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
              {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
@@ -752,21 +751,21 @@ ENDPOINTS = (
         "issuer", "subject", "role")),
     Endpoint("PATCH", "/v1/members/{id:uuid}", "Change a member's role", change_member, {200: MEMBER}, "admin",
              body=table({"role": one_of(*access.ROLES)}, "role")),
-    Endpoint("DELETE", "/v1/members/{id:uuid}", "Remove a member and his tokens", delete_member, {200: _DELETED}, "admin"),
+    Endpoint("DELETE", "/v1/members/{id:uuid}", "Remove a member and their tokens", delete_member, {200: _DELETED}, "admin"),
     Endpoint("GET", "/v1/teams", "Teams", list_teams, {200: result(teams=rows(TEAM))}),
-    Endpoint("POST", "/v1/teams", "Make a team", make_team, {201: TEAM}, "admin", body=table({"name": NAME}, "name")),
+    Endpoint("POST", "/v1/teams", "Create a team", make_team, {201: TEAM}, "admin", body=table({"name": NAME}, "name")),
     Endpoint("DELETE", "/v1/teams/{id:uuid}", "Delete a team", delete_team, {200: _DELETED}, "admin"),
     Endpoint("PUT", "/v1/teams/{id:uuid}/members/{member:uuid}", "Add a member to a team", join_team,
              {201: result(team=STRING, member=STRING)}, "admin"),
-    Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Take a member out of a team", leave_team,
+    Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Remove a member from a team", leave_team,
              {200: result(team=STRING, member=STRING)}, "admin"),
     Endpoint("GET", "/v1/tokens", "Tokens", list_tokens, {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
-    Endpoint("POST", "/v1/tokens", "Make a token; its text is returned once", make_token,
+    Endpoint("POST", "/v1/tokens", "Create a token; its text is returned once", make_token,
              {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
                  {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),
                   "stores": rows(ID, 1000), "member": maybe(ID)}, "name", "access")),
     Endpoint("DELETE", "/v1/tokens/{id:uuid}", "Revoke a token", revoke_token, {200: _DELETED}, "admin"),
-    Endpoint("GET", "/v1/audit", "What was done, newest first", list_audit, {200: result(entries=rows(AUDIT))}, "admin",
+    Endpoint("GET", "/v1/audit", "Audit log, newest first", list_audit, {200: result(entries=rows(AUDIT))}, "admin",
              query={**_LIMIT, "before": text(64)}),
-    Endpoint("GET", "/v1/usage", "What the organisation has and may have", show_usage, {200: USAGE}),
+    Endpoint("GET", "/v1/usage", "Usage and limits of the organisation", show_usage, {200: USAGE}),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""MCP over HTTP for the stores of an organisation: the tools of `interfaces.tools`, on the functions of the API.
+"""MCP over HTTP for the stores of an organisation: the tools of `interfaces.tools` on the functions of the API.
 
-Each tool takes a `store`; a caller who sees only one may leave it out. Nothing is kept between two requests. A tool that
-refuses says so in its result, where the model reads it.
+Each tool takes a `store`, which is optional for a caller with only one. Requests share no state. Refusals are tool results, so
+that the model can read them.
 """
 
 import json
@@ -41,7 +41,7 @@ Arguments = Mapping[str, object]
 
 
 def make_mcp(context: ServerContext) -> Starlette:
-    """The MCP server as an application for `/mcp`; the caller is in the state of the request."""
+    """Return the MCP server as an application for `/mcp`; the request's state holds the caller."""
 
     async def list_tools(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
@@ -69,7 +69,7 @@ def make_mcp(context: ServerContext) -> Starlette:
         on_list_tools=list_tools,
         on_call_tool=call,
     )
-    # Every request shows a token, which no other site can make a browser send: names of hosts need no check.
+    # Host names need no check: each request has a token, which other sites cannot make a browser send.
     return server.streamable_http_app(
         streamable_http_path="/mcp",
         stateless_http=True,
@@ -81,9 +81,9 @@ def make_mcp(context: ServerContext) -> Starlette:
 
 def _make_tool(name: str) -> types.Tool:
     offer = tools.BY_NAME[name]
-    taken = offer.input["properties"]
-    assert isinstance(taken, Mapping)
-    properties = {key: schema for key, schema in taken.items() if key != "scope"} | {"store": _STORE}
+    own_properties = offer.input["properties"]
+    assert isinstance(own_properties, Mapping)
+    properties = {key: schema for key, schema in own_properties.items() if key != "scope"} | {"store": _STORE}
     return types.Tool(input_schema={**offer.input, "properties": properties}, **tools.describe_tool(offer))
 
 
@@ -97,32 +97,36 @@ _TOOLS = [
     ),
     *map(_make_tool, NAMES),
 ]
-_NAMED = {at.name: at for at in _TOOLS}
+_NAMED = {tool.name: tool for tool in _TOOLS}
 
 
-def call_tool(context: ServerContext, caller: Caller, name: str, given: Arguments) -> Json:
-    """Call one tool for a caller; raises as the API does."""
-    asked = tools.check_arguments(name, _NAMED[name].input_schema, given)
+def call_tool(context: ServerContext, caller: Caller, name: str, arguments: Arguments) -> Json:
+    """Call one tool for a caller; raises the errors of the API."""
+    asked = tools.check_arguments(name, _NAMED[name].input_schema, arguments)
     call = Call(context, caller, {}, {}, {}, who=AGENT)
     if name == "memory_stores":
         return api.list_stores(call)[1]
-    wanted = str(asked.pop("store", "")) or _find_only(call)
-    call = replace(call, params={"store": wanted})
+    store_name = str(asked.pop("store", "")) or _find_only(call)
+    call = replace(call, params={"store": store_name})
     if name == "memory_search":
         question = replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)})
         return api.search_store(question, partial(_show_row, context.clock()))[1]
     if name == "memory_list":
         limit, rows = asked.get("limit", 50), call.find_store().store.scan()
         headers = [header for header in rows if asked.get("type") in (None, header.kind)][asked.get("offset", 0) :]
-        return {"memories": [{"name": at.name, "description": show_line(at.description)} for at in headers[:limit]]}
+        return {
+            "memories": [
+                {"name": header.name, "description": show_line(header.description)} for header in headers[:limit]
+            ]
+        }
     path = str(asked["name"]).removesuffix(".md")
-    call = replace(call, params={"store": wanted, "path": path})
+    call = replace(call, params={"store": store_name, "path": path})
     if name == "memory_read":
         store = call.find_store().store
         memory = store.read(path)
         return _show_row(context.clock(), api.render_memory(store, memory), make_full_excerpt(store, memory))
     if not caller.may_write:
-        raise DeniedError("this credential may read and not write", hint="ask the person for another")
+        raise DeniedError("this credential is read-only", hint="ask the user for write access")
     return _write(call, name, path, asked)
 
 
@@ -135,22 +139,21 @@ def _show_row(now: datetime, row: Json, excerpt: Excerpt) -> Json:
 
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
-    found = call.find_store(write=True)
-    store, context = found.store, found.make_context("by MCP")
+    opened = call.find_store(write=True)
+    store, context = opened.store, opened.make_context("by MCP")
     if name == "memory_forget":
         step = partial(forget, store, path, context)
     elif name == "memory_save":
         step = partial(save, store, tools.make_draft(asked), context)
     else:
         step = partial(update, store, path, tools.make_fields(asked), context, expect=asked.get("expect"))
-    status, answer = found.write(step)
+    status, answer = opened.write(step)
     return answer if status == 200 else {"needs_review": answer["review"]["id"], "why": answer["review"]["why"]}
 
 
 def _find_only(call: Call) -> str:
     stores = api.list_stores(call)[1]["stores"]
     if len(stores) != 1:
-        raise NotFoundError(
-            "say which store", hint=f"there are {', '.join(at['name'] for at in stores[:20]) or 'none'}"
-        )
+        names = ", ".join(store["name"] for store in stores[:20])
+        raise NotFoundError("the store is missing", hint=f"use one of: {names or 'none'}")
     return str(stores[0]["id"])
