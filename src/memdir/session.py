@@ -1,13 +1,13 @@
-"""A conversation of a host with its memory: everything a host wires, without a terminal.
+"""A host's conversation with its memory: everything a host needs, without a terminal.
 
     instructions, context            into the prompt, once
-    prompt_arrived, take_reminders   a message arrives: recall runs beside the model's work
+    prompt_arrived, take_reminders   a message arrives: recall runs in the background
     turn_ended                       the answer is given: extraction and notes run in the background
-    clear, compact, close            the conversation starts over, is shortened, ends
+    clear, compact, close            the conversation restarts, is shortened, or ends
 
-State that must outlive the process (what was surfaced and read, the cursor, private) is in the conversation's record on
-disk, so a session with the same id continues where it was. Every method may be called from any thread. Nothing here
-prints, and only `recall`, `wait`, `compact`, `dream`, `close` and `take_reminders` with seconds take noticeable time.
+State that must outlive the process (shown and read memories, the cursor, private) is in the conversation's record on disk, so a
+session with the same ID continues it. All methods are thread-safe. Nothing here prints, and only `recall`, `wait`, `compact`,
+`dream`, `close` and `take_reminders` with seconds take noticeable time.
 """
 
 import logging
@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 
 LOCAL, MODEL = "local", "model"  # selectors
 _ASKED = "asked for by the person"
-# Keys of the conversation's record: how often it was cleared, how often cleared or compacted.
+# Keys of the conversation's record: the number of clears, of clears and compactions, and the notes.
 _CLEARS, _ERA, _NOTES = "clears", "era", "notes"
 _ACTIONS = {
     WriteAction.CREATED: "create",
@@ -72,13 +72,13 @@ _ACTIONS = {
 # The actions that count as written, forgotten and waiting.
 _RESULTS = ((WriteAction.CREATED, WriteAction.CHANGED), (WriteAction.FORGOTTEN,), (WriteAction.WAITING,))
 _LOCK_TRIES = 10
-_TOOL_MESSAGES = 40  # the newest, in which tools in use are found
-_PRIORITY_SECONDS = 5.0  # of a turn; by then the model is at work, and the person waits for that
+_TOOL_MESSAGES = 40  # the newest messages, searched for tools in use
+_PRIORITY_SECONDS = 5.0  # of a turn; after that the model is working
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedReminders:
-    """What a recall found, as one text for the conversation, each memory in a block of its own."""
+    """Recalled memories as one text for the conversation, each in its own block."""
 
     text: str
     recalled: RecallResult
@@ -86,7 +86,7 @@ class RenderedReminders:
 
     @property
     def message(self) -> Message:
-        """The same as a message that does not count as the person's own."""
+        """The text as a message that does not count as the user's own."""
         return Message("user", self.text, is_meta=True)
 
     @property
@@ -95,16 +95,16 @@ class RenderedReminders:
 
 
 def ignore(*_: object) -> None:
-    """The default callback."""
+    """Do nothing; the default callback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions of the host, called from whichever thread did the work, two of them possibly at the same time.
+    """The host's functions, called from the thread that did the work, possibly two at the same time.
 
-    `skipped` receives what did not happen ("recall", "extract", "notes", "dream") and why; `.words` of the reason is a
-    sentence. `cost` receives the usage of each request to a model, dollars included where a price is known, and its
-    purpose. What a callback raises is logged under `memdir.session` and does not stop the work.
+    `skipped` receives the skipped step ("recall", "extract", "notes", "dream") and the reason, whose `.words` is a
+    sentence. `cost` receives the usage of each model request, with dollars if the price is known, and its purpose.
+    Errors raised by a callback are logged under `memdir.session` and do not stop the work.
     """
 
     saved: Callable[[ExtractResult], None] = ignore
@@ -119,12 +119,11 @@ SILENT = Callbacks()
 
 
 class Session:
-    """One conversation. A context manager: leaving it waits for the work in the background.
+    """One conversation. Leaving this context manager waits for background work.
 
-    `stores` is a store, several (the first is written to), or a Project, whose settings apply then. From stores alone
-    nothing of the environment is read. `model` is the one to use; without one the model of the project's settings, or
-    built-in patterns alone. `cwd` is where the host works: instruction files are found from there, and extraction may
-    read below it. `state` is the folder for records and locks if the first store has none. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
+    `stores` is a store, several (the first is written to), or a Project, whose settings then apply; with stores alone the
+    environment is not read. `model` defaults to the model of the project's settings, or built-in patterns. `cwd` is the
+    host's working directory: instruction files are found from there, and extraction may read below it. `state` is the folder for records and locks if the first store has none. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
     are kept. `selector` is "local" or "model". `keeps_index`: the host's tools write memories through a store, which keeps
     MEMORY.md.
     """
@@ -186,7 +185,7 @@ class Session:
         record = self.file.read()
         self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
-        self._prefetch, self._beside = Prefetch(), Prefetch()  # by the index, and by the model if there is one
+        self._prefetch, self._model_prefetch = Prefetch(), Prefetch()  # by the index, and by the model if there is one
         self._late: RecallResult | None = None  # found for an earlier message, too late for it
         self._background = BackgroundExtraction(self._process_turn)
         self._priority = TurnPriority()
@@ -218,23 +217,23 @@ class Session:
         return instructions.render_date(last, now, logs=self._place.root if self._has_log else None)
 
     def note_read(self, paths: Iterable[Path]) -> str:
-        """The agent has read these files itself: memories among them are not surfaced again.
+        """Record that the agent has read these files, so that memories among them are not shown again.
 
-        Returns the instruction files that apply to them and are not in the conversation yet, as text for it.
+        Returns the text of instruction files that apply to them and are not in the conversation yet.
         """
-        found = [Path(path) for path in paths]
-        keys = [key for path in found if (key := pipeline.find_key(self.file, self.stores, path)) is not None]
+        files_read = [Path(path) for path in paths]
+        keys = [key for path in files_read if (key := pipeline.find_key(self.file, self.stores, path)) is not None]
         if keys and self._on:
             with self._reporting_errors():
                 retry(lambda: self.file.note_read(keys))
         project = self._project
-        if project is None or not found:
+        if project is None or not files_read:
             return ""
         with self._lock:
             known = self._known_files or self._load_files()
             cwd, approved = self._cwd or project.places.root.path, project_files.find_approved(project.private)
             added = project_files.load_for_reads(
-                project.environment, project.places, cwd, found, known, approved=approved
+                project.environment, project.places, cwd, files_read, known, approved=approved
             )
             loaded = {file.real for file in added.files}
             pending = {rule.real: rule for rule in (*known.pending, *added.pending) if rule.real not in loaded}
@@ -244,54 +243,54 @@ class Session:
     # --- a message arrives ------------------------------------------------------------------------------------------
 
     def recall(self, text: str, *, tools: Sequence[str] = (), limit: int | None = None) -> RecallResult:
-        """Returns the memories for a message, now and in this thread; they count as surfaced."""
+        """Return the memories for a message, in this thread; they count as shown."""
         request = replace(self._make_request(text, tools, trusts=False), limit=limit)
-        found = pipeline.record_recall(pipeline.find_recalled(request), request)
-        self._render_recalled(found, request.now)
-        return found
+        result = pipeline.record_recall(pipeline.find_recalled(request), request)
+        self._render_recalled(result, request.now)
+        return result
 
     def prompt_arrived(self, text: str, *, tools: Sequence[str] = ()) -> None:
-        """Start recalling for what the person typed, beside whatever the host does next; never waits.
+        """Start recall for a message in the background; never waits.
 
-        `tools` are those in use; without them, those of the last turn that ended.
+        `tools` are those in use, by default those of the last turn that ended.
         """
         self._priority.begin()
         with self._reporting_errors():
-            if (late := self._beside.take()) is not None and late.memories:
+            if (late := self._model_prefetch.take()) is not None and late.memories:
                 self._late = late
         self._prefetch.cancel()
-        self._beside.cancel()
+        self._model_prefetch.cancel()
         if self._on:
             request = self._make_request(text, tools, trusts=True)
             self._prefetch.start(replace(request, selector=self._make_search(trusts=True)))
             if isinstance(request.selector, ModelSelector):
-                self._beside.start(request)
+                self._model_prefetch.start(request)
         else:
             _notify(self._callbacks.skipped, "recall", RecallSkip.OFF)
 
     def take_reminders(self, *, seconds: float = 0) -> RenderedReminders | None:
-        """Returns what the recall for this message found, once; None if it is not ready or there is nothing.
+        """Return the recalled memories for this message, once; None if they are not ready or there are none.
 
-        A host that can ask only once, such as one without tools, gives the seconds it can wait. If a model selects and is
-        not ready by then, this is what the index surely has; the model's selection follows with a later call, or the next
-        message.
+        A host that can ask only once, such as one without tools, passes the seconds it can wait. If a model selects and is
+        not ready by then, these are the sure matches from the index; the model's selection follows with a later call or
+        the next message.
         """
         with self._reporting_errors():
-            if (found := self._beside.take(seconds)) is None:
-                found = self._prefetch.take(seconds)
+            if (result := self._model_prefetch.take(seconds)) is None:
+                result = self._prefetch.take(seconds)
             else:
                 self._prefetch.cancel()
             late, self._late = self._late, None
             if late is not None:
-                found = late if found is None or not found.memories else _join(late, found)
-            if found is not None:
-                return self._render_recalled(found, self._clock())
+                result = late if result is None or not result.memories else _join(late, result)
+            if result is not None:
+                return self._render_recalled(result, self._clock())
         return None
 
     def cancel_turn(self) -> None:
-        """The person stopped the turn: the recall under way is dropped and nothing of it counts as surfaced."""
+        """Cancel the running recall because the user stopped the turn; its memories do not count as shown."""
         self._prefetch.cancel()
-        self._beside.cancel()
+        self._model_prefetch.cancel()
         self._priority.end()
 
     # --- a turn ends ------------------------------------------------------------------------------------------------
@@ -299,14 +298,14 @@ class Session:
     def turn_ended(
         self, messages: Sequence[object], *, parent: Mapping[str, object] | None = None, is_subagent: bool = False
     ) -> bool:
-        """Extract from the conversation so far, in the background; returns whether a run started at once.
+        """Extract from the conversation so far, in the background; return whether a run started at once.
 
         `messages` are all of them, as memdir's, as tables in a provider's shape, or as its SDK's objects. `parent` is
         the body of the last request as the host sent it, with the answer after its messages: extraction and notes then
         continue it, and the provider reads nearly all of it from its cache. `memdir.models.open.render_parent` makes it for
         a request to one of memdir's models.
         """
-        self._prefetch.cancel()  # what the model selects is kept for the next message
+        self._prefetch.cancel()  # the model's selection is kept for the next message
         self._priority.end()
         if not self._on:
             _notify(self._callbacks.skipped, "extract", ExtractSkip.OFF)
@@ -315,48 +314,48 @@ class Session:
         if self._project is not None:
             source = make_conversation(self._project)
         source = replace(source, parent=copy_plain(parent))
-        found = read_host_messages(messages, self._era)
-        self._tools = list_recent_tools(found[-_TOOL_MESSAGES:])
-        turn = EndedTurn(found, is_headless=self._is_headless, is_subagent=is_subagent, conversation=source)
+        new_messages = read_host_messages(messages, self._era)
+        self._tools = list_recent_tools(new_messages[-_TOOL_MESSAGES:])
+        turn = EndedTurn(new_messages, is_headless=self._is_headless, is_subagent=is_subagent, conversation=source)
         return self._background.turn_ended(turn)
 
     def wait(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait until no work is left in the background; returns whether that is so now."""
+        """Wait for background work; return whether it is finished."""
         self._priority.end()
         return self._background.drain(seconds)
 
     # --- by request -------------------------------------------------------------------------------------------------
 
     def remember(self, text: str) -> ExtractResult:
-        """Save what the person says, or forget what it asks to forget, without a model. Raises MemdirError if it may not."""
+        """Save a text, or forget what it asks to forget, without a model. Raises MemdirError if that is not allowed."""
         if not self._on or self.is_private:
-            done = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
+            result = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
             try:
-                done = _describe_write(remember(self.stores, text, self._make_context()), text)
+                result = _describe_write(remember(self.stores, text, self._make_context()), text)
             except NotFoundError as error:
                 name = error.name if isinstance(error, PartlyMeantError) else ""
-                done = ExtractResult(by="rules", reasons=(ExtractReason(name, "unclear", _ASKED, text),))
-        self._report_extracted(done)
-        return done
+                result = ExtractResult(by="rules", reasons=(ExtractReason(name, "unclear", _ASKED, text),))
+        self._report_extracted(result)
+        return result
 
     def forget(self, text: str) -> ExtractResult:
-        """Forget a memory by its name, or by what it is about. Raises NotFoundError if none is clearly meant."""
+        """Forget a memory by its name or subject. Raises NotFoundError if none clearly matches."""
         try:
-            done = _describe_write(forget_meant(self.stores, text, self._make_context()), text)
+            result = _describe_write(forget_meant(self.stores, text, self._make_context()), text)
         except PartlyMeantError:
             raise
         except NotFoundError:
             raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name") from None
-        self._report_extracted(done)
-        return done
+        self._report_extracted(result)
+        return result
 
     @property
     def is_private(self) -> bool:
         return self.file.read().private
 
     def set_private(self, on: bool = True) -> None:
-        """From now on nothing is recalled, extracted or noted in this conversation, or it is again."""
+        """Stop or resume recall, extraction and notes in this conversation."""
         if self._on:
             retry(lambda: self.file.set_private(on))
 
@@ -366,47 +365,40 @@ class Session:
             self._model = model
 
     def dream_due(self) -> bool:
-        """Whether it is time to consolidate the memory."""
+        """Return whether it is time to consolidate the memory."""
         return self._on and self._find_due().is_due
 
     def dream(
         self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled
     ) -> DreamResult:
-        """Consolidate the memory if that is due, or with `force` in any case; in this thread. One `undo` reverts it."""
+        """Consolidate the memory in this thread if that is due, or always with `force`. One `undo` reverts it."""
         due = None if force else self._find_due()
         if not self._on or (due is not None and due.skip is not None):
-            done = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
+            result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
         else:
             try:
                 context = NO_CONTEXT if self._project is None else find_dream_context(self._project)
                 model, now = self._open_model(), self._clock()
-                done = dream(
-                    self.stores[0],
-                    state=self._state,
-                    model=model,
-                    now=now,
-                    context=context,
-                    on_progress=on_progress,
-                    cancelled=cancelled,
-                )
+                options: dict[str, Any] = {"state": self._state, "context": context, "cancelled": cancelled}
+                result = dream(self.stores[0], model=model, now=now, on_progress=on_progress, **options)
             except LockedError:
-                done = DreamResult(skipped=DreamSkip.LOCKED)
-        if done.skipped is not None:
-            _notify(self._callbacks.skipped, "dream", done.skipped)
+                result = DreamResult(skipped=DreamSkip.LOCKED)
+        if result.skipped is not None:
+            _notify(self._callbacks.skipped, "dream", result.skipped)
         else:
-            _notify(self._callbacks.dreamed, done)
-        return done
+            _notify(self._callbacks.dreamed, result)
+        return result
 
     # --- the conversation is shortened, or ends ---------------------------------------------------------------------
 
     def clear(self) -> None:
-        """A new conversation begins under the same id, with notes of its own; a private one stays private."""
+        """Start a new conversation with the same ID and new notes; a private one stays private."""
         self._start_over(cleared=True)
 
     def compact(self, messages: Sequence[object] = ()) -> str:
-        """The conversation is about to be shortened: returns what the new one begins with, empty without notes.
+        """Return the beginning of the shortened conversation, empty without notes.
 
-        Notes are updated with `messages` first. Afterwards memories may be surfaced again.
+        Notes are updated with `messages` first. Afterwards memories may be shown again.
         """
         text = ""
         if self._on:
@@ -416,7 +408,7 @@ class Session:
         return text
 
     def close(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait for the work in the background; returns whether all of it is done. The stores stay open."""
+        """Wait for background work; return whether it is finished. The stores stay open."""
         self.cancel_turn()
         return self.wait(seconds)
 
@@ -450,15 +442,15 @@ class Session:
         with self._lock:
             self._instructions.drop()
             self._files = self._known_files = None
-            self._day = None  # the sentence with the date is gone with the other messages
+            self._day = None  # the message with the date was removed with the others
             self._era, self._clears = self._era + 1, self._clears + cleared
             facts: dict[str, object] = {_ERA: self._era, _CLEARS: self._clears, DAY: None}
         self._save_facts(facts | ({_NOTES: None} if cleared else {}))
 
     def _save_facts(self, facts: Mapping[str, object]) -> None:
         if self._on:
-            with suppress(MemdirError):  # where nothing can be written, this process still knows
-                retry(lambda: self.file.change(lambda at: replace(at, extra={**at.extra, **facts})))
+            with suppress(MemdirError):  # if the disk is not writable, this process still knows
+                retry(lambda: self.file.change(lambda record: replace(record, extra={**record.extra, **facts})))
 
     # --- inside: recall and requests --------------------------------------------------------------------------------
 
@@ -480,31 +472,31 @@ class Session:
         half_lives = HALF_LIVES if self._project is None else self._project.settings.half_lives()
         return FreshSearch(self.stores, half_lives, trusts=trusts)
 
-    def _render_recalled(self, found: RecallResult, now: datetime) -> RenderedReminders | None:
-        """Report a recall to the host and render it; None if it found nothing."""
-        if not found.memories:
-            if found.skipped is not None:
-                _notify(self._callbacks.skipped, "recall", found.skipped)
+    def _render_recalled(self, result: RecallResult, now: datetime) -> RenderedReminders | None:
+        """Report a recall to the host and render it; None if there are no memories."""
+        if not result.memories:
+            if result.skipped is not None:
+                _notify(self._callbacks.skipped, "recall", result.skipped)
             return None
-        text = "\n".join(wrap(show_memory(excerpt, now=now)) for excerpt in found)
-        reminders = RenderedReminders(text, found, estimate_tokens(text))
+        text = "\n".join(wrap(show_memory(excerpt, now=now)) for excerpt in result)
+        reminders = RenderedReminders(text, result, estimate_tokens(text))
         _notify(self._callbacks.recalled, reminders)
         return reminders
 
     def _make_context(self) -> WriteContext:
-        # With extraction's origin, not the agent's: the rest of the turn is still to be extracted from.
+        # The origin is extraction, not the agent, so that the rest of the turn is still extracted.
         return WriteContext(Origin(WHO, _ASKED, self.id), self._clock())
 
     # --- inside: the background -------------------------------------------------------------------------------------
 
     def _process_turn(self, turn: EndedTurn) -> None:
-        """Extract, then do the quick chores. An error of one step is reported and does not stop the next."""
+        """Extract, then run the quick chores. An error in one step is reported and does not stop the next."""
         with self._reporting_errors():
             options, now, model = self._extract_options, self._clock(), self._open_model()
             limits: dict[str, Any] = {"options": options, "model": model, "now": now, "seconds": DRAIN_SECONDS}
-            # Another conversation over the same memory is waited for: this turn may be the last.
-            done = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
-            self._report_extracted(done)
+            # Wait for other conversations with the same memory, because this turn may be the last.
+            result = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
+            self._report_extracted(result)
         news = notes.NotesInput(turn.messages, parent=turn.conversation.parent)
         context = TurnContext(
             self.stores,
@@ -516,11 +508,11 @@ class Session:
             give_way=self._priority.wait,
         )
         # A subagent's messages are not part of the notes, and nothing it says needs to be verified.
-        wanted = QUICK_CHORES[2:] if turn.is_subagent else QUICK_CHORES
-        do_chores(context, lambda _, error: _notify(self._callbacks.error, error), wanted)
+        chores = QUICK_CHORES[2:] if turn.is_subagent else QUICK_CHORES
+        do_chores(context, lambda _, error: _notify(self._callbacks.error, error), chores)
 
     def _find_notes_file(self) -> notes.NotesFile | None:
-        """A conversation that was cleared has begun new notes."""
+        """Return the notes file, if notes are kept; a cleared conversation has a new one."""
         if self._notes_home is None:
             return None
         clears = _read_count(self.file.read(), _CLEARS)
@@ -529,30 +521,30 @@ class Session:
     def _update_notes(
         self, news: notes.NotesInput, model: Model | None, *, force: bool = False
     ) -> notes.NotesResult | None:
-        """None where no notes are kept, or the update failed."""
+        """Update the notes; None if no notes are kept or the update failed."""
         file = self._find_notes_file()
         if file is None or not self._notes_options.compacts:
             return None
         with self._reporting_errors():
             now, options = self._clock(), self._notes_options
-            done = notes.update_notes(file, self.file, news, now=now, options=options, model=model, force=force)
-            if done.skipped not in (None, NotesSkip.NOT_DUE):
-                _notify(self._callbacks.skipped, "notes", done.skipped)
-            return done
+            result = notes.update_notes(file, self.file, news, now=now, options=options, model=model, force=force)
+            if result.skipped not in (None, NotesSkip.NOT_DUE):
+                _notify(self._callbacks.skipped, "notes", result.skipped)
+            return result
         return None
 
     def _finish_notes(self, messages: Sequence[Message]) -> str:
-        """Returns the notes with all messages in them, as the beginning of the shortened conversation."""
+        """Return the notes, updated with all messages, as the beginning of the shortened conversation."""
         file = self._find_notes_file()
         if file is None:
             return ""
         notes.wait_for_update(file, NOTES_WAIT_SECONDS)
-        done = self._update_notes(notes.NotesInput(messages), self._open_model(), force=True)
-        if done is None or done.skipped not in (None, NotesSkip.NOTHING_NEW, NotesSkip.BUSY, NotesSkip.FAILED):
+        result = self._update_notes(notes.NotesInput(messages), self._open_model(), force=True)
+        if result is None or result.skipped not in (None, NotesSkip.NOTHING_NEW, NotesSkip.BUSY, NotesSkip.FAILED):
             return ""
         template = notes_file.make_template(self._notes_options.template)
-        found = notes_file.open_notes(notes.read_notes_file(file), template)
-        return _wrap_parts(notes_file.render_for_compaction(found, path=str(file.path), template=template))
+        open_notes = notes_file.open_notes(notes.read_notes_file(file), template)
+        return _wrap_parts(notes_file.render_for_compaction(open_notes, path=str(file.path), template=template))
 
     def _find_due(self) -> DreamDue:
         if self._project is not None:
@@ -560,7 +552,7 @@ class Session:
         return find_due_in(self._place, now=self._clock(), session=self.id)
 
     def _open_model(self, *, fast: bool = False) -> Model | None:
-        """The model for one run, with a budget of its own; `fast`: the one that selects memories."""
+        """Return the model for one run, with its own budget; `fast` is the one that selects memories."""
         with self._lock:
             model = self._fast if fast and self._fast and self._model else self._model
         return None if model is None else _ReportedModel(new_run(model), self._callbacks)
@@ -572,19 +564,19 @@ class Session:
         except MemdirError as error:
             _notify(self._callbacks.error, error)
 
-    def _report_extracted(self, done: ExtractResult) -> None:
-        if done.written or done.forgotten or done.waiting:
-            _notify(self._callbacks.saved, done)
-        if done.skipped is not None:
-            _notify(self._callbacks.skipped, "extract", done.skipped)
-        if done.error:
-            _notify(self._callbacks.error, MemdirError(done.error))
+    def _report_extracted(self, result: ExtractResult) -> None:
+        if result.written or result.forgotten or result.waiting:
+            _notify(self._callbacks.saved, result)
+        if result.skipped is not None:
+            _notify(self._callbacks.skipped, "extract", result.skipped)
+        if result.error:
+            _notify(self._callbacks.error, MemdirError(result.error))
 
 
 class BackgroundExtraction:
     """Runs `process` for one ended turn at a time, in a thread.
 
-    Of the turns that end meanwhile only the latest is kept, because its messages contain those of the turns before.
+    Of the turns that end during a run, only the latest is kept, because its messages contain those of earlier turns.
     """
 
     def __init__(self, process: Callable[[EndedTurn], object]) -> None:
@@ -594,7 +586,7 @@ class BackgroundExtraction:
         self._is_running = False
 
     def turn_ended(self, turn: EndedTurn) -> bool:
-        """Process a turn as soon as possible; returns whether a run started now."""
+        """Process a turn as soon as possible; return whether a run started now."""
         with self._changed:
             if not self._is_running:
                 self._start(turn)
@@ -605,12 +597,12 @@ class BackgroundExtraction:
             return False
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait until nothing is running; returns whether that is so now."""
+        """Wait until nothing is running; return whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_running, timeout=seconds)
 
     def _start(self, turn: EndedTurn) -> None:
-        # A thread for each turn: an unexpected exception ends that thread, not the turns after it.
+        # Each turn has its own thread, so that an unexpected exception does not stop later turns.
         self._is_running = True
         threading.Thread(target=self._run, args=(turn,), name="memdir-learning", daemon=True).start()
 
@@ -626,7 +618,7 @@ class BackgroundExtraction:
 
 
 class TurnPriority:
-    """Lets background work wait while a turn is on its way to the model: threads compete for the processor."""
+    """Delays background work while a turn is being sent to the model, because threads compete for the processor."""
 
     def __init__(self, seconds: float = _PRIORITY_SECONDS) -> None:
         self._free = threading.Event()
@@ -640,7 +632,7 @@ class TurnPriority:
         self._free.set()
 
     def wait(self) -> None:
-        """Wait while a turn has priority, for a limited time: its host may never say that it has ended."""
+        """Wait while a turn has priority, for a limited time, because its host may never report the end."""
         self._free.wait(max(0.0, self._until - time.monotonic()))
 
 
@@ -666,7 +658,7 @@ class _ReportedModel:
 
 
 def retry(step: Callable[[], Result]) -> Result:
-    """Repeat a step while another process holds the lock: a hook waits at most half a second, a host may wait longer."""
+    """Repeat a step while another process holds the lock; hosts can wait longer than hooks."""
     for _ in range(_LOCK_TRIES - 1):
         try:
             return step()
@@ -687,16 +679,16 @@ def _join(first: RecallResult, second: RecallResult) -> RecallResult:
     return replace(second, memories=memories, owners=owners)
 
 
-def _describe_write(done: WriteResult, quote: str) -> ExtractResult:
-    """Return what was written by request as a result of extraction."""
-    text = done.memory.text if done.memory and done.action is not WriteAction.UNCHANGED else ""
-    reason = ExtractReason(done.name, _ACTIONS[done.action], _ASKED, quote, text)
-    written, forgotten, waiting = ((done.name,) if done.action in actions else () for actions in _RESULTS)
-    return ExtractResult(written, forgotten, waiting, by="rules", change=done.change, reasons=(reason,))
+def _describe_write(result: WriteResult, quote: str) -> ExtractResult:
+    """Return a requested write as a result of extraction."""
+    text = result.memory.text if result.memory and result.action is not WriteAction.UNCHANGED else ""
+    reason = ExtractReason(result.name, _ACTIONS[result.action], _ASKED, quote, text)
+    written, forgotten, waiting = ((result.name,) if result.action in actions else () for actions in _RESULTS)
+    return ExtractResult(written, forgotten, waiting, by="rules", change=result.change, reasons=(reason,))
 
 
 def _wrap_parts(*parts: str) -> str:
-    """The parts in the block that hosts use for what the person did not write; empty if they are."""
+    """Return the parts in the block that hosts use for text the user did not write, or "" if all are empty."""
     text = "\n".join(part for part in parts if part)
     return wrap(text) if text else ""
 

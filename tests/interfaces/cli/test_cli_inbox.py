@@ -112,7 +112,7 @@ def test_other_kinds_show_what_they_carry(cli: Cli, opened: Project) -> None:
     opened.private.inbox_add([clash, asked, broken])
     assert {"  mine", "  | Two.", "  theirs", "  | Four."} <= set(cli("inbox", "show", "1").lines)
     assert "  include  /etc/motd" in cli("inbox", "show", "2").lines
-    assert "cannot be understood" in cli("inbox", "show", "3").out
+    assert "this item is corrupt" in cli("inbox", "show", "3").out
 
 
 def test_secrets_are_masked_everywhere(cli: Cli, opened: Project) -> None:

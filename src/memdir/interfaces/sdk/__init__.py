@@ -22,7 +22,7 @@ from memdir.text import find_forbidden, one_line, shorten
 
 
 def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error to raise in place of a failed import: the same, with the extra to install."""
+    """Return the error to raise for a failed import, with the extra to install."""
     if (error.name or "").partition(".")[0] == "memdir":
         return error
     message = f"this adapter needs {error.name}, which is not installed: {hint_extra(extra)}"
@@ -30,7 +30,7 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
 
 
 class SdkTools:
-    """Tools on a project with its settings, or on one store, for which nothing of the environment is read."""
+    """Tools on a project with its settings, or on one store with default settings and without the environment."""
 
     offers: tuple[ToolSpec, ...] = OFFERS
 
@@ -38,21 +38,21 @@ class SdkTools:
         if not isinstance(where, Project):
             if not isinstance(where, Folder):
                 raise SettingsError("these tools need a store whose memories are files", key="store")
-            # A project of its own, with every setting at its default.
+            # A separate project with default settings.
             project = open_project(where.root, environ={"HOME": str(where.state)}, directory=where.root)
             project.private.close()
             where = replace(project, private=cast(FileStore, where))
         self._project = where
         self._origin = Origin("agent", f"by {by}", session)
 
-    def call(self, name: str, given: object) -> ToolResult:
-        """Call a tool; arguments are a table, or the JSON text of one."""
-        if isinstance(given, str | bytes):
+    def call(self, name: str, input: object) -> ToolResult:
+        """Call a tool; `input` is a mapping of arguments or its JSON text."""
+        if isinstance(input, str | bytes):
             try:
-                given = json.loads(given or "{}")
+                input = json.loads(input or "{}")
             except (ValueError, RecursionError):
-                given = None
-        arguments = {str(key): value for key, value in given.items()} if isinstance(given, Mapping) else {}
+                input = None
+        arguments = {str(key): value for key, value in input.items()} if isinstance(input, Mapping) else {}
         try:
             row = call_tool(self._project, name, arguments, origin=self._origin)
         except MemdirError as error:
@@ -67,7 +67,7 @@ def read_guidance() -> str:
 
 
 def describe_text(leaf: str, text: str) -> str:
-    """A description of a text for recall: how it begins, after its name if that alone says too little."""
+    """Return a description of a text for recall: its beginning, after its name if that alone is too vague."""
     begins = shorten(one_line(text[:2000]).lstrip("#-*> "), 140)
     named = f"What an agent wrote down in {leaf}"
     for line in (begins, f"{named}: {begins}") if begins else ():

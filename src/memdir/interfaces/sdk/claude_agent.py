@@ -5,10 +5,10 @@
             …
 
 UserPromptSubmit recalls; Stop extracts from the transcript in the background, and leaving waits for that. Each
-conversation is a memdir session of the same id, so a memory that one process has shown is not shown again by another. Where
-memdir's hooks are installed for Claude Code itself, the client runs them too: use one of the two.
+conversation is a memdir session with the same ID, so a memory shown by one process is not shown again by another. If memdir's
+hooks are installed for Claude Code itself, the client runs them too: use one of the two.
 
-The SDK brings the client with it, some 350 MB; nothing of it is imported before `hooks`, `make_server` or `add_to`.
+The SDK contains the client, some 350 MB; it is only imported by `hooks`, `make_server` and `add_to`.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ class AgentMemory:
         self.close()
 
     def close(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait for extraction; returns whether all of it is done. The client writes its transcript with a delay,
-        so that Stop may not see the end of it. Call this after the client has ended: then the rest is read."""
+        """Wait for extraction; return whether it is finished. The client writes its transcript with a delay, so Stop may
+        not see the end of it. Call this after the client has ended, so that the rest is read."""
         with self._lock:
             sessions, transcripts = dict(self._sessions), dict(self._transcripts)
         for id, path in transcripts.items():
@@ -67,7 +67,7 @@ class AgentMemory:
         return all([session.close(seconds) for session in sessions.values()])
 
     def add_to(self, options: Any) -> Any:
-        """The options with hooks and tools added to what they hold."""
+        """Return the options with our hooks and tools added."""
         changed = copy.copy(options)
         hooks = dict(options.hooks or {})
         for event, matchers in self.hooks().items():
@@ -78,7 +78,7 @@ class AgentMemory:
         return changed
 
     def hooks(self) -> dict[str, list[Any]]:
-        """For `ClaudeAgentOptions(hooks=…)`."""
+        """Return the hooks for `ClaudeAgentOptions(hooks=…)`."""
         try:
             from claude_agent_sdk import HookMatcher
         except ModuleNotFoundError as error:
@@ -86,7 +86,7 @@ class AgentMemory:
         return {"UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])], "Stop": [HookMatcher(hooks=[self.on_stop])]}
 
     def make_server(self) -> Any:
-        """For `ClaudeAgentOptions(mcp_servers={"memdir": …})`: the seven memory tools."""
+        """Return the seven memory tools for `ClaudeAgentOptions(mcp_servers={"memdir": …})`."""
         try:
             from claude_agent_sdk import create_sdk_mcp_server, tool
         except ModuleNotFoundError as error:
@@ -99,11 +99,11 @@ class AgentMemory:
 
     @staticmethod
     def list_tools() -> list[str]:
-        """The tools' names in the client, for `allowed_tools`."""
+        """Return the tools' names in the client, for `allowed_tools`."""
         return [f"mcp__{SERVER}__{offer.name}" for offer in SdkTools.offers]
 
     async def on_prompt(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Recall for what the person typed; returns in time, with what is ready or nothing."""
+        """Recall for a prompt; returns in time, with the memories that are ready."""
         text = await asyncio.to_thread(self._recall, given)
         if not text:
             return {}
@@ -118,8 +118,8 @@ class AgentMemory:
         if session is None:
             return ""
         session.prompt_arrived(str(given.get("prompt", "")))
-        found = session.take_reminders(seconds=self._seconds)
-        return "" if found is None else render_fitting(found, session.stores[0])
+        reminders = session.take_reminders(seconds=self._seconds)
+        return "" if reminders is None else render_fitting(reminders, session.stores[0])
 
     def _note_transcript(self, given: Given) -> None:
         session, path = self._open(given), str(given.get("transcript_path") or "")
@@ -149,17 +149,17 @@ class AgentMemory:
             return self._sessions.get(id)
 
 
-def render_fitting(found: RenderedReminders, store: StoreBase) -> str:
-    """The memories within a hook's limits: the best in full as long as they fit, the others by a line each."""
-    now, shown = store.clock(), ""
-    for excerpt in found.recalled:
+def render_fitting(reminders: RenderedReminders, store: StoreBase) -> str:
+    """Return the memories within a hook's limits: the best in full as long as they fit, the others in one line each."""
+    now, fitting = store.clock(), ""
+    for excerpt in reminders.recalled:
         line = show_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})")
         for text in (show_memory(excerpt, now=now), line):
-            longer = f"{shown}\n\n{text}" if shown else text
+            longer = f"{fitting}\n\n{text}" if fitting else text
             if len(longer.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(longer) <= HOOK_TOKENS:
-                shown = longer
+                fitting = longer
                 break
-    return shown
+    return fitting
 
 
 def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:

@@ -2,16 +2,15 @@
 
     graph = builder.compile(store=MemdirStore(memdir.FileStore("agent/memory")))
 
-A value is a JSON object under a namespace and a key, and is read back as it was put. Its longest text becomes the body, so
-that people and recall can read it; the rest follows in a block of JSON. Both can be edited by hand. Namespace, key and the
-name of the text field are in the frontmatter, under `item`. Where that would not read back as the same value, all of it is
-the block. A memory that was not written here is a value, too, under its folders and its name: {"type", "title",
-"description", "content"}. Such a value is written as a plain memory, so graphs and people can share one directory.
+A value is a JSON object under a namespace and a key, and reads back unchanged. Its longest text becomes the body, so that
+people and recall can read it; the rest follows as a JSON block. Both can be edited by hand. Namespace, key and the name of the
+text field are in the frontmatter, under `item`. If that would not read back as the same value, the block contains everything.
+Other memories are values, too, under their folders and name: {"type", "title", "description", "content"}. Such a value is
+written as a plain memory, so graphs and people can share one directory.
 
-All puts of a batch are one change of history. A search with a query returns what memdir's own search finds, best first and
-with a score; the rest of the limit is filled with the newest others, whose score is None, as LangGraph's own stores do.
-What a team shares is not here. Time to live is not supported, and putting the same value again changes nothing, not even
-its time.
+All puts of a batch are one change in history. A search with a query returns the results of memdir's search, best first and with
+a score; the rest of the limit is filled with the newest others, whose score is None, as in LangGraph's own stores. Team memories
+are left out. Time to live is not supported, and putting the same value again changes nothing, not even its time.
 """
 
 import asyncio
@@ -42,10 +41,10 @@ Value = dict[str, Any]
 _ITEM = "item"
 _NATIVE = ("type", "title", "description", "content")
 _OPENING, _CLOSING = "```json\n", "\n```\n"
-_RESERVED = frozenset({"logs", "team"})  # folders at the top with another meaning
+_RESERVED = frozenset({"logs", "team"})  # top-level folders with another meaning
 _TITLE_CHARS = 80
-DEEP = NAME_DEPTH - 2  # labels of a namespace that are always folders; of longer ones the rest is one folder
-_TRIES = 5  # when somebody else changes the same memory between reading and writing
+DEEP = NAME_DEPTH - 2  # labels that become folders; the rest of a longer namespace is one folder
+_TRIES = 5  # when another process changes the same memory between reading and writing
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": lambda one, other: one == other,
     "$ne": lambda one, other: one != other,
@@ -64,7 +63,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """`is_found` says whether a search by words may find it."""
+    """One value with its address; `is_found` says whether a search by text can find it."""
 
     address: Address
     value: Value
@@ -81,7 +80,7 @@ class MemdirStore(base.BaseStore):
         self.origin = Origin("agent", "by LangGraph", session)
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Reads see what was there before the batch; of several puts to one key the last counts."""
+        """Run operations: reads see the state before the batch, and the last of several puts to one key wins."""
         asked = list(ops)
         for op in asked:
             base.validate_op_namespace(op)
@@ -121,9 +120,9 @@ class MemdirStore(base.BaseStore):
         return memory if memory.header.scope is not Scope.TEAM else None
 
     def _list(self, namespace: tuple[str, ...]) -> list[str]:
-        """The memories that may be below a namespace, newest first; only the file says which namespace it is."""
+        """Return the memories that may be below a namespace, newest first; only the file names its exact namespace."""
         folder = make_folder(namespace[:DEEP])
-        return [at.name for at in self.store.scan() if not folder or at.name.startswith(f"{folder}/")]
+        return [header.name for header in self.store.scan() if not folder or header.name.startswith(f"{folder}/")]
 
     def _open(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
         for name in names:
@@ -137,7 +136,7 @@ class MemdirStore(base.BaseStore):
         scores = self._score(op.query, set(names), len(names) if op.filter else most) if op.query else {}
         names.sort(key=lambda name: -scores.get(name, -1.0))
         hidden: list[tuple[None, StoredItem]] = []
-        found: list[tuple[float | None, StoredItem]] = []
+        results: list[tuple[float | None, StoredItem]] = []
         for name, item in self._open(names, op.namespace_prefix):
             score = scores.get(name)
             if not _passes(item.value, op.filter or {}):
@@ -145,10 +144,10 @@ class MemdirStore(base.BaseStore):
             if score is not None and not item.is_found:
                 hidden.append((None, item))
             else:
-                found.append((score, item))
-            if len(found) >= most:
+                results.append((score, item))
+            if len(results) >= most:
                 break
-        return [_make_found(item, score) for score, item in [*found, *hidden][op.offset : most]]
+        return [_make_found(item, score) for score, item in [*results, *hidden][op.offset : most]]
 
     def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
         with LocalSearch([self.store]) as search:
@@ -157,9 +156,13 @@ class MemdirStore(base.BaseStore):
         return {pick.header.name: pick.score for pick in picks if pick.dropped in ("", BELOW, WORSE)}
 
     def _list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
-        found = {item.address.namespace for _, item in self._open(self._list(()), ()) if item.address.namespace}
-        kept = [at for at in found if all(_matches(at, rule) for rule in op.match_conditions or ())]
-        cut = sorted({at[: op.max_depth] for at in kept} if op.max_depth is not None else kept)
+        namespaces = {item.address.namespace for _, item in self._open(self._list(()), ()) if item.address.namespace}
+        matching = [
+            namespace
+            for namespace in namespaces
+            if all(_matches(namespace, rule) for rule in op.match_conditions or ())
+        ]
+        cut = sorted({namespace[: op.max_depth] for namespace in matching} if op.max_depth is not None else matching)
         return cut[op.offset : op.offset + op.limit]
 
     def _put_all(self, puts: dict[Address, Any]) -> None:
@@ -195,11 +198,11 @@ class MemdirStore(base.BaseStore):
         return Rewrite(name, text, memory.digest) if text != memory.text else None
 
     def _choose_name(self, address: Address, taken: set[str]) -> str:
-        """Its own name, unless a file of that name exists, case aside."""
+        """Return the item's own name, or a unique name if it is in use, ignoring case."""
         own, marked = make_names(address)
         folder, _, leaf = own.rpartition("/")
         is_free = fold(own) not in taken
-        if is_free and not any(fold(at) == fold(f"{leaf}.md") for at in self.store.list_files(folder)):
+        if is_free and not any(fold(file) == fold(f"{leaf}.md") for file in self.store.list_files(folder)):
             taken.add(fold(own))
             return own
         return marked
@@ -215,15 +218,15 @@ def _make_found(item: StoredItem, score: float | None) -> Any:
     return base.SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
 
 
-def _passes(value: Any, wanted: dict[str, Any]) -> bool:
-    return all(_compare(value.get(key), rule) for key, rule in wanted.items())
+def _passes(value: Any, rules: dict[str, Any]) -> bool:
+    return all(_compare(value.get(key), rule) for key, rule in rules.items())
 
 
 def _compare(value: Any, rule: Any) -> bool:
-    """Equal, or as the operators say; a table without operators is compared field by field, a list one by one."""
+    """Apply operators, or compare: a table without operators field by field, a list item by item."""
     if isinstance(rule, dict):
         if any(str(key).startswith("$") for key in rule):
-            return all(_apply(key, value, wanted) for key, wanted in rule.items())
+            return all(_apply(key, value, operand) for key, operand in rule.items())
         return isinstance(value, dict) and _passes(value, rule)
     if isinstance(rule, list | tuple):
         is_list = isinstance(value, list | tuple) and len(value) == len(rule)
@@ -231,11 +234,11 @@ def _compare(value: Any, rule: Any) -> bool:
     return bool(value == rule)
 
 
-def _apply(key: str, value: Any, wanted: Any) -> bool:
+def _apply(key: str, value: Any, operand: Any) -> bool:
     if key not in _COMPARE:
         raise ValueError(f"unknown filter operator {key!r}: there are {', '.join(_COMPARE)}")
     try:
-        return bool(_COMPARE[key](value, wanted))
+        return bool(_COMPARE[key](value, operand))
     except (TypeError, ValueError):  # not a number
         return False
 
@@ -247,19 +250,19 @@ def _matches(namespace: tuple[str, ...], rule: Any) -> bool:
     if rule.match_type not in ("prefix", "suffix"):
         raise ValueError(f"unknown match type {rule.match_type!r}")
     part = namespace[: len(path)] if rule.match_type == "prefix" else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+    return all(pattern in ("*", label) for label, pattern in zip(part, path, strict=True))
 
 
 def make_folder(namespace: tuple[str, ...]) -> str:
-    """The folder of a namespace: its labels, with a digest for each that cannot be a folder's name."""
+    """Return the folder of a namespace: its labels, with a digest for each that is not a valid folder name."""
     labels = list(namespace)
     if len(labels) >= NAME_DEPTH:
         labels = [*labels[:DEEP], json.dumps(labels[DEEP:])]
-    return "/".join(_make_segment(label, is_first=not at) for at, label in enumerate(labels))
+    return "/".join(_make_segment(label, is_first=not index) for index, label in enumerate(labels))
 
 
 def make_names(address: Address) -> tuple[str, str]:
-    """The names an item may have: its own, and a unique one where another item has that."""
+    """Return the names an item may have: its own, and a unique one if another item has that."""
     folder = make_folder(address.namespace)
     prefix = f"{folder}/" if folder else ""
     own = _make_segment(address.key, is_first=not folder)
@@ -267,7 +270,7 @@ def make_names(address: Address) -> tuple[str, str]:
 
 
 def parse_item(memory: StoredMemory) -> StoredItem:
-    """A memory as an item; a block that cannot be parsed is text."""
+    """Return a memory as an item; an invalid block is text."""
     fields = frontmatter.parse_fields(memory.text)
     about = _parse_table(fields.raw.get(_ITEM))
     updated = memory.header.modified
@@ -284,7 +287,7 @@ def parse_item(memory: StoredMemory) -> StoredItem:
     address = Address(tuple(map(str, namespace if isinstance(namespace, list) else ())), str(key))
     value = _parse_value(frontmatter.split_frontmatter(memory.text).body.removeprefix("\n"), about.get("text"))
     created = read_time(str(about.get("created", ""))) or updated
-    # A file's time comes from a clock that lags by some milliseconds.
+    # A file's time comes from a clock that is some milliseconds behind.
     return StoredItem(address, value, created, max(created, updated), about.get("index") is not False)
 
 
@@ -298,7 +301,7 @@ def compose_item(
     index: bool,
     before: str | None,
 ) -> str:
-    """The file of an item. `before` is its old file, whose other fields stay if both are plain memories."""
+    """Return the file of an item. `before` is its old file, whose other fields are kept if both are plain memories."""
     plain: Value = json.loads(json.dumps(dict(value)))
     is_plain_name = name == "/".join([*address.namespace, address.key])
     native = _compose_native(plain, before) if index and is_plain_name else None
@@ -315,8 +318,8 @@ def compose_item(
 
 
 def _compose_native(value: Value, before: str | None) -> str | None:
-    """The value as a plain memory; None if it is none, or would not read back as the same."""
-    if set(value) != set(_NATIVE) or not all(isinstance(at, str) for at in value.values()):
+    """Return the value as a plain memory; None if it is not one, or would not read back as the same."""
+    if set(value) != set(_NATIVE) or not all(isinstance(text, str) for text in value.values()):
         return None
     if value["type"] not in Kind.__members__.values() or not value["content"].strip("\n"):
         return None
@@ -335,8 +338,8 @@ def _compose_native(value: Value, before: str | None) -> str | None:
 
 
 def _find_text(value: Value) -> str | None:
-    """The field that is the longest text, if it reads back from a body."""
-    texts = sorted((key for key, at in value.items() if isinstance(at, str)), key=lambda key: -len(value[key]))
+    """Return the field with the longest text, if it reads back from a body."""
+    texts = sorted((key for key, text in value.items() if isinstance(text, str)), key=lambda key: -len(value[key]))
     for key in texts[:1]:
         if value[key].strip() and not find_forbidden(value[key], lines=True):
             return key if _parse_value(_render_value(value, key), key) == value else None
@@ -344,7 +347,7 @@ def _find_text(value: Value) -> str | None:
 
 
 def _render_value(value: Value, key: str | None) -> str:
-    rest = {at: value[at] for at in value if at != key}
+    rest = {field: value[field] for field in value if field != key}
     block = _OPENING + _render_json(rest) + _CLOSING if rest or key is None else ""
     if key is None:
         return block
@@ -377,15 +380,15 @@ def _parse_table(text: object) -> Value | None:
 
 def _list_texts(value: Value) -> str:
     parts: list[str] = []
-    waiting: list[object] = [value]
-    while waiting and len(parts) < 50:
-        at = waiting.pop(0)
-        if isinstance(at, Mapping):
-            waiting[:0] = [part for pair in at.items() for part in pair]
-        elif isinstance(at, list):
-            waiting[:0] = at
+    pending: list[object] = [value]
+    while pending and len(parts) < 50:
+        item = pending.pop(0)
+        if isinstance(item, Mapping):
+            pending[:0] = [part for pair in item.items() for part in pair]
+        elif isinstance(item, list):
+            pending[:0] = item
         else:
-            parts.append(str(at))
+            parts.append(str(item))
     return " ".join(parts)
 
 

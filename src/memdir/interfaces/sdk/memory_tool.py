@@ -3,14 +3,13 @@
     memory = MemoryTool(memdir.FileStore("agent/memory"))
     client.beta.messages.tool_runner(model=…, max_tokens=…, messages=[…], tools=[memory]).until_done()
 
-`/memories` is the memory directory: its memories are the files; MEMORY.md can be viewed and is maintained by memdir.
-Results have the wording that Anthropic documents, since models know it. Each change is one change of history with an agent
-as its origin. What looks like a secret is refused: nobody watches an agent write.
+`/memories` is the memory directory and its memories are the files; MEMORY.md can be viewed and is maintained by memdir.
+Results use the wording that Anthropic documents, because models know it. Each command is one change in history with an agent as
+its origin. Text that looks like a secret is refused, because no user watches an agent write.
 
-A memory is a `.md` file whose name has no dot, but models write `notes.txt` and `plan.xml`, too: a dot inside a name is
-stored as `__`, so `notes.txt` is the memory `notes__txt`. Text without frontmatter is kept to the letter below a
-frontmatter that says `plain: true` and that the tool does not show. Its description is made from how the text begins, and
-follows the text unless somebody has changed it.
+A memory is a `.md` file whose name has no dot, but models also write `notes.txt` and `plan.xml`: a dot inside a name is stored
+as `__`, so `notes.txt` is the memory `notes__txt`. Text without frontmatter is stored exactly, below a hidden frontmatter with
+`plain: true`. Its description is the beginning of the text and follows it unless the description was edited.
 """
 
 import re
@@ -50,13 +49,13 @@ except ModuleNotFoundError as error:
 
 ROOT = "/memories"
 LINES_MOST = 999_999
-CHARS_MOST = 16_000  # of one view, as models are told
-_DECODINGS = 3  # a path that still changes after so many is refused
+CHARS_MOST = 16_000  # per view, as the tool's documentation tells models
+_DECODINGS = 3  # a path that still changes after this many is refused
 _PLAIN = "plain"
 _DEPTH = 2
 _AROUND = 2  # lines of a snippet before and after the change
 _SKIPPED = "node_modules"
-_TRIES = 5  # when somebody else changes the same memory between reading and writing
+_TRIES = 5  # when another process changes the same memory between reading and writing
 _LOGS = "logs"
 Given = Mapping[str, object]
 
@@ -69,7 +68,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         self.commands = MemoryCommands(store, session=session)
 
     def call(self, input: object) -> str:
-        """Run the input as the model gave it: fields that the SDK's types require may be missing."""
+        """Run the model's raw input, in which fields that the SDK's types require may be missing."""
         return _run(self.commands, input)
 
     def execute(self, command: Any) -> str:
@@ -82,7 +81,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same for the asynchronous client, in a thread."""
+    """The same for the asynchronous client; commands run in a thread."""
 
     def __init__(self, store: FileStore, *, session: str = "", cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
@@ -119,10 +118,10 @@ class MemoryCommands:
         self.store = store
         self.origin = Origin("agent", "by the memory tool", session)
         commands = (self.view, self.create, self.str_replace, self.insert, self.delete, self.rename)
-        self._commands: Mapping[str, Callable[[Given], str]] = {at.__name__: at for at in commands}
+        self._commands: Mapping[str, Callable[[Given], str]] = {command.__name__: command for command in commands}
 
     def run(self, given: object) -> str:
-        """Run one call with its input as it comes from the API; raises RefusedError."""
+        """Run one command with its input from the API. Raises RefusedError."""
         table = given if isinstance(given, Mapping) else {}
         run = self._commands.get(str(table.get("command")))
         if run is None:
@@ -146,16 +145,15 @@ class MemoryCommands:
         segments = _parse_path(given.get("path"))
         path = _show(str(given["path"]))
         if _is_index(segments) and (text := self.store.index("/".join(segments[:-1]))):
-            return _render_lines(
-                path, text, given.get("view_range"), show_byline(Scope.TEAM) if len(segments) > 1 else ""
-            )
+            byline = show_byline(Scope.TEAM) if len(segments) > 1 else ""
+            return _render_lines(path, text, given.get("view_range"), byline)
         memory = self._find(segments)
         if memory is not None:
             name, scope = memory.name, memory.header.scope
             author = find_authors(self.store, [name]).get(name, "") if scope is Scope.TEAM else ""
             byline = show_byline(scope, author)
             return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), byline)
-        sizes = {_show_name(at.name): at.signature.size for at in self._list(segments)}
+        sizes = {_show_name(header.name): header.signature.size for header in self._list(segments)}
         if not sizes and segments:
             raise RefusedError(f"The path {path} does not exist. Please provide a valid path.")
         if index := self.store.index() if not segments else "":
@@ -185,10 +183,10 @@ class MemoryCommands:
 
         def replace(text: str, kind: Kind | None) -> tuple[str, str]:
             gone = _fit_line_ends(old, text)
-            at = _find_once(text, gone, path)
+            position = _find_once(text, gone, path)
             fresh, dated = self._date(_fit_line_ends(new, text), kind)
-            changed = text[:at] + fresh + text[at + len(gone) :]
-            return changed, f"The memory file has been edited.{dated}\n{_render_snippet(changed, at, fresh)}"
+            changed = text[:position] + fresh + text[position + len(gone) :]
+            return changed, f"The memory file has been edited.{dated}\n{_render_snippet(changed, position, fresh)}"
 
         missing = f"Error: The path {path} does not exist. Please provide a valid path."
         return self._edit(segments, path, replace, missing)
@@ -260,21 +258,20 @@ class MemoryCommands:
         return memory if self.store.team or memory.header.scope is not Scope.TEAM else None
 
     def _is_folder(self, segments: tuple[str, ...]) -> bool:
-        """Whether a path without a suffix is a folder; a memory of the same name is listed with its suffix."""
+        """Return whether a path without a suffix is a folder; a memory of the same name is listed with its suffix."""
         return "." not in segments[-1] and bool(self._list(segments))
 
     def _find_below(self, segments: tuple[str, ...]) -> list[str]:
         memory = self._find(segments)
-        return [memory.header.name] if memory is not None else [at.name for at in self._list(segments)]
+        return [memory.header.name] if memory is not None else [header.name for header in self._list(segments)]
 
     def _read_path(self, given: Given, key: str, verb: str) -> tuple[str, ...]:
         segments = _parse_path(given.get(key), key)
         if not segments:
             raise RefusedError(f"Error: Cannot {verb} the {ROOT} directory itself")
         if _is_index(segments):
-            raise RefusedError(
-                f"Error: {_show(str(given[key]))} is kept by memdir itself. Change the memories instead."
-            )
+            path = _show(str(given[key]))
+            raise RefusedError(f"Error: {path} is kept by memdir itself. Change the memories instead.")
         return segments
 
     def _read_file_path(self, given: Given) -> tuple[str, ...]:
@@ -310,7 +307,7 @@ class MemoryCommands:
                 raise NotFoundError(f"no memory named {old}", name=old)
             overlay.put(plan.plan_delete(overlay, old, None))
             *folders, leaf = check_name(new)
-            if any(fold(at) == fold(f"{leaf}.md") for at in overlay.list_files("/".join(folders))):
+            if any(fold(file) == fold(f"{leaf}.md") for file in overlay.list_files("/".join(folders))):
                 raise ConflictError(f"{new} exists already")
             page, scope = _open_page(decode(data)), self.store.scope
             was, now = (_show_name(name).rpartition("/")[2] for name in (old, new))
@@ -321,12 +318,12 @@ class MemoryCommands:
         return list(overlay.list_changes())
 
     def _date(self, text: str, kind: Kind | None) -> tuple[str, str]:
-        """The text with absolute dates if it goes into a project memory, and a note about them."""
+        """Return the text, with absolute dates if it is for a project memory, and a note about them."""
         if kind is not Kind.PROJECT:
             return text, ""
         text, replaced = make_absolute(text, self.store.clock().astimezone())
-        said = ", ".join(f"{at.was} -> {at.now_text}" for at in replaced)
-        return text, f"\nRelative dates were made absolute: {said}" if said else ""
+        changes = ", ".join(f"{date.was} -> {date.now_text}" for date in replaced)
+        return text, f"\nRelative dates were made absolute: {changes}" if changes else ""
 
 
 def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
@@ -334,13 +331,13 @@ def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
     text = default if value is None else value
     if not isinstance(text, str):
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide it as text.")
-    if found := find_forbidden(text, lines=True):
-        raise RefusedError(f"Error: The parameter `{key}` holds {found}. Please take it out.")
+    if forbidden := find_forbidden(text, lines=True):
+        raise RefusedError(f"Error: The parameter `{key}` holds {forbidden}. Please take it out.")
     return text
 
 
 def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
-    """The segments below the root, none for the root itself; raises RefusedError for what is not below it."""
+    """Return the segments below the root, none for the root itself. Raises RefusedError for other paths."""
     if not isinstance(path, str) or not path:
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide a path that begins with {ROOT}.")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
@@ -351,7 +348,7 @@ def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
 
 
 def _climbs(path: str) -> bool:
-    """Whether any reading of the path has a segment that goes up: as it is, decoded, in full-width characters."""
+    """Return whether the path leads upwards in any reading: as it is, decoded, or with full-width characters."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", path).replace("\\", "/")
         if "\0" in plain or any(set(segment) == {"."} for segment in plain.split("/") if segment):
@@ -364,7 +361,7 @@ def _climbs(path: str) -> bool:
 
 
 def _make_name(segments: tuple[str, ...]) -> str:
-    """The name of the memory of a path; without a suffix it is the memory of that name."""
+    """Return the memory name for a path; a path without a suffix is the name itself."""
     *folders, leaf = segments
     stem = leaf.removesuffix(".md")
     return "/".join([*folders, stem if "." not in stem else re.sub(r"(?<=\w)\.(?=\w)", "__", leaf)])
@@ -372,8 +369,8 @@ def _make_name(segments: tuple[str, ...]) -> str:
 
 def _show_name(name: str) -> str:
     folder, slash, leaf = name.rpartition("/")
-    shown = re.sub(r"(?<=[^\W_])__(?=[^\W_])", ".", leaf)
-    return f"{folder}{slash}{shown}" if shown != leaf else f"{name}.md"
+    file_name = re.sub(r"(?<=[^\W_])__(?=[^\W_])", ".", leaf)
+    return f"{folder}{slash}{file_name}" if file_name != leaf else f"{name}.md"
 
 
 def _is_index(segments: tuple[str, ...]) -> bool:
@@ -386,7 +383,7 @@ def _show(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A file in two parts: the frontmatter that is not shown, empty if all of it is, and the text."""
+    """A file in two parts: the hidden frontmatter, empty if everything is shown, and the text."""
 
     frontmatter: str
     text: str
@@ -404,14 +401,14 @@ def _has_frontmatter(text: str) -> bool:
 
 
 def _compose_page(leaf: str, text: str, *, scope: Scope, dialect: Dialect) -> str:
-    """The file of a plain text. Its type is one whose words are kept as they are: a reference, or about the user."""
+    """Return the file for a plain text, with a type whose text is never reworded: reference or user."""
     kind = Kind.USER if scope is Scope.USER else Kind.REFERENCE
     fields = {"name": leaf, "description": describe_text(leaf, text), "type": kind.value, _PLAIN: "true"}
     return frontmatter.compose_file(fields, "", dialect) + text
 
 
 def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: str = "") -> str:
-    """The file with another text, or under another name; without any frontmatter it gets one."""
+    """Return the file with a new text or name; adds frontmatter if there is none."""
     new_leaf = new_leaf or leaf
     if not page.frontmatter:
         if _has_frontmatter(text) or _has_frontmatter(page.text):
@@ -425,17 +422,17 @@ def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: s
     return changed
 
 
-def _fit_line_ends(given: str, text: str) -> str:
-    """Text of a model with the line ends of the file, which a view does not show."""
-    return given.replace("\n", "\r\n") if "\r\n" in text and "\r" not in given else given
+def _fit_line_ends(fresh: str, text: str) -> str:
+    """Return a model's text with the line ends of the file, which a view does not show."""
+    return fresh.replace("\n", "\r\n") if "\r\n" in text and "\r" not in fresh else fresh
 
 
 def _find_once(text: str, old: str, path: str) -> int:
-    """The position of the old text; raises RefusedError unless there is exactly one."""
-    at = text.find(old) if old else -1
-    if at < 0:
+    """Return the position of the old text. Raises RefusedError unless it occurs exactly once."""
+    first = text.find(old) if old else -1
+    if first < 0:
         raise RefusedError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
-    positions = [at]
+    positions = [first]
     while (more := text.find(old, positions[-1] + 1)) >= 0:
         positions.append(more)
     if len(positions) > 1:
@@ -444,11 +441,11 @@ def _find_once(text: str, old: str, path: str) -> int:
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
             "Please ensure it is unique"
         )
-    return at
+    return first
 
 
 def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
-    """Two levels of the folder at `path`, itself `depth` levels deep; `sizes` are all files."""
+    """List two levels of the folder `path`, itself `depth` levels deep; `sizes` are those of all files."""
     totals: Counter[str] = Counter()
     for file, size in sizes.items():
         *folders, leaf = file.split("/")[depth:]
@@ -459,33 +456,35 @@ def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
         if len(folders) < _DEPTH:
             totals["/".join([*folders, leaf])] = size
     lines = [f"{_render_size(sum(sizes.values()))}\t{path}"]
-    lines += [f"{_render_size(size)}\t{path}/{show_line(at)}" for at, size in sorted(totals.items())]
+    lines += [f"{_render_size(size)}\t{path}/{show_line(entry)}" for entry, size in sorted(totals.items())]
     head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items and node_modules:"
-    kept = _fit(lines)
-    rest = f"\n({len(lines) - kept} more; view a directory inside to see them)" if kept < len(lines) else ""
-    return "\n".join([head, *lines[:kept]]) + rest
+    count = _fit(lines)
+    rest = f"\n({len(lines) - count} more; view a directory inside to see them)" if count < len(lines) else ""
+    return "\n".join([head, *lines[:count]]) + rest
 
 
 def _render_lines(path: str, text: str, span: object, note: str) -> str:
-    """A file with line numbers, or the lines of `span`, first and last; -1 stands for the end. `note`: whose words."""
+    """Return a file with line numbers, or its lines from `span`; -1 means the end. `note` names the author."""
     lines = split_lines(text)
     if len(lines) > LINES_MOST:
         raise RefusedError(f"File {path} exceeds maximum line limit of 999,999 lines.")
     first, last = _find_span(span, len(lines))
-    shown = [_number(number, lines[number - 1]) for number in range(first, last + 1)]
-    kept = _fit(shown)
+    numbered = [_number(number, lines[number - 1]) for number in range(first, last + 1)]
+    count = _fit(numbered)
     rest = ""
-    if kept < len(shown):
-        rest = f"\n(truncated: lines {first} to {first + kept - 1} of {len(lines)}; view_range shows the others)"
-    return "\n".join([*filter(None, [note]), f"Here's the content of {path} with line numbers:", *shown[:kept]]) + rest
+    if count < len(numbered):
+        rest = f"\n(truncated: lines {first} to {first + count - 1} of {len(lines)}; view_range shows the others)"
+    return (
+        "\n".join([*filter(None, [note]), f"Here's the content of {path} with line numbers:", *numbered[:count]]) + rest
+    )
 
 
 def _render_snippet(text: str, at: int, fresh: str) -> str:
     lines = split_lines(text)
     first = text.count("\n", 0, at) + 1
     last = min(first + fresh.count("\n") + _AROUND, len(lines))
-    shown = [_number(number, lines[number - 1]) for number in range(max(1, first - _AROUND), last + 1)]
-    return "\n".join(shown[: _fit(shown)])
+    numbered = [_number(number, lines[number - 1]) for number in range(max(1, first - _AROUND), last + 1)]
+    return "\n".join(numbered[: _fit(numbered)])
 
 
 def _number(number: int, line: str) -> str:
@@ -495,7 +494,7 @@ def _number(number: int, line: str) -> str:
 def _find_span(span: object, count: int) -> tuple[int, int]:
     if span is None:
         return 1, count
-    if isinstance(span, list | tuple) and len(span) == 2 and all(type(at) is int for at in span):
+    if isinstance(span, list | tuple) and len(span) == 2 and all(type(number) is int for number in span):
         first, last = span[0], count if span[1] == -1 else min(span[1], count)
         if 1 <= first <= max(count, 1) and last >= first - (not count):
             return first, last
@@ -506,7 +505,7 @@ def _find_span(span: object, count: int) -> tuple[int, int]:
 
 
 def _fit(lines: list[str]) -> int:
-    """How many of the lines fit into a view; the first always does."""
+    """Return how many of the lines fit into a view; at least the first does."""
     fitting = sum(size <= CHARS_MOST for size in accumulate(len(line) + 1 for line in lines))
     return max(fitting, 1) if lines else 0
 

@@ -4,10 +4,10 @@
     session = MemorySession(memory, SQLiteSession(memory.id, "chat.db"))
     await Runner.run(agent, "…", session=session, run_config=session.run_config())
 
-The inner session keeps the items, as the SDK asks. This one adds recalled memories right after the message they are for,
-and extracts when a turn has been answered. Added items stay at their position in the history, so the beginning of a
-request never changes and stays in the provider's cache. The SDK hands a message over before it asks the model but takes
-nothing in return: for the current turn, the filter inserts the same items.
+The inner session stores the items, as the SDK requires. This one adds recalled memories right after their message, and extracts
+when a turn has been answered. Added items keep their position in the history, so the beginning of a request never changes and
+stays in the provider's cache. The SDK passes a message on before it asks the model but accepts no additions then, so the filter
+inserts the same items for the current turn.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ Item = Any  # a table in the shape of the Responses API
 
 
 class MemorySession:
-    """The SDK's `Session`. `inner` keeps the items; without one they are kept until the process ends. A message
-    waits at most `seconds` for recalled memories."""
+    """The SDK's `Session`. `inner` stores the items; without it they are lost when the process ends. A message waits at
+    most `seconds` for recalled memories."""
 
     def __init__(self, memory: Session, inner: Any = None, *, seconds: float = RECALL_SECONDS) -> None:
         self.memory = memory
@@ -43,31 +43,31 @@ class MemorySession:
         self.inner = SQLiteSession(memory.id) if inner is None else inner
         self.session_id = memory.id
         self.session_settings = getattr(self.inner, "session_settings", None)
-        self._first: Item | None = None  # added at the beginning, during the first turn
-        self._added: list[tuple[Item, Item]] = []  # in this turn: the message, and what was added after it
+        self._first: Item | None = None  # added at the beginning of the first turn
+        self._added: list[tuple[Item, Item]] = []  # in this turn: the message and the item added after it
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        found: list[Item] = await self.inner.get_items(limit)
-        return found
+        items: list[Item] = await self.inner.get_items(limit)
+        return items
 
     async def add_items(self, items: list[Item]) -> None:
-        kept: list[Item] = []
+        new_items: list[Item] = []
         if not await self.inner.get_items(1) and (text := await asyncio.to_thread(self.memory.context)):
             self._first = _make_item(text)
-            kept.append(self._first)
+            new_items.append(self._first)
         for item in items:
-            kept.append(item)
+            new_items.append(item)
             if (added := await asyncio.to_thread(self._recall, item)) is not None:
-                kept.append(added)
+                new_items.append(added)
                 self._added.append((item, added))
-        await self.inner.add_items(kept)
+        await self.inner.add_items(new_items)
         if items and _is_answer(items[-1]):
             self._first, self._added = None, []
             history = await self.inner.get_items()
             await asyncio.to_thread(self.memory.turn_ended, list(read_items(history)))
 
     async def pop_item(self) -> Item | None:
-        """The last item; what memory added after it is removed, too."""
+        """Remove and return the last item, and remove the items memory added after it."""
         while True:
             item = await self.inner.pop_item()
             if item is None or not _is_added(item):
@@ -79,14 +79,14 @@ class MemorySession:
         await asyncio.to_thread(self.memory.clear)
 
     async def filter_input(self, data: Any) -> Any:
-        """For `RunConfig.call_model_input_filter`: the model's input with what memory added in this turn."""
+        """Return the model's input with the items added in this turn, for `RunConfig.call_model_input_filter`."""
         items = list(data.model_data.input)
         if self._first is not None and self._first not in items[:1]:
             items.insert(0, self._first)
         for item, added in self._added:
-            at = next((at for at in range(len(items) - 1, -1, -1) if items[at] == item), None)
-            if at is not None and items[at + 1 : at + 2] != [added]:
-                items.insert(at + 1, added)
+            position = next((position for position in range(len(items) - 1, -1, -1) if items[position] == item), None)
+            if position is not None and items[position + 1 : position + 2] != [added]:
+                items.insert(position + 1, added)
         return ModelInputData(input=items, instructions=data.model_data.instructions)
 
     def run_config(self, **settings: Any) -> Any:
@@ -99,12 +99,12 @@ class MemorySession:
         if not text.strip():
             return None
         self.memory.prompt_arrived(text)
-        found = self.memory.take_reminders(seconds=self.seconds)
-        return None if found is None else _make_item(found.text)
+        reminders = self.memory.take_reminders(seconds=self.seconds)
+        return None if reminders is None else _make_item(reminders.text)
 
 
 def memory_tools(where: FileStore | Project, *, session: str = "") -> list[Any]:
-    """The seven memory tools, for `Agent(tools=…)`."""
+    """Return the seven memory tools for `Agent(tools=…)`."""
     tools = SdkTools(where, by="the OpenAI Agents SDK", session=session)
     return [
         FunctionTool(
@@ -119,7 +119,7 @@ def memory_tools(where: FileStore | Project, *, session: str = "") -> list[Any]:
 
 
 def read_items(items: Sequence[Item]) -> Iterator[object]:
-    """Items of the Responses API as a memdir.Session takes them: calls and results as memdir's messages."""
+    """Yield items of the Responses API for a memdir.Session, with calls and results as memdir's messages."""
     for item in items:
         kind = item.get("type") if isinstance(item, dict) else None
         if kind == "function_call":

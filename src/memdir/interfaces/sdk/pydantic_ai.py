@@ -69,7 +69,7 @@ class MemoryCapability(AbstractCapability[Any]):
         if not self._is_waiting:
             return request_context
         self._is_waiting = False
-        is_first = not any(at.kind == "response" for at in request_context.messages)
+        is_first = not any(message.kind == "response" for message in request_context.messages)
         for text in await asyncio.to_thread(self._list_texts, is_first):
             ctx.enqueue(text)
         return request_context
@@ -81,12 +81,12 @@ class MemoryCapability(AbstractCapability[Any]):
 
     def _list_texts(self, is_first: bool) -> list[str]:
         context = self.memory.context() if is_first else ""
-        found = self.memory.take_reminders(seconds=self.seconds)
-        return [text for text in (context, found.text if found else "") if text]
+        reminders = self.memory.take_reminders(seconds=self.seconds)
+        return [text for text in (context, reminders.text if reminders else "") if text]
 
 
 def memory_toolset(where: StoreBase | Project, *, session: str = "") -> Any:
-    """The seven memory tools, for `Agent(toolsets=[…])`; the capability brings them too."""
+    """Return the seven memory tools for `Agent(toolsets=[…])`; the capability also includes them."""
     own = SdkTools(where, by="pydantic-ai", session=session)
     tools = [
         Tool.from_schema(_make_call(own, offer.name), offer.name, offer.description, dict(offer.input))
@@ -100,9 +100,9 @@ def read_history(messages: Iterable[Any]) -> Iterator[Message]:
         if message.kind == "response":
             text = "\n\n".join(part.content for part in message.parts if part.part_kind == "text")
             calls = [part for part in message.parts if part.part_kind == "tool-call"]
-            made = tuple(ToolCall(at.tool_call_id, at.tool_name, parse_input(at.args)) for at in calls)
-            if text or made:
-                yield Message("assistant", text, at=message.timestamp, calls=made)
+            tool_calls = tuple(ToolCall(part.tool_call_id, part.tool_name, parse_input(part.args)) for part in calls)
+            if text or tool_calls:
+                yield Message("assistant", text, at=message.timestamp, calls=tool_calls)
         else:
             yield from _read_request(message.parts)
 
@@ -115,9 +115,8 @@ def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
             yield Message("user", part.content, at=part.timestamp, is_meta=True)
         elif part.part_kind == "tool-return":
             failed = part.outcome != "success"
-            yield Message(
-                "tool", part.model_response_str(), at=part.timestamp, answers=part.tool_call_id, failed=failed
-            )
+            text, id = part.model_response_str(), part.tool_call_id
+            yield Message("tool", text, at=part.timestamp, answers=id, failed=failed)
 
 
 def _join(prompt: Any) -> str:
@@ -127,7 +126,7 @@ def _join(prompt: Any) -> str:
 
 
 def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
-    async def call(**given: Any) -> str:
-        return (await asyncio.to_thread(tools.call, name, given)).text
+    async def call(**arguments: Any) -> str:
+        return (await asyncio.to_thread(tools.call, name, arguments)).text
 
     return call
