@@ -68,7 +68,7 @@ def test_nothing_is_said_to_be_nothing() -> None:
         == "I know nothing about that. Tell me and I will remember it."
     )
     assert ask("who pays?", skipped=RecallSkip.EMPTY).startswith("I know nothing about that.")
-    assert ask("it rains", skipped=RecallSkip.PAUSED, asks=False) == "I kept nothing of that: memory is paused."
+    assert ask("it rains", skipped=RecallSkip.PAUSED, asks=False) == "I saved nothing: memory is paused."
     assert "One word is too little" in ask("lunch", skipped=RecallSkip.ONE_WORD)
     assert ask("who pays?", skipped=RecallSkip.PAUSED) == "I looked nothing up: memory is paused."
 
@@ -88,7 +88,7 @@ def test_what_was_learned_is_told_by_its_description() -> None:
     )
     assert describe_learned(ExtractResult(reasons=reasons)).split("\n") == [
         "No memory is clearly about that, or more than one is: /forget NAME removes one, /memory list has the names.",
-        "Noted: We deploy on Tuesdays. /undo takes it back.",
+        "Noted: We deploy on Tuesdays. /undo reverts it.",
         "Forgotten: old. /undo brings it back.",
         "This needs review (/inbox): We deploy on Tuesdays",
     ]

@@ -92,8 +92,8 @@ what am I allergic to?
 forget the coffee
 """
     shown = chats.play(script).out
-    assert "Noted: My dog is called Bruno. /undo takes it back." in answer_to(shown, "My dog is called Bruno")
-    assert answer_to(shown, "I like my coffee black").endswith("Noted: I like my coffee black. /undo takes it back.")
+    assert "Noted: My dog is called Bruno. /undo reverts it." in answer_to(shown, "My dog is called Bruno")
+    assert answer_to(shown, "I like my coffee black").endswith("Noted: I like my coffee black. /undo reverts it.")
     for line in ("thanks!", "hello"):
         assert (
             answer_to(shown, line).strip()
@@ -153,7 +153,7 @@ def test_clear_and_compact_begin_anew_in_the_transcript(chats: Chats) -> None:
     chats.play("remember that we deploy on Tuesdays only\n/clear\nremember that staging is reset on Sundays\n")
     resumed = chats.events("when do we deploy?\n/compact\n", "--continue")
     assert "1 of your messages" in resumed[0]["text"]
-    assert any("goes on from its notes" in event["text"] for event in resumed)
+    assert any("continues from its notes" in event["text"] for event in resumed)
     (path,) = chats.transcripts
     rest = list(read_messages(path, since_compaction=True))
     assert len(rest) == 1 and rest[0].is_meta and "deploy" in rest[0].text

@@ -47,7 +47,7 @@ def test_a_person_without_a_model(chats: Chats) -> None:
         lines = scaled(10_000)
         terminal.paste("\n".join(f"line {number} of a long paste" for number in range(lines)))
         terminal.enter("")
-        terminal.expect("I kept nothing of that: it is long")
+        terminal.expect("I saved nothing: it is long")
         terminal.expect(READY)
         terminal.enter("when do we deploy?")
         terminal.expect("we deploy on Tuesdays only (")

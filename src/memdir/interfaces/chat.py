@@ -106,13 +106,13 @@ class ChatClock:
     def set(self, text: str) -> None:
         """Set a day or time as a person writes it: 2026-03-02, or with an hour. Raises FormatError."""
         try:
-            given = datetime.fromisoformat(text.strip())
+            moment = datetime.fromisoformat(text.strip())
         except ValueError:
-            shown = shorten(one_line(text), 40)
-            raise FormatError(f"{shown!r} is no date", field="now", hint="for example /now 2026-03-02") from None
+            value = shorten(one_line(text), 40)
+            raise FormatError(f"{value!r} is not a date", field="now", hint="for example /now 2026-03-02") from None
         if len(text.strip()) <= len("2026-03-02"):
-            given += _MORNING
-        self.day = given if given.tzinfo else given.astimezone()
+            moment += _MORNING
+        self.day = moment if moment.tzinfo else moment.astimezone()
         self._since = time.monotonic()
 
 
@@ -175,8 +175,8 @@ class ChatTalk:
         if self._model is None and self.has_model:
             from memdir.models.open import open_model
 
-            at, root = self.project, str(self.project.places.root.path)
-            self._model = open_model(self.spec, environment=at.environment, settings=at.settings, project=root)
+            environment, root = self.project.environment, str(self.project.places.root.path)
+            self._model = open_model(self.spec, environment=environment, settings=self.project.settings, project=root)
         return self._model
 
     def set_model(self, spec: str) -> None:
@@ -242,14 +242,14 @@ class ChatTalk:
 
     def close(self) -> bool:
         """Wait for extraction in the background; returns whether all of it is done."""
-        done = True
+        is_complete = True
         if self._session is not None:
             if not self._session.wait(0):
                 self.screen.show("notice", "Finishing what is being learned. Ctrl-C leaves it.")
-            done = self._session.close()
+            is_complete = self._session.close()
         self.screen.flush()
         self.project.close()
-        return done
+        return is_complete
 
     def show_error(self, error: MemdirError) -> None:
         self.screen.show("error", f"{error}; {error.hint}" if error.hint else str(error), hint=error.hint or "")
@@ -299,9 +299,9 @@ class Chat:
         project = self._open_project()
         past = chat_terminal.list_past_chats(project.private.state, _LISTED)
         project.close()
-        for at in past:
-            shown = f"{at.id[:8]}  {at.at.isoformat(timespec='seconds')}  {at.title}"
-            self.screen.show("output", shown, session=at.id)
+        for past_chat in past:
+            line = f"{past_chat.id[:8]}  {past_chat.at.isoformat(timespec='seconds')}  {past_chat.title}"
+            self.screen.show("output", line, session=past_chat.id)
         if not past:
             self.screen.show("notice", "There is no conversation to resume here.")
 
@@ -372,16 +372,16 @@ class Chat:
 
     def _leave(self, talk: ChatTalk) -> None:
         if not talk.close():
-            self.screen.show("warning", "not everything was learned in time; the next turn here goes on with it")
+            self.screen.show("warning", "not everything was learned in time; the next turn here continues")
         self.screen.show("end", "", session=talk.id)
 
 
 def handle(talk: ChatTalk, line: str) -> bool:
-    """Handle one line; returns whether the chat goes on."""
+    """Handle one line; return whether the chat continues."""
     # Imported here: the prompt is on the screen before all of memory is loaded.
     from memdir.interfaces.chat_commands import QuitChat, answer_from_memory, find_command, run_command
 
-    line = replace_surrogates(line)  # a terminal lets bytes through that are no text
+    line = replace_surrogates(line)  # a terminal may pass invalid Unicode
     try:
         if (command := find_command(line)) is not None:
             run_command(talk, *command)
@@ -489,11 +489,11 @@ class ChatDream:
     def _run(self) -> None:
         talk = self._talk
         try:
-            done = talk.session.dream(on_progress=self._show_progress, cancelled=self._over.is_set)
-            text = done.skipped.words if done.skipped else "nothing was changed"
-            if done.applied is not None and done.skipped is None:
-                waiting = f", {len(done.applied.waiting)} waiting in /inbox" if done.applied.waiting else ""
-                text = f"{done.text}{waiting}; /undo takes it back"
+            result = talk.session.dream(on_progress=self._show_progress, cancelled=self._over.is_set)
+            text = result.skipped.words if result.skipped else "nothing was changed"
+            if result.applied is not None and result.skipped is None:
+                waiting = f", {len(result.applied.waiting)} waiting in /inbox" if result.applied.waiting else ""
+                text = f"{result.text}{waiting}; /undo reverts it"
         except StoppedError:
             text = "stopped, nothing was changed"
         except MemdirError as error:

@@ -46,7 +46,7 @@ _LINE = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 TOGGLES = ("recall", "extract", "notes", "dream", "user_memory", "paused")
 _KEYS = (
-    "A line that ends with \\ goes on; three quotes open and close a message of several lines.",
+    "A line that ends with \\ continues; three quotes open and close a message of several lines.",
     "Ctrl-C stops an answer or clears the line, twice it ends the chat; Ctrl-D ends it too.",
 )
 Run = Callable[[ChatTalk, str], object]
@@ -69,8 +69,8 @@ class ChatCommand:
 
 def find_command(line: str) -> tuple[str, str] | None:
     """The name and arguments of a command; None for a message, such as one that begins with a path."""
-    found = _LINE.fullmatch(line.strip())
-    return None if found is None else (found[1].lower(), (found[2] or "").strip())
+    match = _LINE.fullmatch(line.strip())
+    return None if match is None else (match[1].lower(), (match[2] or "").strip())
 
 
 def run_command(talk: ChatTalk, name: str, rest: str) -> None:
@@ -83,12 +83,12 @@ def run_command(talk: ChatTalk, name: str, rest: str) -> None:
 
 
 def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
-    """What Tab offers: commands, their arguments, names of memories; nothing in a message."""
+    """Return what Tab offers: commands, their arguments, names of memories; nothing in a message."""
     start = line.lstrip()
     if not start.startswith("/"):
         return []
     if " " not in start:
-        return [f"/{at.name} " for at in COMMANDS if f"/{at.name}".startswith(start)]
+        return [f"/{command.name} " for command in COMMANDS if f"/{command.name}".startswith(start)]
     command = BY_NAME.get(start[1:].split(" ")[0])
     offers = list(command.offers) if command else []
     if "NAME" in offers or start.startswith("/memory open "):
@@ -97,7 +97,7 @@ def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
             offers = [header.name for store in talk.project.stores for header in store.scan()]
     elif command and command.name == "memory" and start.split()[1:2] and start.split()[1] in TOGGLES:
         offers = ["on", "off"]
-    return [f"{at} " for at in offers if at.startswith(word)]
+    return [f"{offer} " for offer in offers if offer.startswith(word)]
 
 
 def _split(text: str) -> list[str]:
@@ -144,7 +144,7 @@ def _render_loaded(talk: ChatTalk) -> str:
         lines.append(f"{store.scope.value:8} {count:4} {'memory' if count == 1 else 'memories'}  {store.root}")
     files = load_project_files(project.environment, project.places, talk.cwd).files
     lines += [f"file     {file.path}  ({file.what})" for file in files]
-    lines.append("switches " + ", ".join(f"{at} {'on' if project.settings.flag(at) else 'off'}" for at in TOGGLES))
+    lines.append("switches " + ", ".join(f"{key} {'on' if project.settings.flag(key) else 'off'}" for key in TOGGLES))
     return "\n".join([*lines, "this conversation is private"] if talk.session.is_private else lines)
 
 
@@ -170,7 +170,7 @@ def _forget(talk: ChatTalk, rest: str) -> None:
     elif talk.run_verb("forget", *words) == 0:
         # The conversation may be a trace of it, too: neither transcript nor model keeps it.
         talk.clear()
-        talk.screen.show("notice", "A new conversation, so that this one is no trace of it.")
+        talk.screen.show("notice", "A new conversation, so that this one leaves no trace.")
 
 
 def _show_result(talk: ChatTalk, done: ExtractResult) -> None:
@@ -195,14 +195,14 @@ def _private(talk: ChatTalk, rest: str) -> None:
 
 def _clear(talk: ChatTalk, rest: str) -> None:
     talk.clear()
-    talk.screen.show("notice", "A new conversation. What was remembered stays.")
+    talk.screen.show("notice", "A new conversation. Memories are kept.")
 
 
 def _compact(talk: ChatTalk, rest: str) -> None:
     if talk.compact():
-        talk.screen.show("notice", "The conversation goes on from its notes; /notes shows them.")
+        talk.screen.show("notice", "The conversation continues from its notes; /notes shows them.")
     else:
-        talk.screen.show("notice", "There are no notes to go on from, so nothing was shortened.")
+        talk.screen.show("notice", "There are no notes to continue from, so nothing was shortened.")
 
 
 def _model(talk: ChatTalk, rest: str) -> None:
@@ -223,7 +223,7 @@ def _now(talk: ChatTalk, rest: str) -> None:
 
 
 def _help(talk: ChatTalk, rest: str) -> None:
-    rows = {f"/{at.name} {at.takes}".strip(): at.help for at in COMMANDS}
+    rows = {f"/{command.name} {command.takes}".strip(): command.help for command in COMMANDS}
     lines = [f"{usage:{max(map(len, rows))}}  {text}" for usage, text in rows.items()]
     talk.screen.show("output", "\n".join([*lines, "", *_KEYS]))
 
@@ -243,9 +243,9 @@ COMMANDS = (
     ChatCommand("recall", "[--explain] TEXT", "What would be recalled for this, and why.",
             lambda talk, rest: talk.run_verb("recall", *_split(_need(rest, "what to recall"))), ("--explain",)),
     ChatCommand("why", "NAME", "For which questions a memory came up.", _call("why"), ("NAME",)),
-    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo takes it back.", _dream,
+    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo reverts it.", _dream,
             ("preview", "apply", "status")),
-    ChatCommand("undo", "[ID]", "Take back the last change of memory, or a certain one.", _call("undo")),
+    ChatCommand("undo", "[ID]", "Undo the last change of memory, or a certain one.", _call("undo")),
     ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _call("inbox"),
             ("list", "show", "approve", "reject")),
     ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _call("verify"), ("NAME",)),
@@ -301,11 +301,11 @@ _OFFER = "Tell me and I will remember it."
 _ONE_WORD = "One word is too little to search by. Ask with a few more, or tell me something to remember."
 _ORIENT = "I remember what you tell me and answer from it: say what is so, or ask; see /help."
 _NO_HANDS = "I only remember and recall, so I cannot do that; /model adds a model that can."
-_PASTED = "I kept nothing of that: it is long, or not your own words. Say in a sentence what matters of it."
+_PASTED = "I saved nothing: it is long, or not your own words. Say in a sentence what matters of it."
 _UNCLEAR = "No memory is clearly about that, or more than one is: /forget NAME removes one, /memory list has the names."
 _VERBS = {
-    "create": ("Noted", "/undo takes it back."),
-    "update": ("Changed", "/undo takes it back."),
+    "create": ("Noted", "/undo reverts it."),
+    "update": ("Changed", "/undo reverts it."),
     "forget": ("Forgotten", "/undo brings it back."),
     "unchanged": ("I know that already", ""),
     "wait": ("This needs review (/inbox)", ""),
@@ -330,7 +330,7 @@ def answer_from_memory(talk: ChatTalk, text: str) -> None:
     talk.learned.clear()
     talk.session.turn_ended(talk.messages)
     talk.session.wait(_SECONDS)
-    parts = [shown for done in talk.learned if (shown := _describe(talk, done))]
+    parts = [part for result in talk.learned if (part := _describe(talk, result))]
     names: tuple[str, ...] = ()
     if not parts or asks_memory(text):
         answer = _answer(talk, text)
@@ -347,37 +347,38 @@ def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
     # No model has the conversation, so a memory is shown as often as it is asked for.
     with suppress(MemdirError):
         talk.session.file.reset()
-    now, found = talk.clock().astimezone(), talk.session.recall(text, limit=SHOWN)
+    now, recalled = talk.clock().astimezone(), talk.session.recall(text, limit=SHOWN)
     # A question to the memory: the best that share a word with it.
     words = set(parse_terms(text))
-    met = [at for at in found if words & set(parse_terms(f"{at.header.title}\n{at.header.description}\n{at.text}"))]
-    found = replace(found, memories=tuple(met))
-    if is_overview(text) and found.skipped not in _SHUT:
+    texts = [(item, f"{item.header.title}\n{item.header.description}\n{item.text}") for item in recalled]
+    met = [excerpt for excerpt, words_of in texts if words & set(parse_terms(words_of))]
+    recalled = replace(recalled, memories=tuple(met))
+    if is_overview(text) and recalled.skipped not in _SHUT:
         return list_known([header for store in talk.project.stores for header in store.scan()], text)
-    if asks_memory(text) or found.skipped in _SHUT:
-        return answer_question(found, now=now, asks=asks_memory(text))
+    if asks_memory(text) or recalled.skipped in _SHUT:
+        return answer_question(recalled, now=now, asks=asks_memory(text))
     return ChatAnswer(_keep(talk, text))
 
 
 def _keep(talk: ChatTalk, text: str) -> str:
     """Keep a statement as it was said; thanks, greetings and orders are none."""
-    said, languages = text.strip(" .,!…。！\n"), find_request_languages(text)
-    if any(compile_pattern(at.small_talk).fullmatch(said) for at in languages):
+    message, languages = text.strip(" .,!…。！\n"), find_request_languages(text)
+    if any(compile_pattern(language.small_talk).fullmatch(message) for language in languages):
         return _ORIENT
-    if any(starts(at.orders, said) for at in languages):
+    if any(starts(language.orders, message) for language in languages):
         return _NO_HANDS
     if len(text) > _STATEMENT or not all(span.plain for span in split_message(text)):
         return _PASTED
     try:
         return _describe(talk, talk.session.remember(text))
     except FormatError as error:
-        return f"I kept nothing of that: {error}; {error.hint}."
+        return f"I saved nothing: {error}; {error.hint}."
 
 
 def _describe(talk: ChatTalk, done: ExtractResult) -> str:
-    """What became of a statement, and what another memory says instead."""
+    """Return the result of a statement, and memories that contradict it."""
     lines, store = [describe_learned(done)], talk.session.stores[0]
-    for reason in (at for at in done.reasons if at.action == "create"):
+    for reason in (reason for reason in done.reasons if reason.action == "create"):
         body = frontmatter.split_frontmatter(reason.text).body
         for rival in find_rival(store, body, reason.name, store.clock()):
             lines.append(f"But “{rival.text}” ({rival.source}) says otherwise; /forget {rival.source} removes it.")
@@ -385,17 +386,17 @@ def _describe(talk: ChatTalk, done: ExtractResult) -> str:
 
 
 def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) -> ChatAnswer:
-    """What the recalled memories say to a message, whether it asks something or states it."""
+    """Answer a question or a statement from the recalled memories."""
     if not found.memories:
         return ChatAnswer(_render_nothing(found.skipped, asks))
     best = max(excerpt.score for excerpt in found.memories)
     near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
-    pairs = [(at, MemoryFacts(StoredMemory(at.header, at.text, at.text, at.digest))) for at in near]
+    pairs = [(item, MemoryFacts(StoredMemory(item.header, item.text, item.text, item.digest))) for item in near]
     # Rivals say the same but for one value.
     worded = [(fact, list_words(fact.main)) for _, fact in pairs if is_prose(fact.main)]
     rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]
     if rivals:
-        pairs = sorted((at for at in pairs if at[1] in rivals), key=lambda pair: pair[0].dated, reverse=True)
+        pairs = sorted((pair for pair in pairs if pair[1] in rivals), key=lambda pair: pair[0].dated, reverse=True)
     pairs = pairs[: _RIVALS if rivals else _MOST]
     lines = [_quote(excerpt, fact, found.query, now) for excerpt, fact in pairs]
     if rivals:
@@ -409,7 +410,7 @@ def asks_memory(text: str) -> bool:
     if _ASKING.match(text.strip()):
         return True
     languages = find_request_languages(text)
-    return any(is_question(at.hidden, language) for at in split_said(text) for language in languages)
+    return any(is_question(sentence.hidden, language) for sentence in split_said(text) for language in languages)
 
 
 def is_overview(text: str) -> bool:
@@ -419,27 +420,27 @@ def is_overview(text: str) -> bool:
 
 def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
     """The newest memories; those about the person if the message asks for them and there are some."""
-    found = sorted(headers, key=lambda header: header.modified, reverse=True)
-    if not found:
+    newest = sorted(headers, key=lambda header: header.modified, reverse=True)
+    if not newest:
         return ChatAnswer(f"I remember nothing yet. {_OFFER}")
     head = "I remember:"
     if _ABOUT_ONE.search(text):
-        own = [header for header in found if header.kind is Kind.USER]
-        found, head = own or found, head if own else f"Nothing about you yet. {head}"
-    shown = found[:_LISTED]
-    lines = [f"- {shorten(one_line(at.description or at.title), _CHARS)} ({at.name})" for at in shown]
-    rest = len(found) - len(shown)
+        own = [header for header in newest if header.kind is Kind.USER]
+        newest, head = own or newest, head if own else f"Nothing about you yet. {head}"
+    first = newest[:_LISTED]
+    lines = [f"- {shorten(one_line(header.description or header.title), _CHARS)} ({header.name})" for header in first]
+    rest = len(newest) - len(first)
     more = f"And {rest} more: /memory list shows them." if rest else "/memory list shows all, /recall TEXT finds some."
-    return ChatAnswer("\n".join([head, *lines, more]), tuple(at.name for at in shown))
+    return ChatAnswer("\n".join([head, *lines, more]), tuple(header.name for header in first))
 
 
 def describe_learned(done: ExtractResult) -> str:
-    """What became of a statement, and how to undo it; empty if nothing did."""
+    """Return the result of a statement, and how to undo it; empty if it changed nothing."""
     unclear = [reason.name for reason in done.reasons if reason.action == "unclear"]
     lines = [
         f"{name} also says something else: /forget {name} removes all of it." if name else _UNCLEAR for name in unclear
     ]
-    for reason in (at for at in done.reasons if at.action in _VERBS):
+    for reason in (reason for reason in done.reasons if reason.action in _VERBS):
         verb, undo = _VERBS[reason.action]
         known = reason.name if reason.action == "forget" else frontmatter.parse_fields(reason.text).description
         lines.append(f"{verb}: {shorten(one_line(known or reason.name), _CHARS)}{'.' if undo else ''} {undo}".rstrip())
@@ -451,7 +452,7 @@ def _render_nothing(skip: RecallSkip | None, asks: bool) -> str:
         return f"I know nothing about that. {_OFFER}"
     if skip is RecallSkip.ONE_WORD:
         return _ONE_WORD
-    return f"I {'looked nothing up' if asks else 'kept nothing of that'}: {skip.words}."
+    return f"I {'looked nothing up' if asks else 'saved nothing'}: {skip.words}."
 
 
 def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:
@@ -467,9 +468,9 @@ def _find_passage(fact: MemoryFacts, query: str) -> str:
     reason = fact.document.get_text(PartKind.WHY)
     if reason and any(word in query.casefold() for word in _WHY):
         return reason
-    wanted = set(parse_terms(query))
+    query_terms = set(parse_terms(query))
     sentences = fact.document.list_sentences(PartKind.FACT) or [fact.main or reason]
-    return max(sentences, key=lambda sentence: len(wanted.intersection(parse_terms(sentence))))
+    return max(sentences, key=lambda sentence: len(query_terms.intersection(parse_terms(sentence))))
 
 
 # The script of `memdir demo`: a line with # is a comment for the onlooker, one with + is done by another agent, any

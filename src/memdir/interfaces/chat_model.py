@@ -59,8 +59,8 @@ TOOLS = (
     _make_tool("read", "Read a file of the project, or a memory.", path=_PATH),
     _make_tool("search", "Find lines that hold one of the words.", query="words with | between them",
                path="a glob of project files such as *.py, or `memory`"),
-    _make_tool("edit", "Replace one passage of a file.", path=_PATH, old="a passage that stands there once",
-               new="what shall stand there"),
+    _make_tool("edit", "Replace one passage of a file.", path=_PATH, old="a passage that occurs once",
+               new="its replacement"),
     _make_tool("write", "Write a whole file, new or not.", path=_PATH, content="all of its text"),
     _make_tool("delete", "Delete a memory.", path="the whole path of a memory file"),
 )  # fmt: skip
@@ -70,7 +70,7 @@ def take_model_turn(talk: ChatTalk, model: Model, text: str, cancelled: Callable
     """Handle one message up to the final reply; an error is shown and ends the turn."""
     session = talk.session
     if talk.length > COMPACT_TOKENS and talk.compact():
-        talk.screen.show("notice", "The conversation was long and goes on from its notes.")
+        talk.screen.show("notice", "The conversation was long and continues from its notes.")
     if notice := session.date_notice():
         talk.add(Message("user", wrap(notice), is_meta=True))
     talk.add(Message("user", text))
@@ -126,7 +126,7 @@ class _Turn:
         self._talk.screen.show("warning", f"the model was stopped after {ROUNDS} requests")
 
     def break_off(self, why: str) -> None:
-        """Leave a conversation that can go on: streamed text is kept, and every call gets a result."""
+        """Leave a conversation that can continue: streamed text is kept, and every call gets a result."""
         if self._streamed:
             self._talk.add(Message("assistant", "".join(self._streamed)))
         answered = {message.answers for message in self._talk.messages}
@@ -170,10 +170,10 @@ class _Turn:
             screen.show("notice", "The model declined to answer.")
 
     def _add_reminders(self, seconds: float) -> None:
-        if (found := self._talk.session.take_reminders(seconds=seconds)) is not None:
-            self._talk.add(found.message)
-            text = f"[Recalled: {', '.join(found.names)} ({found.tokens} tokens)]"
-            self._talk.screen.show("recalled", text, names=list(found.names), tokens=found.tokens)
+        if (reminders := self._talk.session.take_reminders(seconds=seconds)) is not None:
+            self._talk.add(reminders.message)
+            text = f"[Recalled: {', '.join(reminders.names)} ({reminders.tokens} tokens)]"
+            self._talk.screen.show("recalled", text, names=list(reminders.names), tokens=reminders.tokens)
 
     def _run_call(self, call: ToolCall) -> Path | None:
         if self._cancelled():
@@ -187,7 +187,8 @@ class _Turn:
         return None if result.refused else self._tools.find_path(call)
 
     def _show_saved(self, staged: Sequence[StagedMemory]) -> None:
-        written, gone = (tuple(at.name for at in staged if (at.text is None) is is_gone) for is_gone in (False, True))
+        written = tuple(change.name for change in staged if change.text is not None)
+        gone = tuple(change.name for change in staged if change.text is None)
         text = ExtractResult(written, gone).notice
         self._talk.screen.show("saved", text, written=list(written), forgotten=list(gone), waiting=[])
 
@@ -206,7 +207,8 @@ class FileTools:
     def __call__(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
         path = pick(values, PATH_KEYS)
-        store = next((at for at in self._stores if path.startswith(f"{at.root}{os.sep}")), self._stores[0])
+        stores = (store for store in self._stores if path.startswith(f"{store.root}{os.sep}"))
+        store = next(stores, self._stores[0])
         tools = MemoryTools(Staging(store, now=store.clock()), store.root, self._tree)
         try:
             target = tools.find(path or "memory")
@@ -285,13 +287,13 @@ def _read(root: Path, path: str) -> str | None:
     handle = files.open_root(root)
     try:
         with files.disk_errors(path):
-            found = files.read_file(handle, path)
+            content = files.read_file(handle, path)
     except FileNotFoundError:
         return None
     finally:
         os.close(handle)
     try:
-        return None if found is None else found[0].decode("utf-8")
+        return None if content is None else content[0].decode("utf-8")
     except UnicodeDecodeError:
         raise FormatError(f"{path} is not a text file", field="path") from None
 

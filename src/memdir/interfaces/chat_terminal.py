@@ -1,4 +1,4 @@
-"""How chat meets the person: the screen, the lines typed or played, permissions, and the transcript on disk.
+"""The terminal of chat: the screen, the lines typed or played, permissions, and the transcript on disk.
 
 Everything shown is an event with a kind, a text and facts. A person sees the text, made printable; a program gets one JSON
 object a line (docs/json.md). Events of background threads are queued; the main thread shows them when no line is
@@ -98,8 +98,8 @@ class Screen:
             return ""
         before, style = _PREFIXES.get(kind, ""), _COLORS.get(kind)
         lines = printable(text.replace("\r\n", "\n")).rstrip("\n").split("\n") if kind in _BLOCKS else [one_line(text)]
-        shown = "\n".join(f"{before if number == 0 else ' ' * len(before)}{line}" for number, line in enumerate(lines))
-        return (f"\x1b[{style}m{shown}\x1b[0m" if self._color and style else shown) + "\n"
+        text = "\n".join(f"{before if number == 0 else ' ' * len(before)}{line}" for number, line in enumerate(lines))
+        return (f"\x1b[{style}m{text}\x1b[0m" if self._color and style else text) + "\n"
 
 
 def _write(text: str) -> None:
@@ -130,16 +130,16 @@ def play_lines(lines: Iterable[str]) -> Iterator[str]:
 
 def _join_lines(line: str, read_more: Callable[[], str]) -> str:
     """A message of several lines: a backslash continues a line, three quotes enclose lines; so does the input's end."""
-    found = [line]
+    lines = [line]
     with contextlib.suppress(StopIteration, EOFError):
         if line.strip() == _QUOTES:
-            found = []
+            lines = []
             while (more := read_more()).strip() != _QUOTES:
-                found.append(more)
-        while found and found[-1].endswith("\\") and line.strip() != _QUOTES:
-            found[-1] = found[-1][:-1]
-            found.append(read_more())
-    return "\n".join(found)
+                lines.append(more)
+        while lines and lines[-1].endswith("\\") and line.strip() != _QUOTES:
+            lines[-1] = lines[-1][:-1]
+            lines.append(read_more())
+    return "\n".join(lines)
 
 
 class Terminal:
@@ -206,7 +206,7 @@ class StoppedAsking(Exception):
 
 
 class Permissions:
-    """What the model may do: look at files of the project, which sends them to its provider, or change them.
+    """The permissions of the model: to look at files of the project, which sends them to its provider, or change them.
 
     A person is asked, once for one thing or once for all of its kind. `ask` shows a question and returns what was typed;
     where it is None, only the kinds in `allowed` are.
@@ -252,27 +252,28 @@ class ChatTranscript:
         self._last: str | None = None
 
     def add(self, message: Message) -> Message:
-        at = message.at or self._clock()
-        named = replace(message, id=str(uuid.uuid4()), at=at)
+        time = message.at or self._clock()
+        named = replace(message, id=str(uuid.uuid4()), at=time)
         kind = "assistant" if message.role == "assistant" else "user"
         facts: dict[str, object] = {"isMeta": True} if message.is_meta else {}
-        self._append(kind, named.id, at, message=_render_message(named), **facts)
+        self._append(kind, named.id, time, message=_render_message(named), **facts)
         return named
 
     def begin_anew(self, text: str) -> Message:
         """Write a boundary, and the message with which the new or compacted conversation begins."""
-        before, self._last, at = self._last, None, self._clock()
-        self._append("system", str(uuid.uuid4()), at, subtype="compact_boundary", logicalParentUuid=before, content="")
-        first = Message("user", text, str(uuid.uuid4()), at, is_meta=True)
-        self._append("user", first.id, at, message=_render_message(first), isCompactSummary=True)
+        before, self._last, time = self._last, None, self._clock()
+        id = str(uuid.uuid4())
+        self._append("system", id, time, subtype="compact_boundary", logicalParentUuid=before, content="")
+        first = Message("user", text, str(uuid.uuid4()), time, is_meta=True)
+        self._append("user", first.id, time, message=_render_message(first), isCompactSummary=True)
         return first
 
     def resume(self) -> Iterator[Message]:
         """The messages since the last boundary. Calls that a killed process left without a result get one."""
-        found = tuple(read_messages(self.path, since_compaction=True))
-        self._last = found[-1].id if found else None
-        answered = {message.answers for message in found if message.answers}
-        for message in found:
+        messages = tuple(read_messages(self.path, since_compaction=True))
+        self._last = messages[-1].id if messages else None
+        answered = {message.answers for message in messages if message.answers}
+        for message in messages:
             yield message
             for call in message.calls:
                 if call.id not in answered:
@@ -309,20 +310,20 @@ def _render_message(message: Message) -> dict[str, object]:
 
 def list_past_chats(state: Path, limit: int) -> tuple[PastChat, ...]:
     """The conversations that can be resumed, newest first."""
-    found = []
+    chats = []
     for path in list_chats(state)[:limit]:
         with contextlib.suppress(MemdirError):
             info = describe_transcript(path)
-            typed = (at.text for at in read_messages(path) if at.role == "user" and not at.is_meta)
+            typed = (message.text for message in read_messages(path) if message.role == "user" and not message.is_meta)
             title = shorten(one_line(strip_host_text(next(typed, ""))), _TITLE)
-            found.append(PastChat(info.session, info.ended or info.modified, title))
-    return tuple(found)
+            chats.append(PastChat(info.session, info.ended or info.modified, title))
+    return tuple(chats)
 
 
 def find_past_chat(state: Path, id: str) -> str:
     """The id of the newest conversation, or of the one whose id begins so; raises NotFoundError."""
     past = list_past_chats(state, 1 if not id else 1_000)
-    fits = [at.id for at in past if at.id.startswith(id)]
+    fits = [chat.id for chat in past if chat.id.startswith(id)]
     if not fits or (len(fits) > 1 and id and id not in fits):
         problem = f"{len(fits)} conversations begin with {id}" if fits else f"there is no conversation {id}".strip()
         raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists those that can be resumed")
@@ -330,9 +331,10 @@ def find_past_chat(state: Path, id: str) -> str:
 
 
 def list_inputs(state: Path) -> list[str]:
-    """What was typed in the newest conversation, for the arrow keys; nothing if that cannot be read."""
+    """Return the lines typed in the newest conversation, for the arrow keys; empty if it cannot be read."""
     try:
         messages = [message for path in list_chats(state)[:1] for message in read_tail(path, 2 * _INPUTS)]
     except MemdirError:
         return []
-    return [at.text for at in messages if at.role == "user" and not at.is_meta and "\n" not in at.text]
+    texts = [message.text for message in messages if message.role == "user" and not message.is_meta]
+    return [text for text in texts if "\n" not in text]

@@ -55,7 +55,7 @@ _NOTES_SECONDS = 1.2  # of the two a start may take
 _CHANGES = 50  # read to find dreams since the last start
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # where no session has started before
-_UNLEARNED = timedelta(days=1)  # before the last start: one of then may have been going on in another window
+_UNLEARNED = timedelta(days=1)  # before the last start: an older one may still be open in another window
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _TIDIED_CHARS = 400
@@ -63,7 +63,7 @@ _READERS = frozenset("read readfile viewfile view".split())
 
 
 def handle_start(call: HookInput, output: HookOutput) -> None:
-    """A session begins, or goes on after the host has compacted it.
+    """Handle the start of a session, or its continuation after a compaction.
 
     The model is shown the index, if the host does not load it and, in a resumed conversation, only if it has changed;
     after a compaction also the session's notes and the memories shown before. The person is shown what was saved since
@@ -75,7 +75,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
             return
         events = read_events(project.private.state)
         key = call.host.key, call.event.value
-        since = next((at.at for at in events if (at.host, at.event) == key), None)
+        since = next((seen.at for seen in events if (seen.host, seen.event) == key), None)
         with suppress(MemdirError, OSError):  # a turn's own end queues it, too
             _note_started(call, project)
             _queue_unlearned(call, project, since)
@@ -110,7 +110,7 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
         excerpts = read_surfaced(project.stores, session, before)
         chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_tokens(used)
         text = fit_memories(excerpts, now=project.now().astimezone(), chars=chars, tokens=tokens)
-        mark_surfaced(project.stores, session, [at for at in excerpts if at.path in text])
+        mark_surfaced(project.stores, session, [excerpt for excerpt in excerpts if excerpt.path in text])
         yield text
 
 
@@ -157,11 +157,12 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
         yield render_line((), saved)
     if since is not None:
         changes = project.private.changes(limit=_CHANGES)
-        dreams = [at for at in changes if at.at > since and at.origin.who == _DREAM and at.undone_by is None]
+        newer = [change for change in changes if change.at > since]
+        dreams = [change for change in newer if change.origin.who == _DREAM and change.undone_by is None]
         if dreams:
             from memdir.dream.records import describe_change
 
-            yield from (f"[Memory tidied: {shorten(describe_change(state, at), _TIDIED_CHARS)}]" for at in dreams)
+            yield from (f"[Memory tidied: {shorten(describe_change(state, one), _TIDIED_CHARS)}]" for one in dreams)
     if _is_member(project):
         from memdir.sync.state import mark_seen, read_team_news, render_news
 
@@ -188,7 +189,7 @@ def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) 
     """Queue conversations of this project whose end no hook has queued, as after a crash of the host.
 
     Only those that began while memory was on, and none from before the hooks were installed. One that was written to a
-    moment ago is going on in another window.
+    moment ago is open in another window.
     """
     if since is None:
         return
@@ -235,8 +236,8 @@ def _is_member(project: Project) -> bool:
 
 
 def handle_tool(call: HookInput, output: HookOutput) -> None:
-    """Before a tool writes memory, check what it writes. After a tool, show the memories that were selected meanwhile, and
-    record it if the tool has read or written one."""
+    """Check a tool's write to memory before it. After a tool, show the memories selected since, and record those that
+    the tool has read or written."""
     if call.event is HookEvent.BEFORE_TOOL:
         from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
 
@@ -260,10 +261,10 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         writes = list(find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home))
         today = project.now().astimezone().date()
         verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
-        if not any(at.refused for at in verdicts):
+        if not any(verdict.refused for verdict in verdicts):
             verdicts += [_hold_back(project, write, call.session) for write in writes]
-        refused = next((at.refused for at in verdicts if at.refused), "")
-        remarks = "; ".join(text for at in verdicts for text in at.said)
+        refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
+        remarks = "; ".join(text for verdict in verdicts for text in verdict.said)
         if refused:
             output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
         elif remarks:
@@ -333,8 +334,8 @@ def _show_selected(call: HookInput, project: Project, output: HookOutput) -> Non
 
 
 def _note_read(call: HookInput, project: Project) -> None:
-    given = call.find_tool_input()
-    if not any(isinstance(value, str) and value.endswith(".md") for value in given.values()):
+    values = call.find_tool_input()
+    if not any(isinstance(value, str) and value.endswith(".md") for value in values.values()):
         return  # most tools name no memory, and the modules below take longer to load than all of this
     from memdir.conversation.tool_calls import EDITORS, PATH_KEYS, WRITERS, plain_name
     from memdir.recall.pipeline import find_key
@@ -342,11 +343,11 @@ def _note_read(call: HookInput, project: Project) -> None:
 
     if plain_name(call.text("tool_name")) not in WRITERS | EDITORS | _READERS:
         return
-    paths = [value for key in PATH_KEYS if isinstance(value := given.get(key), str)]
+    paths = [value for key in PATH_KEYS if isinstance(value := values.get(key), str)]
     paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
     session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
     files = [Path(os.path.join(cwd, path)) for path in paths]
-    keys = [key for at in files if (key := find_key(session, project.stores, at)) is not None]
+    keys = [key for file in files if (key := find_key(session, project.stores, file)) is not None]
     session.note_read(keys)
     if keys and plain_name(call.text("tool_name")) not in _READERS:
         with LocalSearch(project.stores) as search:
@@ -407,15 +408,15 @@ def handle_agent(call: HookInput, output: HookOutput) -> None:
             return
         root = project.places.root.path
         definitions = list_definitions(project.environment, root) if call.host.loads_index else ()
-        loaded = next((at.memory for at in definitions if fold(at.name) == fold(name)), None)
+        loaded = next((definition.memory for definition in definitions if fold(definition.name) == fold(name)), None)
         places: list[AgentDirectory] = []
         for scope in AgentScope:
             with suppress(PathError):
                 places.append(find_agent_place(name, scope, environment=project.environment, root=root))
-        own = [at for at in places if at.path.is_dir() and at.scope is not loaded]
-        frames = [find_frame(project, mode=InstructionMode.AGENT, agent=at) for at in own]
-        indexes = [at for frame in frames for at in load_indexes(frame) if at.clip.lines_total or at.clip.warning]
-        text = _GAP.join(at.text for at in indexes)
+        own = [place for place in places if place.path.is_dir() and place.scope is not loaded]
+        frames = [find_frame(project, mode=InstructionMode.AGENT, agent=directory) for directory in own]
+        indexes = [index for frame in frames for index in load_indexes(frame)]
+        text = _GAP.join(index.text for index in indexes if index.clip.lines_total or index.clip.warning)
         output.reply = HookReply(fit_lines(text, HOOK_INDEX_CHARS, where=INDEX_FILE))
 
 

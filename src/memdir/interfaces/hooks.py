@@ -134,15 +134,15 @@ def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
         text = f"memdir: no hook is meant by {' '.join(argv)!r}; `memdir hook --help` tells which there are\n"
         _write(2, text.encode("utf-8", "replace"))
         return 0
-    output, done = HookOutput(host, kept), _thread.allocate_lock()
-    done.acquire()
+    output, latch = HookOutput(host, kept), _thread.allocate_lock()
+    latch.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, output, given, done.release))
-        in_time = done.acquire(timeout=seconds)
+        _thread.start_new_thread(_work, (event, output, given, latch.release))
+        in_time = latch.acquire(timeout=seconds)
         more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
         if not in_time and more > 0:
-            in_time = done.acquire(timeout=more)
+            in_time = latch.acquire(timeout=more)
         line = render_reply(output.reply, event, output.host)
         # Without a standard output, its number may by now be that of any file.
         _write(1, line.encode("ascii") + b"\n" if line and sys.stdout is not None else b"")
@@ -191,12 +191,12 @@ def open_hook_project(call: HookInput, output: HookOutput) -> Iterator[Project |
 
 
 def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
-    words = [word for at in argv for word in (at.split("=", 1) if at.startswith("--host=") else [at])]
+    words = [word for text in argv for word in (text.split("=", 1) if text.startswith("--host=") else [text])]
     name = "claude-code"
     if "--host" in words[:-1]:
-        at = words.index("--host")
-        name = words[at + 1]
-        del words[at : at + 2]
+        option_index = words.index("--host")
+        name = words[option_index + 1]
+        del words[option_index : option_index + 2]
     host = find_host(name)
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
@@ -233,15 +233,15 @@ def _read_input(event: HookEvent, host: Host, given: bytes) -> HookInput | None:
     except (ValueError, RecursionError):
         table = None
     if not isinstance(table, dict):
-        raise FormatError("what the host told is no JSON object", hint="`memdir doctor` looks at what is installed")
+        raise FormatError("hook input is not a JSON object", hint="`memdir doctor` checks the installation")
     if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
         host = VSCODE  # it runs the hooks of Claude Code's settings, too
     # The directory in which the conversation began: its memory stays the same when the agent changes directory. One
     # host may run inside another, so the variable is read only for hosts that set it.
     began = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""
-    for at in (began, table.get("cwd")):
-        if isinstance(at, str) and os.path.isabs(at) and "\0" not in at and os.path.isdir(at):
-            return HookInput(event, host, environment, Path(at), table)
+    for folder in (began, table.get("cwd")):
+        if isinstance(folder, str) and os.path.isabs(folder) and "\0" not in folder and os.path.isdir(folder):
+            return HookInput(event, host, environment, Path(folder), table)
     return HookInput(event, host, environment, Path.cwd(), table)
 
 
@@ -285,10 +285,10 @@ def _note_error(output: HookOutput, event: HookEvent, error: Exception) -> None:
 
 def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
     """Record a missed deadline, in a thread: the disk may be what hangs."""
-    done = _thread.allocate_lock()
-    done.acquire()
-    _thread.start_new_thread(record_late, (event, output, seconds, done.release))
-    done.acquire(timeout=_NOTE_SECONDS)
+    latch = _thread.allocate_lock()
+    latch.acquire()
+    _thread.start_new_thread(record_late, (event, output, seconds, latch.release))
+    latch.acquire(timeout=_NOTE_SECONDS)
 
 
 def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Callable[[], object]) -> None:
@@ -327,7 +327,9 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
 
         def show(found: "RecallResult") -> None:
             now[:] = [found]
-            output.reply = render_recalled(project, [at for result in now + late for at in result], index, saved)
+            output.reply = render_recalled(
+                project, [excerpt for result in now + late for excerpt in result], index, saved
+            )
 
         if call.session:
             take_selection(project, call.session, show_late)
@@ -341,10 +343,10 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
 def render_recalled(
     project: Project, memories: "Sequence[Excerpt]", before: str = "", saved: Sequence[str] = ()
 ) -> HookReply:
-    """What the model is shown: `before`, then as much of the memories as fits the limits of a hook; and the line for the
+    """Return the text for the model: `before`, then as much of the memories as fits the limits of a hook; and the line for the
     person, with the titles of the memories and of what was saved."""
-    shown = [at.header.title for at in memories] if project.settings.flag("visible") else []
-    message = render_line(shown, saved)
+    titles = [excerpt.header.title for excerpt in memories] if project.settings.flag("visible") else []
+    message = render_line(titles, saved)
     if not memories:
         return HookReply(before, message)
     # Imported here: most prompts recall nothing.
@@ -356,7 +358,7 @@ def render_recalled(
 
 
 def take_saved_titles(project: Project) -> tuple[str, ...]:
-    """What was saved in the background since the person was last shown it; nothing if no line is wanted."""
+    """Return the titles saved in the background since the last call; none if the setting `visible` is off."""
     return take_saved(project.private.state) if project.settings.flag("visible") else ()
 
 
@@ -366,17 +368,17 @@ def render_line(recalled: Sequence[str], saved: Sequence[str]) -> str:
     if recalled:
         parts.append(f"recalled {len(recalled)} ({_list_titles(recalled)})")
     if saved:
-        parts.append(f"saved {_list_titles([f'“{at}”' for at in saved])}")
+        parts.append(f"saved {_list_titles([f'“{title}”' for title in saved])}")
     return f"memdir: {', '.join(parts)}" if parts else ""
 
 
 def _list_titles(titles: Sequence[str]) -> str:
     more = f" and {len(titles) - _TITLES} more" if len(titles) > _TITLES else ""
-    return ", ".join(shorten(one_line(at), _TITLE_CHARS) for at in titles[:_TITLES]) + more
+    return ", ".join(shorten(one_line(title), _TITLE_CHARS) for title in titles[:_TITLES]) + more
 
 
 def _start_selection(call: HookInput, project: Project, text: str) -> None:
-    """Start the process that selects beside the turn, if there is a model or an encoder; a later hook shows the result."""
+    """Start background selection if there is a model or an encoder; a later hook shows the result."""
     from memdir.recall.pipeline import selects_in_background
     from memdir.store.sessions import QUESTION, open_session
 

@@ -128,7 +128,7 @@ class McpContext:
     variables: Mapping[str, str] | None = None
 
     def check(self) -> None:
-        """Raise now what would fail at every call; memory that is off is no failure, tools say so."""
+        """Raise errors now that would occur at every call; if memory is off, tools say so."""
         if not self.cwd.is_dir():
             raise PathError(str(self.cwd), "there is no such folder", hint="give the project's folder with --project")
         open_project(self.cwd, environ=self.variables, directory=self.directory).close()
@@ -179,9 +179,9 @@ def make_server(context: McpContext) -> Server[Any]:
 
         def work(project: Project) -> Row:
             # The client's name, and the conversation if the client or the environment names one.
-            client, given = request.session.client_params, (request.meta or {}).get(SESSION_KEY)
+            client, session_key = request.session.client_params, (request.meta or {}).get(SESSION_KEY)
             name = shorten(one_line(client.client_info.name), 60) if client is not None else ""
-            session = given[:200] if isinstance(given, str) and given else project.environment.session
+            session = session_key[:200] if isinstance(session_key, str) and session_key else project.environment.session
             origin = Origin("agent", f"by MCP from {name}" if name else "by MCP", session)
             return tools.call_tool(project, asked.name, asked.arguments or {}, origin=origin)
 
@@ -227,22 +227,22 @@ def _serve_stdio(context: McpContext) -> int:
 def _list_resources(project: Project, cursor: str | None) -> types.ListResourcesResult:
     """The indexes, then every memory, newest first; memory that is off has none."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
-        raise FormatError("this cursor is none of ours", field="cursor", hint="begin without one")
+        raise FormatError("invalid cursor", field="cursor", hint="begin without one")
     start = int(cursor or 0)
     if not project.places.switch.on:
         return types.ListResourcesResult(resources=[])
     listed = list_memories(project.stores, visible=True)
-    shown = _list_indexes(project) if start == 0 else []
-    shown += [_make_resource(memory.header) for memory in listed[start : start + PAGE]]
+    resources = _list_indexes(project) if start == 0 else []
+    resources += [_make_resource(memory.header) for memory in listed[start : start + PAGE]]
     following = str(start + PAGE) if start + PAGE < len(listed) else None
-    return types.ListResourcesResult(resources=shown, next_cursor=following)
+    return types.ListResourcesResult(resources=resources, next_cursor=following)
 
 
 def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     project.check_on()
     scope, name = parse_address(uri) or ("", "")
     if scope == INDEX_SCOPE:
-        clips = (at.clip for at in build_instructions(project, make=False).clips if at.scope.value == name)
+        clips = (index.clip for index in build_instructions(project, make=False).clips if index.scope.value == name)
         if (clip := next(clips, None)) is None:
             raise NotFoundError(f"there is no index of {shorten(one_line(name), 40)!r}", name=name)
         text = "\n".join(filter(None, (clip.text, clip.warning)))
@@ -250,8 +250,8 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
         store, header = tools.find_visible(project, uri)
         text = store.read(header.name).text
     else:
-        shown = shorten(one_line(uri), 80)
-        raise NotFoundError(f"there is no resource {shown!r}", name=uri, hint="addresses begin with memdir://")
+        address = shorten(one_line(uri), 80)
+        raise NotFoundError(f"there is no resource {address!r}", name=uri, hint="addresses begin with memdir://")
     contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=show_text(text, TextVoice.FILE))
     return types.ReadResourceResult(contents=[contents])
 
@@ -270,10 +270,10 @@ def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> typ
             raise FormatError(f"the prompt {name} needs {key}", field=key, hint=what)
         values[key] = printable(given[key])
     if name == "recall":
-        found = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
+        recalled = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
         now = project.now().astimezone()
-        texts = [show_memory(excerpt, now=now) for excerpt in found.memories]
-        values["found"] = "\n\n".join(texts) if found.skipped is None else f"({found.skipped.words})"
+        texts = [show_memory(excerpt, now=now) for excerpt in recalled.memories]
+        values["found"] = "\n\n".join(texts) if recalled.skipped is None else f"({recalled.skipped.words})"
     text = types.TextContent(type="text", text=render_prompt(f"mcp/{name}", **values))
     return types.GetPromptResult(description=title, messages=[types.PromptMessage(role="user", content=text)])
 
@@ -320,8 +320,8 @@ class McpToken:
 
     def is_shown_by(self, header: bytes) -> bool:
         """Whether an Authorization header shows it, compared in constant time."""
-        scheme, _, given = header.strip().partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self.value)
+        scheme, _, token = header.strip().partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.value)
 
 
 def open_token(path: Path) -> McpToken:
@@ -373,8 +373,8 @@ class TokenGate:
         headers = group_headers(scope)
         if why := find_foreign(headers, self._port):
             return 403, why
-        shown = headers[b"authorization"]
-        if len(shown) != 1 or not self._token.is_shown_by(shown[0]):
+        credentials = headers[b"authorization"]
+        if len(credentials) != 1 or not self._token.is_shown_by(credentials[0]):
             return 401, "the bearer token is missing or wrong"
         if scope["path"] != PATH:
             return 404, "there is nothing here"

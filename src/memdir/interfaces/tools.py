@@ -3,7 +3,7 @@
 `OFFERS` has their names, descriptions and JSON schemas; `call_tool` does one call on an open project and returns plain
 data. A refusal is a MemdirError, whose message and hint are for the model. Nothing is kept between two calls.
 
-What a model reads of the tools has to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
+The tools' descriptions have to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
 understands: one object, no combinations at its root, no references. Each write is one change of history with an agent as
 its origin, and nothing is pinned here: that is for a person to do.
 """
@@ -261,9 +261,9 @@ def check_arguments(tool: str, schema: Schema, given: Arguments) -> dict[str, An
 
 
 def _check_argument(key: str, value: object, schema: Schema) -> None:
-    wanted = str(schema["type"])
-    if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
-        raise FormatError(f"{key} is not a {wanted}", field=key, hint=f"give {key} as a {wanted}")
+    type_name = str(schema["type"])
+    if not isinstance(value, _TYPES[type_name]) or (type_name == "integer" and isinstance(value, bool)):
+        raise FormatError(f"{key} is not a {type_name}", field=key, hint=f"give {key} as a {type_name}")
     if isinstance(value, list):
         for part in value:
             _check_argument(key, part, _TEXT)
@@ -315,11 +315,11 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     skip = RecallSkip.PRIVATE if record.private else RecallSkip.IGNORE_CONVERSATION if record.ignoring else None
     if skip is not None:
         return {"memories": [], "by": "", "skipped": skip.words}
-    found = recall_in_project(context.project, query, limit=limit)
-    excerpts, by, skip = list(found.memories), found.selector, found.skipped
+    recalled = recall_in_project(context.project, query, limit=limit)
+    excerpts, by, skip = list(recalled.memories), recalled.selector, recalled.skipped
     if skip in _UNFIT and (hits := _search_words(context.project, query, limit)):
         excerpts, by, skip = hits, "words", None
-    context.note_read([at.path for at in excerpts if not at.truncated])
+    context.note_read([excerpt.path for excerpt in excerpts if not excerpt.truncated])
     rows = []
     for excerpt in excerpts:
         text = show_text(excerpt.text, find_voice(excerpt.header.scope))
@@ -330,13 +330,13 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
 
 
 def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
-    found = []
+    rows = []
     for hit in search_memories(project.stores, query, limit=limit):
         if project.settings.flag("team") or hit.header.scope in _OWN_SCOPES:
-            store = next((at for at in project.stores if hit.path == str(at.root / hit.header.file)), None)
+            store = next((item for item in project.stores if hit.path == str(item.root / hit.header.file)), None)
             with suppress(MemdirError):
-                found += [] if store is None else [make_full_excerpt(store, store.read(hit.header.name))]
-    return found
+                rows += [] if store is None else [make_full_excerpt(store, store.read(hit.header.name))]
+    return rows
 
 
 def _read(context: _ToolContext, given: Arguments) -> Row:

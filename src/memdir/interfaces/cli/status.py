@@ -176,7 +176,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
 
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header], digests: Mapping[str, str]) -> dict[str, int]:
-    """How many memories hold by the last verification of the text they have now."""
+    """Count the memories by verdict of the last verification of their current text."""
     verdicts = records.read_verdicts(store)
     counts = dict.fromkeys((state.value for state in VerifyState), 0)
     for header in headers:
@@ -405,7 +405,7 @@ def verify_verb(
         _show_verdicts(out, verdicts, counts)
         for one in stamps:
             if one.names:
-                out.line(f"stamped {len(one.names)}; `memdir undo {one.change}` takes it back")
+                out.line(f"stamped {len(one.names)}; `memdir undo {one.change}` reverts it")
     else:
         cells = [
             (name_scope(store, verdict.name), verdict.name, verdict.state.value, *claim)
@@ -504,7 +504,7 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
                 place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
                 out.line("  ", place, f": {row['message']}", fix)
         if fixed or is_fixing:
-            message = f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back"
+            message = f"fixed {fixed}; `memdir history` shows how, `memdir undo` reverts it"
             out.line(message if fixed else "nothing to fix by itself")
         if not rows and out.is_table:
             out.line(Styled("nothing wrong", "green"))
@@ -546,7 +546,7 @@ def _look(
 
 
 def _examine_background(project: Project) -> list[DoctorFinding]:
-    # Where memory is off hooks leave no trace, and where worktrees have their own, sessions cannot be told apart.
+    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
     environment, root, now = project.environment, project.places.root.path, project.now()
     is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
     installed = find_installed(environment, root) if is_known else ()

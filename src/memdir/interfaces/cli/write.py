@@ -266,7 +266,7 @@ def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> l
 
 
 def _measure_index(store: FileStore, name: str) -> IndexFill:
-    """How full the index is that points to this memory. Of a very long one no memory to forget is named."""
+    """Return the size of the index that has this memory; if it is very long, without a memory to forget."""
     text = store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/"))
     return measure_index(text, store.scan() if text.count("\n") < _SCANNED_LINES else ())
 
