@@ -75,7 +75,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
             return
         events = read_events(project.private.state)
         key = call.host.key, call.event.value
-        since = next((seen.at for seen in events if (seen.host, seen.event) == key), None)
+        since = next((row.at for row in events if (row.host, row.event) == key), None)
         with suppress(MemdirError, OSError):  # a turn's own end queues it, too
             _note_started(call, project)
             _queue_unlearned(call, project, since)
