@@ -161,29 +161,14 @@ class _EmptyView:  # A store without files, for names known to be free.
         return ()
 
 
-class KnownMemories:
-    """The memories of a store and of this import, by text."""
-
-    def __init__(self, facts: Iterable[MemoryFacts]) -> None:
-        self._exact: dict[str, MemoryFacts] = {}
-        for fact in facts:
-            self.add(fact)
-
-    def add(self, fact: MemoryFacts) -> None:
-        if fact.exact:
-            self._exact.setdefault(fact.exact, fact)
-
-    def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
-        return self._exact.get(fact.exact)
-
-
 class _Planning:
     def __init__(self, store: FileStore, now: datetime, origin: Origin) -> None:
         self._store, self._now, self._origin = store, now, origin
         self._find_secrets: Finder = store.rules.find or find_secrets
         self._memories = dict(_read_all(store))
-        memories = self._memories.values()
-        self._known = KnownMemories(MemoryFacts(memory) for memory in memories if memory.header.kind is not None)
+        facts = [MemoryFacts(memory) for memory in self._memories.values() if memory.header.kind is not None]
+        # The memories of the store and of this import by their exact text, the first of equal ones.
+        self._known = {fact.exact: fact for fact in reversed(facts) if fact.exact}
         self._taken = {fold(file.path.removesuffix(".md")) for file in store.look()}
         self._past = _find_past(store)
         self._dialect = store_plan.find_dialect(store, "")
@@ -206,17 +191,15 @@ class _Planning:
             # Pins put a memory first in every index, so the user decides about them here.
             text = frontmatter.set_fields(text, {"pinned": None})
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
-        if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
+        same = self._known.get(fact.exact)
+        # Keep both of two equal files of the imported directory; a dream may merge them.
+        if same is not None and not (candidate.is_whole and same.name not in self._memories):
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
         if (before := self._past.get(_make_key(fact.memory))) is not None:
             return ImportStep(candidate, ImportAction.BEFORE, before, "changed or forgotten since")
         if (waiting := self._doubt(candidate, fact, text)) is not None:
             return waiting
         return self._add(candidate, fact, text)
-
-    def _is_second(self, candidate: ImportCandidate, same: MemoryFacts) -> bool:
-        # Keep both of two equal files of the imported directory; a dream may merge them.
-        return candidate.is_whole and same.name not in self._memories
 
     def _add(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep:
         try:
@@ -226,7 +209,9 @@ class _Planning:
         except MemdirError as error:
             return ImportStep(candidate, ImportAction.REFUSED, why=f"{error}")
         self._taken.add(fold(name))
-        self._known.add(self._make_fact(name, text))
+        added = self._make_fact(name, text)
+        if added.exact:
+            self._known.setdefault(added.exact, added)
         why = f"{fact.name} is taken by another memory" if name != fact.name else ""
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 

@@ -387,11 +387,7 @@ def render_ran(result: ForkResult | None) -> dict[str, object]:
         "requests": result.turns if result else 0,
         "calls": result.calls if result else 0,
         "refused": result.refused if result else 0,
-        "tokens": render_usage(usage) if result else None,
+        "tokens": {key: getattr(usage, key) for key in ("fresh", "cached", "stored", "output")} if result else None,
         "cached_share": round(first.cached / first.input, 4) if first.input else None,
         "dollars": usage.dollars,
     }
-
-
-def render_usage(usage: Usage) -> dict[str, int]:
-    return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}

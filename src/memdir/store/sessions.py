@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 
 from memdir.files import raise_disk_errors, write_private
-from memdir.frozen import dataclass, field, list_fields, replace
+from memdir.frozen import asdict, dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
 from memdir.store import state as files
@@ -150,7 +150,10 @@ class SessionFile:
             before = self.read()
             after = step(before)
             if after != before or not os.path.exists(self.path):
-                write_table(self.path.parent, self.path.name, render_record(after))
+                surfaced = {key: asdict(row) for key, row in after.surfaced.items()}
+                flags = {"ignoring": after.ignoring, "private": after.private}
+                table = {"surfaced": surfaced, "read": sorted(after.read), **flags, **after.extra}
+                write_table(self.path.parent, self.path.name, table)
         return after
 
     def note_read(self, keys: Iterable[str]) -> None:
@@ -218,16 +221,6 @@ def read_day(record: SessionRecord) -> date | None:
         return date.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
-
-
-def render_record(record: SessionRecord) -> dict[str, object]:
-    return {
-        "surfaced": {key: {"digest": row.digest, "bytes": row.bytes} for key, row in record.surfaced.items()},
-        "read": sorted(record.read),
-        "ignoring": record.ignoring,
-        "private": record.private,
-        **record.extra,
-    }
 
 
 def _parse_surfaced(value: object) -> SurfacedMemory:

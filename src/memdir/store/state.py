@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 
@@ -108,14 +109,10 @@ def find_bad_files(state: Path) -> Iterator[tuple[Path, str]]:
     rows = [(state, True)]
     if not _find_bad(state, is_folder=True):
         leaves = sorted(os.listdir(state))
-        rows = [(state / leaf, row.is_folder) for row in STATE_FILES for leaf in leaves if _is_named(leaf, row.name)]
+        rows = [(state / leaf, row.is_folder) for row in STATE_FILES for leaf in leaves if fnmatchcase(leaf, row.name)]
     for path, is_folder in rows:
         if reason := _find_bad(path, is_folder=is_folder):
             yield path, reason
-
-
-def _is_named(leaf: str, name: str) -> bool:
-    return leaf.endswith(name[1:]) if name.startswith("*") else leaf == name
 
 
 def _find_bad(path: Path, *, is_folder: bool) -> str:

@@ -262,10 +262,6 @@ def has_commit(copy: TeamClone, commit: str) -> bool:
     return bool(_SHA.fullmatch(commit)) and copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 
 
-def is_ancestor(copy: TeamClone, old: str, new: str) -> bool:
-    return copy.run("merge-base", "--is-ancestor", old, new).code == 0
-
-
 def find_common(copy: TeamClone, one: str, other: str) -> str | None:
     """Return the newest commit that both come from; None if there is none."""
     result = copy.run("merge-base", one, other)
@@ -295,11 +291,6 @@ def write_commit(
     if not _SHA.fullmatch(sha):
         raise GitError("git fast-import did not say what it wrote", said=sha)
     return sha
-
-
-def keep_commit(copy: TeamClone, commit: str) -> None:
-    """Mark the objects still needed, so that git's clean-up keeps them."""
-    copy.ask("update-ref", _KEPT, commit)
 
 
 def tidy_copy(copy: TeamClone) -> None:
@@ -440,7 +431,7 @@ class GitRemote:
             raise SettingsError(message, key="branch", hint=hint)
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        if known in ("", head) or is_ancestor(self.copy, known, head):
+        if known in ("", head) or self.copy.run("merge-base", "--is-ancestor", known, head).code == 0:
             return None
         common = find_common(self.copy, known, head) if has_commit(self.copy, known) else None
         return read_tree(self.copy, common, self.most) if common else {}
@@ -481,5 +472,5 @@ class GitRemote:
 
     def keep(self, head: str) -> None:
         if head:
-            keep_commit(self.copy, head)
+            self.copy.ask("update-ref", _KEPT, head)  # so that git's clean-up keeps its objects
             tidy_copy(self.copy)

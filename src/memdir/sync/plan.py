@@ -206,10 +206,6 @@ def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
     return isinstance(table, dict) and table.get("review") is True
 
 
-def make_team_file(*, review: bool) -> bytes:
-    return json.dumps({"review": review}).encode("ascii") + b"\n"
-
-
 def make_inputs(
     remote: Remote,
     part: SyncPart,

@@ -25,7 +25,7 @@ from memdir import files as guard
 from memdir.errors import DiskError, MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.frontmatter import decode
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass, field
+from memdir.frozen import asdict, dataclass, field
 from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.project.paths import MEMBERSHIP, find_address
 from memdir.records import TEAM_FOLDER
@@ -68,9 +68,7 @@ def read_membership(state: Path) -> Membership | None:
 
 
 def write_membership(state: Path, member: Membership) -> None:
-    fields = {"remote": member.remote, "branch": member.branch}
-    flags = {"read_only": member.read_only, "review": member.review, "is_server": member.is_server}
-    write_table(state, MEMBERSHIP, {**fields, **flags})
+    write_table(state, MEMBERSHIP, asdict(member))
 
 
 def resolve_remote(member: Membership, root: Path) -> str:
@@ -239,9 +237,8 @@ def _write(state: Path, news: Iterable[TeamNews]) -> None:
     write_table(state, NEWS, {"news": [render_row(entry) for entry in news]})
 
 
-def render_row(at: TeamNews) -> dict[str, object]:
-    when = at.at.isoformat(timespec="seconds") if at.at else None
-    return {"name": at.name, "change": at.change, "author": at.author, "line": at.line, "at": when}
+def render_row(news: TeamNews) -> dict[str, object]:
+    return asdict(news) | {"at": news.at.isoformat(timespec="seconds") if news.at else None}
 
 
 class SyncOutcome(StrEnum):

@@ -12,6 +12,7 @@ of the change shows that the merge base may move. Changes made offline are sent 
 One sync of a kind runs at a time, and no store is locked while git works.
 """
 
+import json
 import os
 import random
 import time
@@ -22,7 +23,6 @@ from itertools import chain
 from pathlib import Path
 
 from memdir.errors import ConflictError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.files import start_detached
 from memdir.format.frontmatter import check_description, digest_of, encode, parse_fields, split_frontmatter
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
@@ -74,7 +74,6 @@ WAIT = "team:wait:"
 CLASH = "team:clash:"
 OWN_CLASH = "sync:clash:"
 _SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
-Pause = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +92,13 @@ class SyncTask:
     is_named: bool = True  # whether a commit may name the memories it changes
 
 
-def pause_randomly(attempt: int) -> None:
-    """Wait for a random time, so that members who push at the same time do not collide again."""
-    time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
-
-
-def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> SyncResult:
+def sync(task: SyncTask, *, now: datetime) -> SyncResult:
     """Bring both sides into sync as far as possible; returns the result. A remote that does not answer, or
     accepts nothing, is an outcome and no error: nothing is lost by it."""
     before = state.read_sync_record(task.folder, task.record)
     try:
         with task.hold():
-            result = _sync_held(task, now, pause)
+            result = _sync_held(task, now)
     except LockedError:
         return SyncResult(SyncOutcome.BUSY, "another sync is under way")
     except MemdirError as error:
@@ -116,7 +110,7 @@ def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> Syn
     return result
 
 
-def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
+def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
     remote, parts_done = task.open_remote(), list[SyncResult]()
     for attempt in range(TEAM_TRIES):
         branch = remote.fetch()
@@ -130,7 +124,8 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
         if not task.read_only and (files or branch.is_gone):
             head, pushed = remote.push(branch, files, task.author, now, message)
         if pushed.answer is PushResult.QUICKER:
-            pause(attempt)
+            # A random time, so that members who push at the same time do not collide again.
+            time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
             continue
         try:
             for inputs, out in plans:
@@ -452,16 +447,15 @@ def read_member(project: Project) -> Membership:
     return member
 
 
-def open_team(project: Project, seconds: float = TEAM_SECONDS, *, is_offline: bool = False) -> TeamRemote:
-    """Open the remote of this project's team; with `is_offline`, the copy of a branch from the last sync."""
+def open_team(project: Project) -> TeamRemote:
+    """Return the remote of this project's team; a branch is read from memdir's copy, as of the last sync."""
     member = read_member(project)
     if member.is_server:
-        return _open_server(project, member, seconds)
-    return _open_branch(project, member, seconds, is_offline=is_offline)
+        return _open_server(project, member, TEAM_SECONDS)
+    return _open_branch(project, member, TEAM_SECONDS, "")
 
 
-def _open_branch(project: Project, member: Membership, seconds: float, *, is_offline: bool = False) -> GitRemote:
-    address = "" if is_offline else state.resolve_remote(member, project.places.root.path)
+def _open_branch(project: Project, member: Membership, seconds: float, address: str) -> GitRemote:
     copy = TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
     return GitRemote(git.open_copy(copy), address, member.branch)
 
@@ -475,11 +469,17 @@ def _open_server(project: Project, member: Membership, seconds: float) -> Server
 def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
     part = SyncPart(project.private)
 
+    def open_remote() -> TeamRemote:
+        if member.is_server:
+            return _open_server(project, member, seconds)
+        return _open_branch(project, member, seconds, state.resolve_remote(member, project.places.root.path))
+
     def arrange(remote: Remote, branch: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        return [part], {} if branch.head else {git.TEAM_FILE: plan.make_team_file(review=member.review)}
+        team_file = json.dumps({"review": member.review}).encode("ascii") + b"\n"
+        return [part], {} if branch.head else {git.TEAM_FILE: team_file}
 
     return SyncTask(
-        lambda: _open_server(project, member, seconds) if member.is_server else _open_branch(project, member, seconds),
+        open_remote,
         arrange,
         lambda: part.store.hold_lock(LOCK),
         find_own_author(project.settings, project.environment, project.places.root.path),
@@ -499,7 +499,7 @@ def enter(
     member = replace(member, remote=address) if member.remote else member
     _check_only_team(known, member)
     with store.hold_lock(LOCK, seconds=seconds):
-        remote = _open_branch(project, member, seconds)
+        remote = _open_branch(project, member, seconds, address)
         head = git.fetch_branch(remote.copy, address, member.branch)
         if head is None and not create:
             hint = "`memdir team init` begins one"
@@ -567,11 +567,6 @@ def read_remote_head(store: FileStore) -> SyncPoint:
     if not point.head:
         raise NotFoundError("never synced", hint="`memdir team sync`")
     return point
-
-
-def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
-    """Start a sync for the project at `cwd` in a detached process with these program options; return its PID."""
-    return start_detached(cwd, *arguments, "team", "sync", environ=environ)
 
 
 @dataclass(frozen=True, slots=True)

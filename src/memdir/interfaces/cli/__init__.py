@@ -131,7 +131,8 @@ class Output:
     def line(self, *pieces: str | Styled) -> None:
         """Print one line; line breaks inside a piece are replaced."""
         styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
-        self._put([Styled(printable(text).translate(_BREAKS), style) for text, style in styled])
+        cleaned = [Styled(printable(text).translate(_BREAKS), style) for text, style in styled]
+        _write(sys.stdout, self._render(cleaned))
 
     def block(self, text: str) -> None:
         """Print several lines, such as a body."""
@@ -193,9 +194,6 @@ class Output:
     def warn(self, text: str) -> None:
         complain(f"warning: {text}")
 
-    def _put(self, pieces: Sequence[Styled]) -> None:
-        _write(sys.stdout, self._render(pieces))
-
     def _render(self, pieces: Sequence[Styled]) -> str:
         if self._console is None:
             return "".join(piece.text for piece in pieces).rstrip(" ") + "\n"
@@ -252,9 +250,9 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def count_words(number: int, one: str, many: str = "") -> str:
+def count_words(number: int, one: str) -> str:
     """Return a number with its noun, as in `1 memory` and `2 memories`."""
-    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
+    plural = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
     return f"{number} {one if number == 1 else plural}"
 
 
@@ -392,7 +390,7 @@ def describe_memory(store: FileStore, header: Header) -> Row:
     # Imported here, because `recall` does not need it.
     from memdir.operations.find import FoundMemory, make_rows
 
-    return _make_plain_row(make_rows([FoundMemory(store, header)], _MEMORY_FIELDS, now=header.modified)[0])
+    return fill("", **make_rows([FoundMemory(store, header)], _MEMORY_FIELDS, now=header.modified)[0])
 
 
 def describe_memories(memories: "Sequence[FoundMemory[FileStore]]", now: datetime) -> list[Row]:
@@ -400,11 +398,7 @@ def describe_memories(memories: "Sequence[FoundMemory[FileStore]]", now: datetim
     # Imported here, because `recall` does not need it.
     from memdir.operations.find import make_rows
 
-    return [_make_plain_row(row) for row in make_rows(memories, (*_MEMORY_FIELDS, "since"), now=now)]
-
-
-def _make_plain_row(row: Mapping[str, object]) -> Row:
-    return {field: make_plain(value) for field, value in row.items()}
+    return [fill("", **row) for row in make_rows(memories, (*_MEMORY_FIELDS, "since"), now=now)]
 
 
 def make_change_row(change: Change) -> Row:

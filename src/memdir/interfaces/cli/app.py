@@ -152,11 +152,9 @@ def scope_option(decorated: Decorated) -> Decorated:
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
-def limit_option(
-    default: int | None, text: str, least: int = 1, name: str = "--limit"
-) -> Callable[[Decorated], Decorated]:
+def limit_option(default: int | None, text: str, least: int = 1) -> Callable[[Decorated], Decorated]:
     is_shown = default is not None
-    return click.option(name, type=click.IntRange(min=least), default=default, show_default=is_shown, help=text)
+    return click.option("--limit", type=click.IntRange(min=least), default=default, show_default=is_shown, help=text)
 
 
 def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:

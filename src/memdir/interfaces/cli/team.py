@@ -10,6 +10,7 @@ import click
 
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
+from memdir.files import start_detached
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE
 from memdir.interfaces import cli
@@ -41,7 +42,7 @@ from memdir.sync import own, state
 from memdir.sync import sync as syncing
 from memdir.sync.git import TEAM_FILE, hash_blob
 from memdir.sync.server import TOKEN_VARIABLE, check_server, find_token
-from memdir.sync.state import BRANCH, Membership, SyncOutcome, SyncPart, SyncResult, read_local
+from memdir.sync.state import BRANCH, Membership, SyncOutcome, SyncPart, SyncRecord, SyncResult, read_local
 from memdir.sync.sync import WAIT
 from memdir.text import fold
 
@@ -258,7 +259,7 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
     if not is_detached:
         return _report(call, syncing.sync(task, now=project.now()), as_json)
     where = ("--dir", str(call.directory)) if call.directory else ()
-    pid = syncing.start_sync(call.cwd, *where, environ=project.environment.inherited)
+    pid = start_detached(call.cwd, *where, "team", "sync", environ=project.environment.inherited)
     if as_json:
         call.out.json(_make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid})
     else:
@@ -290,8 +291,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         unsent=[part.name(path) for path in sorted(changed)],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
         news=len(state.read_team_news(store.state)),
-        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
-        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
+        **_list_held_back(record),
     )
     if as_json:
         out.json(row)
@@ -303,16 +303,12 @@ def _status(call: CliContext, as_json: bool) -> None:
         "remote": remote or "none: this project has no git remote",
         "branch": member.branch,
         "part": ", ".join(["read-only"] * member.read_only + ["review"] * member.review),
-        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
-        "error": row["error"],
-        "in sync": row["last_good"] if row["last_good"] != row["last"] else None,
+        **_describe_last(row),
         "unsent": ", ".join(row["unsent"]),
         "waiting": f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None,
         "news": f"{row['news']} since the last session" if row["news"] else None,
     }
-    for label, text in facts.items():
-        if text:
-            out.line(Styled(f"{label:<10}", "dim"), text)
+    _show_facts(call, facts)
     _show_held_back(call, row)
 
 
@@ -325,7 +321,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     In a pipe: time, author, email, change, memory, separated by tabs.
     """
     project = call.open()
-    remote = syncing.open_team(project, is_offline=True)
+    remote = syncing.open_team(project)
     commits = remote.read_log(syncing.read_remote_head(project.private).head)
     wanted_author = fold(author.strip())
     matching = [item for item in commits if wanted_author in fold(f"{item.author.name} <{item.author.email}>")][:limit]
@@ -352,7 +348,7 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     This is one change: `memdir undo` reverts it, and the next sync sends it to the others.
     """
     project, out = call.open_to_write(), call.out
-    remote = syncing.open_team(project, is_offline=True)
+    remote = syncing.open_team(project)
     origin = Origin(why=f"reverted the changes of {author}", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
@@ -413,6 +409,26 @@ def _make_sync(done: SyncResult) -> Row:
     refused, withheld = ([fill("path why new", file) for file in files] for files in (done.refused, done.withheld))
     facts = {"received": [state.render_row(item) for item in done.received], "refused": refused, "withheld": withheld}
     return fill("outcome error? sent clashes waiting notes change commit?", done, pid=None, **facts)
+
+
+def _list_held_back(record: SyncRecord) -> Row:
+    refused, withheld = (
+        [{"path": path, "why": why} for path, why in sorted(files.items())]
+        for files in (record.refused, record.withheld)
+    )
+    return {"refused": refused, "withheld": withheld}
+
+
+def _describe_last(row: Row) -> Row:
+    last, last_good = row["last"], row["last_good"]
+    shown = f"{row['outcome']}, {last}" if last else "never"
+    return {"last sync": shown, "error": row["error"], "in sync": last_good if last_good != last else None}
+
+
+def _show_facts(call: CliContext, facts: Row) -> None:
+    for label, text in facts.items():
+        if text:
+            call.out.line(Styled(f"{label:<10}", "dim"), text)
 
 
 def _show_held_back(call: CliContext, row: Row) -> None:
@@ -494,8 +510,7 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
             for one, unsent in rows
         ],
         elsewhere=[fill("id name", other) for other in (own.list_elsewhere(project) if setup else ())],
-        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
-        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
+        **_list_held_back(record),
     )
     if as_json:
         out.json(row)
@@ -505,22 +520,13 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
         return
     facts = {
         "remote": f"{setup.remote} ({setup.branch}{', encrypted' if setup.recipients else ''})",
-        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
-        "error": row["error"],
-        "in sync": row["last_good"] if row["last_good"] != row["last"] else None,
+        **_describe_last(row),
         "elsewhere": ", ".join(other["name"] or other["id"] for other in row["elsewhere"]),
     }
-    for label, text in facts.items():
-        if text:
-            out.line(Styled(f"{label:<10}", "dim"), text)
+    _show_facts(call, facts)
     for directory in row["directories"]:
-        details = (
-            f"{directory['why']}"
-            if directory["why"]
-            else f"{count_words(len(directory['unsent']), 'memory')} to send"
-            if directory["unsent"]
-            else ""
-        )
+        unsent = f"{count_words(len(directory['unsent']), 'memory')} to send" if directory["unsent"] else ""
+        details = directory["why"] or unsent
         out.line("  ", Styled(directory["folder"] or directory["path"], "cyan"), f": {details}" if details else "")
     _show_held_back(call, row)
 

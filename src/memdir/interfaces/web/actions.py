@@ -451,7 +451,7 @@ def revert_author(site: Site, form: Form) -> ActionResult:
     _check_on(site)
     project, author = site.local_project, form["author"]
     store = project.private
-    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(project, is_offline=True)
+    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(project)
     origin = replace(site.origin, why=f"reverted changes by {plain(author, 60)}")
     result = team_sync.revert_author(store, remote, head, author, origin=origin)
     undo_key = (f"private:{result.change}",) if result.change is not None else ()
