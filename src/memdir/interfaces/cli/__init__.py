@@ -601,6 +601,13 @@ class CliContext:
             raise SettingsError(f"cannot start {interface} here", hint=f"start it as `memdir {interface}`")
         return self._interfaces[interface](**options)
 
+    def answer(self, row: Row, *pieces: str | Styled, as_json: bool) -> None:
+        """Print a row as JSON, or one line."""
+        if as_json:
+            self.out.json(row)
+        else:
+            self.out.line(*pieces)
+
     def show_rows(self, columns: Sequence[TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = "") -> None:
         """Print rows as JSON or as a table; a terminal shows `empty` if there are none."""
         if as_json:

@@ -336,11 +336,8 @@ def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
     now = project.now()
     text = app.read_body(" ".join(words))
     log = append_log(project.private, text, now=now)
-    if as_json:
-        path = project.private.root / log.path
-        call.out.json({"day": str(log.day), "at": now, "path": path, "bytes": log.size})
-    else:
-        call.out.line("logged in ", Styled(log.path, "cyan"))
+    row = {"day": str(log.day), "at": now, "path": project.private.root / log.path, "bytes": log.size}
+    call.answer(row, "logged in ", Styled(log.path, "cyan"), as_json=as_json)
     for warning in app.warn_of_secrets({"the entry": text}, project.environment):
         call.out.warn(warning)
 

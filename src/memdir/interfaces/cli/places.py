@@ -201,10 +201,7 @@ def _list(call: CliContext, as_json: bool) -> None:
 def _get(call: CliContext, key: str, as_json: bool) -> None:
     """Print the value of one setting."""
     row = make_setting(read_paths(call.environment, call.cwd.absolute())[0], find_setting(key))
-    if as_json:
-        call.out.json(row)
-    else:
-        call.out.line(show_value(row["value"]))
+    call.answer(row, show_value(row["value"]), as_json=as_json)
 
 
 @config_verb.command("set", examples=("memdir config set index_order file",))
@@ -234,10 +231,8 @@ def _unset(call: CliContext, key: str, as_json: bool) -> None:
     message = f"{key} is unset" if was_there else f"{key} was not set in your config file"
     if known is not None:
         _report_setting(call, known, message, as_json=as_json)
-    elif as_json:
-        call.out.json({"key": key, "value": None, "default": None, "source": "none"})
     else:
-        call.out.line(message)
+        call.answer({"key": key, "value": None, "default": None, "source": "none"}, message, as_json=as_json)
 
 
 _UNITS = {"m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -138,10 +138,7 @@ def token_verb(
             )
         finally:
             database.close()
-    if as_json:
-        call.out.json({"token": text, "expires": expires})
-    else:
-        call.out.line(text)
+    call.answer({"token": text, "expires": expires}, text, as_json=as_json)
 
 
 @serve_verb.group("tenant", short_help="Create, list, export and delete organisations.", cls=VerbGroup, default="list")

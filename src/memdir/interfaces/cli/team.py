@@ -260,10 +260,8 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
         return _report(call, syncing.sync(task, now=project.now()), as_json)
     where = ("--dir", str(call.directory)) if call.directory else ()
     pid = start_detached(call.cwd, *where, "team", "sync", environ=project.environment.inherited)
-    if as_json:
-        call.out.json(_make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid})
-    else:
-        call.out.line(f"syncing in process {pid}; `memdir team status` shows the result")
+    row = _make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid}
+    call.answer(row, f"syncing in process {pid}; `memdir team status` shows the result", as_json=as_json)
     return 0
 
 
@@ -328,12 +326,11 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     hidden = (INDEX_FILE, TEAM_FILE)
     rows = []
     for commit in matching:
-        changes = [{"path": path, "change": how} for path, how in sorted(commit.changes.items()) if path not in hidden]
         who = commit.author
+        changes = [{"path": path, "change": how} for path, how in sorted(commit.changes.items()) if path not in hidden]
         rows.append(fill("email", who, commit=commit.sha, at=who.when, author=who.name, changes=changes))
     lines = [{**row, **change} for row in rows for change in row["changes"]]
-    empty = "no changes yet"
-    call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty=empty)
+    call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty="no changes yet")
 
 
 @team_verb.command(
@@ -373,13 +370,8 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
 def _leave(call: CliContext, as_json: bool) -> None:
     """Leave the team. The files in `team/` are kept but no longer recalled; other members keep theirs."""
     was_in = syncing.leave(call.open())
-    if as_json:
-        call.out.json({"left": was_in})
-    elif was_in:
-        again = "are kept; `memdir config set team true` recalls them again"
-        call.out.line(f"left the team; the memories in `team/` {again}")
-    else:
-        call.out.line("this project has no team")
+    left = "left the team; the memories in `team/` are kept; `memdir config set team true` recalls them again"
+    call.answer({"left": was_in}, left if was_in else "this project has no team", as_json=as_json)
 
 
 def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
@@ -540,10 +532,8 @@ def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> No
     Use this for a folder without git, a fork, or a clone whose remote has a new URL.
     """
     project_id = own.link(call.open_to_write(), name, seconds=seconds)
-    if as_json:
-        call.out.json({"id": project_id})
-    else:
-        call.out.line("this project is synced as ", Styled(project_id, "cyan"), "; run `memdir sync` to sync now")
+    pieces = ("this project is synced as ", Styled(project_id, "cyan"), "; run `memdir sync` to sync now")
+    call.answer({"id": project_id}, *pieces, as_json=as_json)
 
 
 @sync_verb.command("stop", examples=("memdir sync stop",))
@@ -552,10 +542,8 @@ def _sync_stop(call: CliContext, as_json: bool) -> None:
     project = call.open()
     with own.open_directories(project) as directories:
         was_on = own.stop(project.environment, [store for store, _ in directories])
-    if as_json:
-        call.out.json({"stopped": was_on})
-    else:
-        call.out.line("this machine is no longer synced" if was_on else "this machine is not synced")
+    text = "this machine is no longer synced" if was_on else "this machine is not synced"
+    call.answer({"stopped": was_on}, text, as_json=as_json)
 
 
 # `agent`.
