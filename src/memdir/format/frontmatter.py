@@ -108,7 +108,8 @@ def parse_fields(text: str) -> FrontmatterFields:
         raw, problem = parse_leniently(parts.head), f"frontmatter is not plain YAML: {error}"
     nested = _read_metadata(raw)
     kind = _read_scalar(raw, nested, "type")
-    description = _read_line(raw.get("description"))
+    description, listed = _read_line(raw.get("description")), raw.get("cues")
+    cues = listed if isinstance(listed, list) else [listed]
     if not problem and kind not in Kind.__members__.values():
         problem = f"unknown type {one_line(kind)!r}" if kind else "no type"
     return FrontmatterFields(
@@ -120,7 +121,7 @@ def parse_fields(text: str) -> FrontmatterFields:
         dialect=Dialect.NESTED if nested and "type" not in raw else Dialect.FLAT,
         problem=problem or ("" if description else "no description"),
         verified=_read_scalar(raw, nested, "verified"),
-        cues=_read_lines(raw.get("cues")),
+        cues=tuple(line for item in cues if (line := _read_line(item))),
         raw=raw,
     )
 
@@ -152,10 +153,6 @@ def _read_line(node: Node | None) -> str:
         return ""
     line = " ".join(node.split())
     return line if line.isascii() and line.isprintable() else one_line(replace_surrogates(line))
-
-
-def _read_lines(node: Node | None) -> tuple[str, ...]:
-    return tuple(line for item in (node if isinstance(node, list) else [node]) if (line := _read_line(item)))
 
 
 def _read_metadata(raw: Mapping[str, Node]) -> Mapping[str, Node]:

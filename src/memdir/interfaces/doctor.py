@@ -113,10 +113,8 @@ Findings = Iterator[DoctorFinding]
 
 def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFinding, ...]:
     """Return the problems of one directory in the order of `LEVELS`."""
-    headers, memories = store.scan(), list[StoredMemory]()
-    for header in headers:
-        with suppress(MemdirError):
-            memories.append(store.read(header.name))
+    headers = store.scan()
+    memories = list(store.read_many(header.name for header in headers).values())
     return _sort(
         _check_entries(store, headers),
         _check_state(store.state),

@@ -12,7 +12,7 @@ The functions at the end build candidates from sentences and lists, and distingu
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -165,7 +165,7 @@ class _Planning:
     def __init__(self, store: FileStore, now: datetime, origin: Origin) -> None:
         self._store, self._now, self._origin = store, now, origin
         self._find_secrets: Finder = store.rules.find or find_secrets
-        self._memories = dict(_read_all(store))
+        self._memories = store.read_many(header.name for header in store.scan())
         facts = [MemoryFacts(memory) for memory in self._memories.values() if memory.header.kind is not None]
         # The memories of the store and of this import by their exact text, the first of equal ones.
         self._known = {fact.exact: fact for fact in reversed(facts) if fact.exact}
@@ -241,12 +241,6 @@ class _Planning:
 
     def _make_fact(self, name: str, text: str) -> MemoryFacts:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
-
-
-def _read_all(store: FileStore) -> Iterable[tuple[str, StoredMemory]]:
-    for header in store.scan():
-        with suppress(MemdirError):
-            yield header.name, store.read(header.name)
 
 
 def _find_past(store: FileStore) -> dict[str, str]:

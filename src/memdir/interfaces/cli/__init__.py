@@ -160,7 +160,9 @@ class Output:
             for number, row in enumerate(render_columns(columns, cells, self.width))
         ]
         if self.is_terminal and is_terminal(sys.stdin) and len(lines) >= self.height:
-            _page("".join(lines))
+            from click import echo_via_pager
+
+            echo_via_pager("".join(lines).removesuffix("\n"), color=True)  # `PAGER=cat` prints it directly
         else:
             _write(sys.stdout, "".join(lines))
 
@@ -203,13 +205,6 @@ class Output:
         with self._console.capture() as captured:
             self._console.print(Text.assemble(*pieces, end="\n"), soft_wrap=True)
         return captured.get()
-
-
-def _page(text: str) -> None:
-    """Show a long text with $PAGER or less; `PAGER=cat` prints it directly."""
-    from click import echo_via_pager
-
-    echo_via_pager(text.removesuffix("\n"), color=True)
 
 
 def render_seconds(seconds: float) -> str:
@@ -444,11 +439,6 @@ def render_misuse(error: "ClickException") -> str:
     return _join(message, hint)
 
 
-def render_os_error(error: OSError) -> str:
-    what = (error.strerror or type(error).__name__).lower()
-    return _join(f"{error.filename}: {what}" if error.filename else what, NEXT[errors.DiskError])
-
-
 def _join(message: str, hint: str) -> str:
     # Long enough for any path, but a hostile argument cannot fill the screen.
     return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", 2_000)
@@ -523,7 +513,8 @@ def run(
         _silence()
         return DONE
     except OSError as error:
-        complain(render_os_error(error))
+        what = (error.strerror or type(error).__name__).lower()
+        complain(_join(f"{error.filename}: {what}" if error.filename else what, NEXT[errors.DiskError]))
         _silence()
     finally:
         if call.project is not None:
