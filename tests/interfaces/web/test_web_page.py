@@ -171,7 +171,7 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
     press("a")
     expect(page.get_by_text("Approved 1.")).to_be_visible()
     press("u")
-    expect(page.get_by_text("waits for you again")).to_be_visible()
+    expect(page.get_by_text("needs review again")).to_be_visible()
     go("d")
     page.wait_for_url("**/dream")
     press("j")
