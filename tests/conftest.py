@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from clihelp import Cli
     from postgres import Postgres
 
 # The same examples in every run, however slow the machine: a red run is somebody's change. The full loads look further.
@@ -78,6 +79,14 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def memory(tmp_path: Path) -> Path:
     """The path of a memory directory that does not exist yet."""
     return tmp_path / "project" / "memory"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> "Cli":
+    """The command line in a project and a home of its own."""
+    from clihelp import Cli
+
+    return Cli(tmp_path)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

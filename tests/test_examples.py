@@ -168,9 +168,6 @@ def test_the_testing_module_loads_no_web_server(tmp_path: Path) -> None:
     assert done.stdout == "set()\n"
 
 
-# --- many users -----------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def serving(root: Path, env: Mapping[str, str]) -> Iterator[str]:
     """The web server; when it is left, it has been told to end and has ended by itself."""

@@ -78,10 +78,6 @@ def test_a_record_cannot_be_changed_nor_grow() -> None:
     assert record == Ours("a", at="x") and not hasattr(record, "__dict__") and record.double == 0
 
 
-def test_each_record_has_its_own_made_default() -> None:
-    assert Ours("a", at="x").facts is not Ours("a", at="x").facts
-
-
 def test_equal_records_have_one_hash_and_unhashable_fields_have_none() -> None:
     assert len({Evidence(1.0), Evidence(1.0), Evidence(2.0)}) == 2
     with pytest.raises(TypeError):
@@ -118,12 +114,6 @@ def test_records_can_be_copied_and_pickled() -> None:
     query = Query("how", now=NOW, seen=(_header(),))
     for again in (copy.copy(query), copy.deepcopy(query), pickle.loads(pickle.dumps(query))):
         assert again == query and type(again) is Query
-
-
-def test_a_record_is_matched_by_its_fields() -> None:
-    match Evidence(1.0, 2.0):
-        case Evidence(lexical, semantic):
-            assert (lexical, semantic) == (1.0, 2.0)
 
 
 def test_a_record_that_is_not_frozen_cannot_be_asked_for() -> None:
@@ -169,18 +159,6 @@ def _header() -> Header:
     return MemoryStore().write(sample_memory()).header
 
 
-def test_a_first_call_with_wrong_arguments_is_refused_like_any_other() -> None:
-    @frozen.dataclass(frozen=True, slots=True)
-    class Fresh:
-        name: str
-        size: int = 0
-
-    for wrong in ((), ("a", 1, 2)):
-        with pytest.raises(TypeError, match="__init__"):
-            Fresh(*wrong)
-    assert Fresh("a").size == 0 and Fresh(name="a", size=1) == Fresh("a", 1)
-
-
 def test_a_class_made_from_a_record_keeps_its_own_way_of_being_made() -> None:
     @frozen.dataclass(frozen=True, slots=True)
     class Fresh:
@@ -217,18 +195,6 @@ def test_what_many_threads_need_at_the_same_moment_is_made_once() -> None:
         thread.join(30)
     assert got == ["A"] * 8 and made == ["a"]
     assert make("b") == "B" and make("a") == "A" and made == ["a", "b"]
-
-
-def test_one_thing_that_is_made_once_may_need_another() -> None:
-    @once
-    def inner(number: int) -> int:
-        return number + 1
-
-    @once
-    def outer(number: int) -> int:
-        return inner(number) * 2
-
-    assert outer(1) == 4
 
 
 def test_what_could_not_be_made_is_tried_again() -> None:

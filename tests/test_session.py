@@ -111,9 +111,6 @@ def end_turn(session: Session, messages: Any, **more: Any) -> None:
     assert session.wait(60)
 
 
-# --- what goes into the prompt --------------------------------------------------------------------------------------
-
-
 def test_instructions_and_context_are_the_same_bytes_until_the_conversation_is_compacted(session: Session) -> None:
     guidance, context = session.instructions(), session.context()
     assert str(session._place.root) in guidance and "2026" not in guidance
@@ -160,9 +157,6 @@ def test_the_change_of_the_day_is_told_once_and_known_after_a_restart(store: Fil
     assert "2026-03-09" in later.date_notice() and "log" not in later.date_notice()
     later.clear()
     assert "2026-03-09" in later.date_notice(), "nothing said before is in the conversation"
-
-
-# --- a message arrives ----------------------------------------------------------------------------------------------
 
 
 def test_reminders_are_taken_once_and_the_same_memory_is_not_told_again(session: Session, heard: Heard) -> None:
@@ -258,9 +252,6 @@ def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -
     name = session.remember(DEPLOYS).written[0]
     session.note_read([session._place.root / f"{name}.md"])
     assert session.recall(QUESTION).memories == ()
-
-
-# --- a turn ends ----------------------------------------------------------------------------------------------------
 
 
 def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
@@ -431,9 +422,6 @@ def test_a_model_without_a_body_of_its_own_has_no_parent() -> None:
     assert render_parent(ScriptedModel([]), Request("", (), 1), Reply("")) is None
 
 
-# --- by request -----------------------------------------------------------------------------------------------------
-
-
 def test_what_a_person_asks_for_is_kept_at_once_and_the_turn_is_learned_from_all_the_same(
     session: Session, heard: Heard
 ) -> None:
@@ -463,9 +451,6 @@ def test_the_same_words_count_again_after_the_conversation_was_cleared(session: 
     again = Session(session.stores[0], id="s1")
     end_turn(again, say(ASKED))
     assert len(names(session.stores[0])) == 1
-
-
-# --- when it may not ------------------------------------------------------------------------------------------------
 
 
 def test_a_private_conversation_works_and_keeps_nothing(session: Session, heard: Heard) -> None:
@@ -553,9 +538,6 @@ def test_each_session_without_an_id_is_a_conversation_of_its_own(store: FileStor
     assert len({Session(store).id for _ in range(20)}) == 20
 
 
-# --- notes and dreams -----------------------------------------------------------------------------------------------
-
-
 def make_long(count: int) -> list[dict[str, object]]:
     """A conversation of so many turns, each of some hundred tokens."""
     words = "The parser reads tokens, keeps a stack of open blocks and reports the line of each error it meets. " * 6
@@ -610,9 +592,6 @@ def test_a_dream_is_told_and_one_that_is_not_due_is_skipped(session: Session, he
     done = session.dream(force=True)
     assert done.applied is not None and heard.dreamed == [done]
     assert len(names(store)) == 1
-
-
-# --- threads, processes, loops --------------------------------------------------------------------------------------
 
 
 def test_many_threads_share_a_session_and_lose_nothing(store: FileStore, heard: Heard) -> None:
@@ -760,9 +739,6 @@ def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
     finally:
         threading.excepthook = before
     assert unforeseen == [ValueError]
-
-
-# --- hosts' messages ------------------------------------------------------------------------------------------------
 
 
 def test_messages_of_both_large_shapes_are_read() -> None:

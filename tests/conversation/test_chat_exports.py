@@ -16,11 +16,6 @@ from servers.messages_server import AnthropicServer
 DATA = Path(__file__).parents[1] / "data" / "chat_export"
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def descriptions(cli: Cli) -> str:
     return "\n".join(row["description"] for row in cli("list", "--json").json)
 

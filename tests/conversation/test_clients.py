@@ -226,9 +226,6 @@ def test_chats_of_a_project_are_found_by_the_path_that_their_folder_names(tmp_pa
     assert [at.path for at in list_transcripts(moved, root)] == [path]
 
 
-# --- hooks ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def hooks(tmp_path: Path) -> Hooks:
     hooks = Hooks(tmp_path)

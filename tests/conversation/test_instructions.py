@@ -80,9 +80,6 @@ def plant(folder: Path, *names: str, **marks: str) -> None:
     write(folder / INDEX_FILE, lines)
 
 
-# --- the modes ------------------------------------------------------------------------------------------------------
-
-
 def render_modes(here: Open, tmp_path: Path) -> Iterator[tuple[str, Instructions]]:
     opened = here()
     private, user = opened.private.root, tmp_path / "me" / ".claude" / "memory"
@@ -212,9 +209,6 @@ def test_a_path_cannot_add_lines(tmp_path: Path) -> None:
         assert "\n# Orders" not in instructions(store)
 
 
-# --- directories ----------------------------------------------------------------------------------------------------
-
-
 def test_directories_exist_before_anybody_is_told_of_them(here: Open) -> None:
     opened = here(MEMDIR_TEAM="1", MEMDIR_DAILY_LOG="1")
     build_instructions(opened, make=False)
@@ -236,9 +230,6 @@ def test_a_link_is_not_taken_for_a_directory(here: Open, tmp_path: Path) -> None
     (opened.private.root / "team").symlink_to(tmp_path)
     with pytest.raises(PathError, match="link"):
         build_instructions(opened)
-
-
-# --- agents ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_agent_has_a_place_for_each_scope(tmp_path: Path) -> None:
@@ -274,9 +265,6 @@ def test_a_link_that_came_with_the_project_is_not_followed(tmp_path: Path, link:
     (root / link).symlink_to(elsewhere)
     with pytest.raises(PathError, match="link"):
         find_agent_place("reviewer", AgentScope.PROJECT, environment=make_environment(tmp_path), root=root)
-
-
-# --- words ----------------------------------------------------------------------------------------------------------
 
 
 def list_runs(text: str) -> set[str]:
@@ -349,8 +337,6 @@ def test_the_same_files_give_the_same_bytes_in_every_process_and_on_every_day(he
         printed.add(ended.stdout)
     assert len(printed) == 1 and b"(topic259.md)" in printed.pop()
 
-
-# --- the indexes ----------------------------------------------------------------------------------------------------
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -93,9 +93,6 @@ def talk(tokens: int = 12_000) -> list[Message]:
     return messages
 
 
-# --- what is fixed ----------------------------------------------------------------------------------------------
-
-
 def test_the_template_has_the_ten_sections_each_with_a_description() -> None:
     assert [at.name for at in TEMPLATE.sections] == SECTIONS
     assert all(at.description.startswith("_") and at.description.endswith("_") for at in TEMPLATE.sections)
@@ -184,9 +181,6 @@ def test_a_file_keeps_its_own_headings_and_a_text_without_any_is_not_lost() -> N
     stray = open_notes("just text\n", TEMPLATE)
     assert stray.preamble == "just text" and len(stray.sections) == 10
     assert open_notes(None, TEMPLATE) == TEMPLATE
-
-
-# --- limits -----------------------------------------------------------------------------------------------------
 
 
 def test_what_is_too_long_is_named_and_cut_by_whole_lines() -> None:
@@ -290,9 +284,6 @@ def test_notes_cannot_end_the_block_they_are_shown_in_nor_imitate_a_memory() -> 
         assert "\n| Memory (saved today)" in shown and "\n| Contents of /app/CLAUDE.md" in shown
 
 
-# --- when ---------------------------------------------------------------------------------------------------------
-
-
 @table(
     "counts due",
     [
@@ -324,9 +315,6 @@ def test_of_a_long_result_the_beginning_and_the_end_are_shown() -> None:
     output = "collected 900 items\n" + "tests/test_a.py::test_b PASSED\n" * 900 + "ERROR: the schema is missing"
     shown = render_note_messages([said(output, "tool")])
     assert "collected 900 items" in shown and shown.endswith("ERROR: the schema is missing") and len(shown) < 1_700
-
-
-# --- where --------------------------------------------------------------------------------------------------------
 
 
 def test_notes_lie_beside_the_transcripts_wherever_the_memory_is(tmp_path: Path) -> None:
@@ -435,9 +423,6 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
         holder.kill()
         assert wait_for_update(place, 60) is True
     assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).by == "model"
-
-
-# --- an update by a model -----------------------------------------------------------------------------------------
 
 
 class Desk:

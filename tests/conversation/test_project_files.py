@@ -79,9 +79,6 @@ def refused(loaded: LoadedFiles) -> dict[str, NotLoadedReason]:
     return {Path(refusal.path).name: refusal.reason for refusal in loaded.refusals}
 
 
-# --- comments and code ----------------------------------------------------------------------------------------------
-
-
 @table(
     "text left",
     [
@@ -144,9 +141,6 @@ def test_a_mention_means_a_path_from_its_file_from_home_or_from_the_root() -> No
     assert resolve_include("~/y.md", "/p/docs", "/home/me") == "/home/me/y.md"
     assert resolve_include("~//etc/y.md", "/p", "/home/me") == "/home/me/etc/y.md"
     assert resolve_include("/y.md", "/p/docs", "/home/me") == "/y.md"
-
-
-# --- patterns and rules ---------------------------------------------------------------------------------------------
 
 
 @table(
@@ -222,9 +216,6 @@ def test_a_rule_without_a_closed_head_is_all_body() -> None:
     assert len(parse_rule(long).paths) == 100
 
 
-# --- what looks like a secret, what looks like text -----------------------------------------------------------------
-
-
 SECRET_PATHS = """
 /home/me/.ssh/id_rsa /home/me/.ssh/config /p/id_ed25519 /p/deploy_rsa /home/me/.aws/credentials /home/me/.kube/config
 /p/.env /p/.env.local /p/prod.env /p/.envrc /home/me/.netrc /home/me/.pgpass /home/me/.npmrc /p/server.pem /p/tls.key
@@ -273,9 +264,6 @@ def test_text_is_known_by_its_bytes() -> None:
     assert decode_text(b"a\0b") is None and decode_text(bytes(range(128, 256)) * 4) is None
     assert decode_text(("Gr\u00fc\u00dfe aus dem Norden, " * 20).encode("latin-1")) is None
     assert decode_text(b"x" * 1_000 + "ü".encode("latin-1")) == "x" * 1_000 + "\ufffd"
-
-
-# --- order ----------------------------------------------------------------------------------------------------------
 
 
 def test_all_files_are_loaded_from_the_widest_to_the_nearest(world: World) -> None:
@@ -366,9 +354,6 @@ def test_the_home_may_lie_elsewhere(tmp_path: Path) -> None:
     assert world.names(world.load()) == ["conf/CLAUDE.md"]
 
 
-# --- exclusions -----------------------------------------------------------------------------------------------------
-
-
 def test_exclusions_of_all_settings_count_together(world: World) -> None:
     for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/a.md", "CLAUDE.local.md"):
         world.put(name, name)
@@ -407,9 +392,6 @@ def test_exclusions_that_are_no_list_of_texts_exclude_nothing(world: World, valu
     assert len(world.load().files) == 1
 
 
-# --- worktrees ------------------------------------------------------------------------------------------------------
-
-
 def test_a_worktree_inside_its_repository_skips_what_the_outer_one_checks_in(world: World) -> None:
     for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/r.md"):
         world.put(name, name)
@@ -439,9 +421,6 @@ def test_a_folder_that_only_claims_to_be_a_worktree_skips_nothing(world: World) 
     world.put("vendor/.git", f"gitdir: {world.project}/.git/worktrees/none\n")
     world.put("vendor/CLAUDE.md", "inner")
     assert len(world.load(cwd=world.project / "vendor").files) == 2
-
-
-# --- rules for some files -------------------------------------------------------------------------------------------
 
 
 def test_a_rule_for_some_files_waits_until_one_is_read(world: World) -> None:
@@ -478,9 +457,6 @@ def test_rules_of_the_home_are_listed_once_though_the_home_is_on_the_way(world: 
     write(world.claude / "rules" / "b.md", "y")
     loaded = world.load()
     assert len(loaded.pending) == 1 and len(loaded.files) == 1
-
-
-# --- includes -------------------------------------------------------------------------------------------------------
 
 
 def test_includes_follow_their_file_and_come_before_the_next_one(world: World) -> None:
@@ -577,9 +553,6 @@ def test_punctuation_after_a_path_is_not_part_of_it_unless_it_is(world: World) -
     world.put("c", "c")
     world.put("CLAUDE.md", "See @c, please.")
     assert [file.text for file in world.load().files][1:] == ["c"]
-
-
-# --- outside the project --------------------------------------------------------------------------------------------
 
 
 def test_outside_the_project_a_person_must_approve_each_file(world: World) -> None:

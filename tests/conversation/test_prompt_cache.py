@@ -48,9 +48,6 @@ def list_prompts(opened: Project) -> list[Path]:
     return [path for store in opened.stores for path in (store.state / "sessions").glob("*.prompt")]
 
 
-# --- one process ----------------------------------------------------------------------------------------------------
-
-
 def test_one_process_computes_once_until_it_drops(opened: Project) -> None:
     cache = InstructionsCache()
     first = cache.take(lambda: build_instructions(opened))
@@ -81,9 +78,6 @@ def test_threads_wait_for_the_one_that_computes() -> None:
     for thread in threads:
         thread.join()
     assert len(calls) == 1 and all(at is answers[0] for at in answers)
-
-
-# --- across processes -----------------------------------------------------------------------------------------------
 
 
 def ask_process(opened: Project, id: str) -> str:
@@ -183,9 +177,6 @@ def test_where_nothing_can_be_kept_it_is_computed_each_time(opened: Project, tmp
     save(opened.private, "Later")
     assert before.text and "(later.md)" in session_instructions(opened, "s1").index
     assert not list(tmp_path.glob("*.prompt"))
-
-
-# --- purge ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scope", ["private", "user", "agent"])

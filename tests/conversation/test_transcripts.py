@@ -33,9 +33,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s-1.jsonl"
 
 
-# --- Claude Code ------------------------------------------------------------------------------------------------------
-
-
 def test_a_split_message_is_one_with_the_id_of_its_last_record(path: Path) -> None:
     talk = Claude()
     talk.user("hi")
@@ -287,9 +284,6 @@ def test_a_subagents_own_file_is_its_conversation(tmp_path: Path) -> None:
     assert describe_transcript(path).is_subagent and describe_transcript(path).session == "s-1"
 
 
-# --- Codex ------------------------------------------------------------------------------------------------------------
-
-
 def line(kind: str, **payload: Any) -> str:
     return json.dumps({"timestamp": "2026-03-05T10:00:00.000Z", "type": kind, "payload": payload})
 
@@ -381,8 +375,6 @@ def test_rollouts_without_payloads_are_read_and_those_of_subagents_known(path: P
     assert describe_transcript(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
 
 
-# --- plain ------------------------------------------------------------------------------------------------------------
-
 PLAIN: list[Any] = [
     {"role": "system", "content": "be kind"},
     {"role": "user", "content": "hi", "timestamp": "2026-03-05T10:00:00Z"},
@@ -424,9 +416,6 @@ def test_an_array_larger_than_the_window_is_read_element_by_element(tmp_path: Pa
     many = [{"role": "user", "content": f"{n} " + "ü" * (n * 997 % 90_000)} for n in range(60)]
     path.write_text(json.dumps(many, ensure_ascii=False), encoding="utf-8")
     assert [at.text for at in read_messages(path)] == [at["content"] for at in many]
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["hello\n", "{}\n", "[1, 2]", '{"type": "user"}\n', "[" * 50_000, '"x"\n', "\xff\xfe"])
@@ -487,8 +476,6 @@ def test_transcripts_of_a_project_are_those_begun_in_it_its_subfolders_and_workt
     assert [info.session for info in recent] == ["s1", "s2", "s4", "t-1"]
     assert list_transcripts(make_environment(tmp_path / "else"), root) == ()
 
-
-# --- size -------------------------------------------------------------------------------------------------------------
 
 MEASURE = """
 import resource, sys, time

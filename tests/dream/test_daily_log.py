@@ -54,9 +54,6 @@ def distil(store: FileStore) -> list[str]:
     return [at.text for at in slices]
 
 
-# --- appending ------------------------------------------------------------------------------------------------------
-
-
 def test_an_entry_goes_to_the_file_of_its_day_and_everything_is_private(store: FileStore) -> None:
     path = log(store, "  the release is out \n")
     assert path == store.root / "logs" / "2026" / "03" / "2026-03-05.md"
@@ -184,9 +181,6 @@ def test_links_are_refused_and_nothing_behind_them_is_touched(store: FileStore, 
     assert (other / "file").read_text(encoding="utf-8") == "theirs"
 
 
-# --- reading and listing --------------------------------------------------------------------------------------------
-
-
 def test_a_day_without_a_log_is_told(store: FileStore) -> None:
     assert list_logs(store) == () and list_undistilled(store) == ()
     with pytest.raises(NotFoundError, match="2026-03-05"):
@@ -213,9 +207,6 @@ def test_a_log_of_any_bytes_can_be_read(store: FileStore) -> None:
     assert read_log(store, TODAY) == "\ufffd\n" and texts(store) == ["\ufffd\n"]
 
 
-# --- the notice -----------------------------------------------------------------------------------------------------
-
-
 def test_the_date_is_told_at_the_start_and_when_the_day_is_another(store: FileStore) -> None:
     assert render_date(None, NOON, zone=UTC) == "Today is Thursday, 2026-03-05 (time zone UTC+0000)."
     assert render_date(TODAY, NOON, zone=UTC) == ""
@@ -224,9 +215,6 @@ def test_the_date_is_told_at_the_start_and_when_the_day_is_another(store: FileSt
     assert str(store.root / "logs" / "2026" / "03" / "2026-03-06.md") in told
     assert render_date(TODAY, NOON - DAY, zone=UTC), "also when a clock or a zone went back"
     assert "UTC+1300" in render_date(TODAY, NOON, zone=timezone(timedelta(hours=13)))
-
-
-# --- distilling -----------------------------------------------------------------------------------------------------
 
 
 def test_each_entry_is_distilled_once_also_one_added_to_an_old_day(store: FileStore) -> None:
@@ -272,9 +260,6 @@ def test_losing_the_record_means_only_that_logs_are_read_again(store: FileStore)
         (store.state / DISTILLED).write_bytes(broken)
         assert texts(store) == ["- 12:00 one\n"]
     assert distil(store) and not distil(store)
-
-
-# --- the command ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -326,9 +311,6 @@ def test_a_purge_says_that_it_does_not_reach_into_logs_and_does_not(cli: Cli) ->
     told = cli("forget", "secret-plan", "--purge", "--yes")
     assert "daily logs" in told.out
     assert "xylophone" in cli("log").out
-
-
-# --- without a model ------------------------------------------------------------------------------------------------
 
 
 def test_without_a_model_what_patterns_recognise_becomes_memories_and_the_rest_is_one_item(store: FileStore) -> None:

@@ -79,9 +79,6 @@ def list_asked(store: FileStore) -> list[InboxItem]:
     return [item for item in store.inbox() if item.key.startswith("dream:")]
 
 
-# --- by rules -------------------------------------------------------------------------------------------------------
-
-
 def test_without_a_model_rules_tidy_and_one_undo_takes_it_back_to_the_byte(store: FileStore) -> None:
     before = image(store.root)
     done = dream(store, now=NOW)
@@ -148,9 +145,6 @@ def test_an_undo_that_was_undone_is_no_objection(store: FileStore) -> None:
     store.undo()
     store.undo(store.changes(limit=1)[0].id)
     assert plan_dream(store, now=LATER).spared == 0
-
-
-# --- by a model -----------------------------------------------------------------------------------------------------
 
 
 def test_a_model_merges_and_settles_and_nothing_is_lost(store: FileStore) -> None:
@@ -355,9 +349,6 @@ def test_what_a_log_added_is_as_new_as_the_log(store: FileStore) -> None:
     assert find_ages(store, [store.read("deploys")], now=LATER)["deploys"] == NOW
 
 
-# --- bad models -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_model_loses_nothing_and_what_patterns_repair_is_done(
     store: FileStore, tmp_path: Path, fault: str
@@ -454,9 +445,6 @@ def test_only_dreams_that_the_model_failed_are_counted(store: FileStore) -> None
     assert done.patches is not None and done.patches.error
     dream(store, now=NOW)
     assert count_failures(store.state) == 0
-
-
-# --- where words come from ------------------------------------------------------------------------------------------
 
 
 def make_transcript(folder: Path, *records: dict[str, object]) -> DreamContext:
@@ -556,9 +544,6 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     assert asked == ([] if "passwords" in text else [name]), "a description that nothing supports is left as it was"
 
 
-# --- logs -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_model_pins_nothing(store: FileStore) -> None:
     put(store, "server", make_text("Server", "Reset of the staging server at night", FACT))
     text = make_text("Server", "Reset of the staging server at night", FACT, "project", "pinned: true")
@@ -617,9 +602,6 @@ def test_more_log_than_fits_waits_for_the_next_dream(store: FileStore) -> None:
         assert len(text) < DREAM_LOG_CHARS + 10_000
         shown += [number for number in range(10) if f"entry {number} " in text]
     assert shown == list(range(10)) and list_undistilled(store) == ()
-
-
-# --- preview, apply, undo -------------------------------------------------------------------------------------------
 
 
 def test_a_preview_changes_nothing_and_is_applied_by_its_id(store: FileStore) -> None:
@@ -695,9 +677,6 @@ def test_a_purge_leaves_nothing_of_a_memory_in_any_kept_set(store: FileStore) ->
     assert state.list_sets(store.state) == ()
     left = [path for path in store.root.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
     assert left == []
-
-
-# --- lock, cancel, progress -----------------------------------------------------------------------------------------
 
 
 def test_a_second_dreamer_is_told_who_dreams(store: FileStore) -> None:

@@ -76,8 +76,6 @@ def check(store: FileStore, case: Mapping[str, Any], before: Mapping[str, bytes]
     return wrong
 
 
-# --- written by somebody who has not seen the code ------------------------------------------------------------------
-
 OTHERS = sorted((Path(__file__).parents[1] / "data" / "dreams_other").glob("*.json"))
 
 

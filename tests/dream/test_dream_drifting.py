@@ -49,9 +49,6 @@ def items(store: FileStore, prefix: str) -> list[InboxItem]:
     return [item for item in store.inbox() if item.key.startswith(f"dream:{prefix}")]
 
 
-# --- repairs --------------------------------------------------------------------------------------------------------
-
-
 def test_what_the_project_does_not_bear_out_is_proposed_for_repair_with_the_evidence(
     memory: Path, project: Path
 ) -> None:
@@ -125,9 +122,6 @@ def test_a_name_in_the_head_is_told_and_not_replaced() -> None:
     assert repaired.startswith("---\nname: A b.py\n---\n") and "`b.py` is now `d.py`" in repaired
 
 
-# --- reviews --------------------------------------------------------------------------------------------------------
-
-
 def test_half_lives_decide_what_is_proposed_for_review(memory: Path) -> None:
     for kind, young, old in (("project", 80, 95), ("reference", 260, 280), ("user", 1000, 1100)):
         put(memory, f"young-{kind}", f"Something about the young {kind}.", kind, young)
@@ -183,9 +177,6 @@ def test_other_half_lives_ask_for_other_reviews(memory: Path) -> None:
         lives = {**HALF_LIVES, Kind.PROJECT: 0.0}
         dream(store, now=NOW, context=DreamContext(half_lives=lives))
         assert store.inbox() == ()
-
-
-# --- for a model ----------------------------------------------------------------------------------------------------
 
 
 def test_a_model_is_shown_what_drifted_with_what_is_known_of_it(memory: Path, project: Path) -> None:

@@ -70,9 +70,6 @@ def now_for_real() -> datetime:
     return datetime.now(UTC)
 
 
-# --- the great test -------------------------------------------------------------------------------------------------
-
-
 def run_driver(memory: Path, rounds: int, scheme: str) -> dict[str, list[str]]:
     command = [sys.executable, str(DRIVER), str(memory), str(rounds), scheme]
     env = {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(DRIVER.parent))), "HOME": str(memory.parent)}
@@ -96,9 +93,6 @@ def test_the_scheme_of_the_seeds_lets_several_in(memory: Path) -> None:
     assert any("a dream that was killed counts" in fault for fault in report["faults"])
     if len(os.sched_getaffinity(0)) > 1:  # with one core the race is seldom lost
         assert report["several"] and any("inside instead of 1" in fault for fault in report["faults"])
-
-
-# --- the file -------------------------------------------------------------------------------------------------------
 
 
 def test_the_file_names_the_holder_as_claude_code_does_and_is_private(memory: Path) -> None:
@@ -161,9 +155,6 @@ def test_the_body_may_hold_anything(memory: Path) -> None:
         assert find_holder(memory, now=NOW) is None, body
     put(memory, "", NOW - 48 * HOUR)
     dream(memory)
-
-
-# --- who is told no -------------------------------------------------------------------------------------------------
 
 
 def test_a_living_holder_is_named_and_never_displaced(memory: Path) -> None:
@@ -253,9 +244,6 @@ def test_a_lock_file_that_was_deleted_lets_nobody_displace_the_holder(memory: Pa
     dream(memory)
 
 
-# --- before applying ------------------------------------------------------------------------------------------------
-
-
 def check_in_vain(held: DreamLock) -> None:
     with pytest.raises(LockedError, match="no changes were made"):
         held.check()
@@ -281,9 +269,6 @@ def test_a_child_of_the_holder_is_not_the_holder(memory: Path) -> None:
         assert run_in_child(held.check).kind == "LockedError"
         held.check()
     assert read_last(memory) == NOW
-
-
-# --- links and other traps ------------------------------------------------------------------------------------------
 
 
 def test_links_are_refused_and_nothing_behind_them_is_touched(memory: Path, tmp_path: Path) -> None:
@@ -328,9 +313,6 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error(memory: Path) -> 
     done = run_in_child(lambda: dream(memory), as_nobody=True)
     memory.chmod(0o700)
     assert done.kind in ("DiskError", "PathError", "Unavailable"), done
-
-
-# --- processes ------------------------------------------------------------------------------------------------------
 
 
 @LINUX

@@ -67,9 +67,6 @@ def store() -> MemoryStore:
     return MemoryStore(clock=lambda: NOW)
 
 
-# --- the same or not ------------------------------------------------------------------------------------------------
-
-
 def test_texts_that_look_alike_and_say_different_things_are_not_the_same() -> None:
     merged = []
     for row in (DATA / "tidy_lookalikes.jsonl").read_text(encoding="utf-8").splitlines():
@@ -89,9 +86,6 @@ def test_equal_bodies_under_titles_that_tell_two_things_apart_stay_two() -> None
 
 def test_markup_does_not_count_in_a_comparison() -> None:
     assert make_exact("- **A**  b\n- `c`") == make_exact("* A b\n* c")
-
-
-# --- merging --------------------------------------------------------------------------------------------------------
 
 
 def test_a_copy_goes_and_what_only_it_said_stays(store: MemoryStore) -> None:
@@ -207,9 +201,6 @@ def test_in_team_memory_the_same_one_stays_on_every_machine(tmp_path: Path) -> N
         tidy(store)
         kept += [at.name for at in store.scan() if at.name.startswith("team/")]
     assert kept == ["team/a", "team/a"]
-
-
-# --- dates and the index --------------------------------------------------------------------------------------------
 
 
 def test_dates_are_said_as_of_the_day_the_memory_was_written(tmp_path: Path) -> None:
@@ -341,9 +332,6 @@ def test_broken_and_strange_files_stop_nothing(tmp_path: Path) -> None:
     assert set(kinds(planned.patches)) <= {"missing_pointer"}
 
 
-# --- proposals ------------------------------------------------------------------------------------------------------
-
-
 def test_memories_that_differ_in_one_value_are_seen_as_such() -> None:
     """No contradiction is resolved by patterns; a chat shows the newer of two such memories first."""
     right = wrong = 0
@@ -395,9 +383,6 @@ def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore)
     for _ in range(2):
         store.inbox_add(item for _, item in plan_tidy(store, now=NOW).proposals)
     assert len(store.inbox()) == 1
-
-
-# --- scale ----------------------------------------------------------------------------------------------------------
 
 
 def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:

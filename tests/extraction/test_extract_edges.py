@@ -77,9 +77,6 @@ def write(store: FileStore, name: str, text: str) -> tuple[str, dict[str, object
     return "Write", {"file_path": name_file(store.root, name), "content": text}
 
 
-# --- ways around judging --------------------------------------------------------------------------------------------
-
-
 def test_a_fork_cannot_carry_foreign_text_over_from_an_earlier_turn(store: FileStore) -> None:
     earlier = look_at(HOST)
     talk = (*earlier, *say("thanks, go on with the parser"))
@@ -236,9 +233,6 @@ def test_a_memory_that_holds_a_credential_already_can_still_be_changed(store: Fi
     assert extract(store, say("we deploy on Tuesdays only"), model=model, now=NOW).written == ("deploys",)
 
 
-# --- requests that could get lost -----------------------------------------------------------------------------------
-
-
 def test_requests_of_conversations_without_ids_are_all_kept_when_the_model_fails(store: FileStore) -> None:
     for text in (TUESDAYS, RUNBOOKS):
         assert extract(store, [Message("user", text)], model=down, now=NOW).written
@@ -311,9 +305,6 @@ def test_two_inbox_items_of_one_conversation_without_ids_both_wait(store: FileSt
     assert [item.name for item in store.inbox()] == ["one", "two"]
 
 
-# --- cursors --------------------------------------------------------------------------------------------------------
-
-
 def test_a_cursor_without_id_that_could_stand_in_many_places_counts_as_gone() -> None:
     done = Message("assistant", "Done.")
     talk = [Message("user", "a"), done, Message("user", TUESDAYS), done]
@@ -374,9 +365,6 @@ def test_a_dry_run_does_not_show_a_private_conversation(store: FileStore, tmp_pa
     assert done.skipped is ExtractSkip.PRIVATE and not done.reasons
 
 
-# --- what a model is shown ------------------------------------------------------------------------------------------
-
-
 def test_a_paste_of_any_length_is_a_mark(store: FileStore) -> None:
     asked = "before it\n```\n" + "x y z\n" * 100_000 + "```\nafter it"
     talk = (*say("I am a nurse", "u1"), Message("user", asked, "u2"), Message("assistant", "w " * 200_000, "a2"))
@@ -389,9 +377,6 @@ def test_where_not_all_fits_the_persons_words_come_first() -> None:
     lookups = [Message("assistant", f"step {number} " * 1000, f"a{number}") for number in range(100)]
     text = render_conversation((Message("user", "I am a nurse", "u1"), *lookups), frozenset())
     assert "I am a nurse" in text and "step 99" in text and "step 0 " not in text
-
-
-# --- worker and thread ----------------------------------------------------------------------------------------------
 
 
 def run_worker(store: FileStore, model: Model | None = None) -> int:

@@ -91,8 +91,6 @@ def test_a_fork_of_a_long_conversation_is_read_from_the_cache_in_three_requests(
     assert [entry.purpose for entry in rows(tmp_path)] == ["extract"] * 3 + ["second-opinion"]
 
 
-# --- faults ---------------------------------------------------------------------------------------------------------
-
 KINDS: tuple[FaultKind, ...] = (
     "auth", "billing", "rate", "spending", "usage_limit", "server", "overloaded", "reset", "truncated", "bad_json",
     "cut_call", "empty", "refusal",

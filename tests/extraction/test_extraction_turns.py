@@ -150,8 +150,6 @@ def test_every_run_is_noted_without_names_or_texts(place: Place) -> None:
     assert done.written[0] not in data and ASKED not in data
 
 
-# --- what is left out is asked about once more ------------------------------------------------------------------------
-
 SWITCHED = (
     Message("user", "finance switches its dashboards to orders v2, so no fixing in orders daily", "u1", NOW),
     Message("assistant", "Understood. And what about the red ones?", "a1", NOW),

@@ -23,9 +23,6 @@ def _supported() -> None:
         pytest.skip(f"tracing unavailable: {reason}")
 
 
-# -- trace -------------------------------------------------------------------------------------------------------------
-
-
 def test_a_durable_save_is_seen_call_by_call_with_its_paths(tmp_path: Path) -> None:
     seen = trace(lambda: save(tmp_path))
     folder, temp, note = str(tmp_path), str(tmp_path / "note.tmp"), str(tmp_path / "note")
@@ -173,9 +170,6 @@ def test_a_program_that_does_not_exist_ends_with_127(tmp_path: Path) -> None:
     assert trace_command([str(tmp_path / "absent")]).status == 127
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "code"),
     [("write", errno.ENOSPC), ("fsync", errno.EIO), ("openat", errno.EMFILE), ("renameat", errno.EROFS)],
@@ -214,9 +208,6 @@ def test_sqlite_reports_an_injected_full_disk(tmp_path: Path) -> None:
     )
     assert (done.outcome.kind, done.outcome.message) == ("OperationalError", "database or disk is full")
     assert rows(tmp_path / "db") == ["one"]
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_knows_both_machines() -> None:

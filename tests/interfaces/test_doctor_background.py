@@ -35,9 +35,6 @@ def talk(hours: float, host: str = "claude-code") -> HostConversation:
     return HostConversation(host, NOW - hours * HOUR, NOW - (hours - 0.5) * HOUR)
 
 
-# --- hooks ----------------------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_wrong_where_nothing_happened(tmp_path: Path) -> None:
     assert examine_background(tmp_path, now=NOW, installed=HOOKS) == ()
     assert examine_background(tmp_path / "none", now=NOW) == () and not (tmp_path / "none").exists()
@@ -91,9 +88,6 @@ def test_what_went_wrong_in_a_hook_is_told_until_it_is_taken_as_read(tmp_path: P
     assert repair_background(tmp_path, [], now=NOW) == 0
 
 
-# --- queue ----------------------------------------------------------------------------------------------------------
-
-
 def wait_since(state: Path, moment: datetime) -> None:
     path = enqueue(state, QueuedTurn("s", "/nowhere/t.jsonl"))
     path.rename(path.with_name(f"{int(moment.timestamp() * 1e9):020d}-{path.name.partition('-')[2]}"))
@@ -110,9 +104,6 @@ def test_turns_that_wait_for_more_than_a_day_are_told(tmp_path: Path) -> None:
 def test_a_turn_that_waits_for_an_hour_is_nothing_wrong(tmp_path: Path) -> None:
     wait_since(tmp_path, NOW - HOUR)
     assert find(tmp_path, "queue") == []
-
-
-# --- team -----------------------------------------------------------------------------------------------------------
 
 
 def sync(state: Path, **facts: object) -> None:
@@ -153,14 +144,6 @@ def test_a_sync_that_works_or_was_offline_for_a_day_is_nothing_wrong(tmp_path: P
 def test_who_is_in_no_team_hears_nothing_of_it(tmp_path: Path) -> None:
     write(tmp_path / RECORD, json.dumps({"outcome": "failed", "error": "x"}))
     assert find(tmp_path, "team_sync") == []
-
-
-# --- by the command line --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 def config(cli: Cli, text: str) -> None:

@@ -37,9 +37,6 @@ def find(store: FileStore, kind: str, own: OwnSecretRules | None = None) -> list
     return [finding for finding in examine(store) if finding.kind == kind]
 
 
-# --- claims ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A repository in which one file was moved and one function removed."""
@@ -75,9 +72,6 @@ def test_a_verdict_on_an_older_text_is_not_told(memory: Path, project: Path) -> 
         assert find(store, "stale") == []
 
 
-# --- secrets --------------------------------------------------------------------------------------------------------
-
-
 def test_a_secret_is_told_by_rule_and_line_and_never_by_value(memory: Path) -> None:
     put(memory, "pipeline", f"The pipeline pulls with {TOKEN} from the mirror.")
     store = FileStore(memory)
@@ -95,9 +89,6 @@ def test_own_rules_are_used(memory: Path) -> None:
         assert [at.message for at in find(store, "secret", own)] == ["looks like a word of our gateway (acme)"]
         allowed = OwnSecretRules((rule,), (AllowedValue("^acme_0", "it is public"),))
         assert find(store, "secret", allowed) == []
-
-
-# --- never recalled -------------------------------------------------------------------------------------------------
 
 
 def recall_often(store: FileStore, name: str, *, days: int, sessions: int) -> None:
@@ -138,8 +129,6 @@ def test_a_young_or_a_pinned_memory_is_not_called_unused(memory: Path) -> None:
         recall_often(store, "used", days=UNUSED_DAYS + 5, sessions=UNUSED_SESSIONS)
         assert find(store, "never_recalled") == []
 
-
-# --- history --------------------------------------------------------------------------------------------------------
 
 HOLD = """
 import sys

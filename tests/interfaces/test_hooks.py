@@ -37,9 +37,6 @@ def hooks(tmp_path: Path) -> Hooks:
     return hooks
 
 
-# --- a prompt -------------------------------------------------------------------------------------------------------
-
-
 def test_a_prompt_is_answered_with_the_memory_that_fits_and_an_unrelated_one_with_nothing(hooks: Hooks) -> None:
     told = hooks("user-prompt", prompt="No deploy-steps reply should end with a summary, right?")
     assert "staging cluster" in told.context and str(hooks.cli.memory / "deploy-steps.md") in told.context
@@ -75,9 +72,6 @@ def test_where_memory_is_off_or_memdir_started_the_host_nothing_happens(tmp_path
         assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
         assert hooks("stop", transcript_path=str(hooks.transcript("Hello"))).out == b""
         assert read_queue(hooks.state) == () and read_events(hooks.state) == ()
-
-
-# --- a session begins -----------------------------------------------------------------------------------------------
 
 
 def test_a_host_that_loads_the_index_itself_is_not_sent_it_again(hooks: Hooks) -> None:
@@ -236,9 +230,6 @@ def test_titles_in_the_line_are_few_short_and_printable() -> None:
     assert len(line) < 150 and line.isprintable()
 
 
-# --- compaction -----------------------------------------------------------------------------------------------------
-
-
 def list_notes_of(hooks: Hooks) -> Callable[[], list[Path]]:
     return lambda: list((hooks.cli.home / ".claude" / "projects").glob("*/s-1/session-memory/summary.md"))
 
@@ -264,9 +255,6 @@ def test_after_clear_a_memory_may_come_again(hooks: Hooks) -> None:
     hooks("user-prompt", prompt=prompt)
     hooks("session-start", source="clear")
     assert "staging" in hooks("user-prompt", prompt=prompt).context
-
-
-# --- tools ----------------------------------------------------------------------------------------------------------
 
 
 def write_call(hooks: Hooks, file: str, text: str, tool: str = "Write") -> Any:
@@ -375,9 +363,6 @@ def test_a_memory_the_agent_has_read_is_not_told_again(hooks: Hooks) -> None:
     assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
 
 
-# --- a large directory: a prompt does not look at every file --------------------------------------------------------
-
-
 @pytest.fixture
 def large(hooks: Hooks) -> Hooks:
     for number in range(LARGE):
@@ -413,9 +398,6 @@ def test_what_an_editor_overwrote_is_found_after_the_next_start_or_turn(large: H
 def find_terms(index: Path, word: str) -> object:
     with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=30)) as db:
         return db.execute("SELECT df FROM terms WHERE word = ?", (word,)).fetchone()
-
-
-# --- the end of a turn ----------------------------------------------------------------------------------------------
 
 
 def test_after_a_turn_a_worker_learns_what_was_asked_for_and_the_next_session_recalls_it(hooks: Hooks) -> None:
@@ -463,9 +445,6 @@ def test_a_subagent_gets_the_index_of_its_own_memory(hooks: Hooks) -> None:
     assert hooks("subagent-start", agent_id="a-1", agent_type="reviewer").out == b""
 
 
-# --- hosts ----------------------------------------------------------------------------------------------------------
-
-
 def test_every_event_is_noted_for_doctor(hooks: Hooks) -> None:
     hooks("session-start", source="startup")
     hooks("user-prompt", host="codex", prompt="x")
@@ -505,9 +484,6 @@ def test_hosts_and_events_have_many_spellings() -> None:
     for name in ("UserPromptSubmit", "user-prompt", "BeforeAgent"):
         assert find_event(name, GEMINI) is HookEvent.PROMPT
     assert find_event("AfterAgent", GEMINI) is HookEvent.STOP and find_event("BeforeAgent", CODEX) is None
-
-
-# --- daily log ------------------------------------------------------------------------------------------------------
 
 
 def test_in_daily_log_mode_the_start_says_where_logs_are_and_the_date_is_given_when_it_changes(hooks: Hooks) -> None:

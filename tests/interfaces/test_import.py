@@ -15,11 +15,6 @@ from memdir.store.files import FileStore
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     return make_source(tmp_path / "elsewhere" / "memory")
 

@@ -20,11 +20,6 @@ from memdir.interfaces.import_formats import detect_source, read_files
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def test_links_devices_and_paths_that_lead_out_are_named_and_left_out(cli: Cli, tmp_path: Path) -> None:
     odd = []
     for name, kind, target in (

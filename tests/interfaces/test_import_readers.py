@@ -12,11 +12,6 @@ from homes import git, write
 from importers import sample
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def steps(cli: Cli, *argv: str) -> list[dict[str, Any]]:
     told = cli("import", *argv, "--json")
     assert told.code == 0, told.err

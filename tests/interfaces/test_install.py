@@ -282,9 +282,6 @@ def test_which_hosts_have_our_hooks_and_since_when(tmp_path: Path) -> None:
     assert {at.since for at in found.values()} == {NOW}
 
 
-# --- how a host calls us --------------------------------------------------------------------------------------------
-
-
 def test_the_program_is_named_so_that_it_still_works_later(tmp_path: Path) -> None:
     def nothing(name: str) -> str | None:
         return None
@@ -307,9 +304,6 @@ def test_the_program_is_named_so_that_it_still_works_later(tmp_path: Path) -> No
 def test_in_a_project_the_command_stays_silent_where_memdir_is_not_installed(tmp_path: Path) -> None:
     line = SHARED.render("hook", "stop", "--host", "codex")
     assert os.system(f"env -i PATH={tmp_path} /bin/sh -c '{line}' >/dev/null 2>&1") == 0
-
-
-# --- the command line -----------------------------------------------------------------------------------------------
 
 
 def test_the_verb_shows_what_it_changes_and_print_changes_nothing(tmp_path: Path) -> None:
@@ -428,8 +422,6 @@ def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
     assert sys.executable in (folder / "hooks" / "hooks.json").read_text(encoding="utf-8")
     assert "plugin folder is gone" in cli("uninstall", "claude-code").out and not folder.exists()
 
-
-# --- JSON as text ---------------------------------------------------------------------------------------------------
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

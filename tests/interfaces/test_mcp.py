@@ -34,11 +34,6 @@ SAVED: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def make_client(cli: Cli, mode: str = "auto", **variables: str) -> Client:
     """The SDK's client on a server in this process."""
     return Client(make_server(McpContext(cli.project, variables={**cli.variables, **variables})), mode=mode)
@@ -220,17 +215,6 @@ def test_a_directory_given_takes_the_projects_place_and_an_interrupt_ends_it(cli
     assert (tmp_path / "elsewhere" / "terse-replies.md").is_file() and cli("list", "--json").json == []
 
 
-def test_each_call_is_told_to_history_with_the_client_and_the_conversation(cli: Cli) -> None:
-    async def main() -> None:
-        async with make_client(cli) as client:
-            conversation: Any = {"memdir/session": "s1"}
-            await client.call_tool("memory_save", SAVED, meta=conversation)
-
-    anyio.run(main)
-    change = cli("history", "--json").json[0]
-    assert change["who"] == "agent" and change["why"].startswith("by MCP from ") and change["session"] == "s1"
-
-
 def test_memory_that_is_off_answers_so(cli: Cli) -> None:
     async def main() -> None:
         async with make_client(cli, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1") as client:
@@ -330,18 +314,6 @@ def test_the_newest_revision_needs_no_handshake(server: Loopback) -> None:
     result = json.loads(data)["result"]
     assert status == 200 and "2026-07-28" in result["supportedVersions"] and result["resultType"] == "complete"
     assert server.call("memory_list")["structuredContent"]["total"] >= 0
-
-
-def test_a_memory_with_the_line_ends_of_windows_reads_as_plain_lines(cli: Cli) -> None:
-    file = cli.memory / "win.md"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(memory_text("Win", body="one\ntwo\n").replace("\n", "\r\n").encode())
-
-    async def main() -> str:
-        async with make_client(cli) as client:
-            return str((await client.call_tool("memory_read", {"name": "win"})).structured_content["body"])
-
-    assert anyio.run(main).strip() == "one\ntwo"
 
 
 def test_what_a_team_shares_is_told_only_where_it_is_on(cli: Cli) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +24,6 @@ SAVED = {
     "body": "Leave out the closing summary.\n\n**Why:** The diff is read.\n\n**How to apply:** In every reply.",
 }
 Tool = Callable[..., Any]
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture
@@ -88,12 +82,6 @@ def test_what_was_saved_is_found_read_changed_listed_and_forgotten(tool: Tool, c
     assert tool("memory_list")["total"] == 1
 
 
-def test_history_knows_that_an_agent_did_it_and_in_which_conversation(tool: Tool, cli: Cli) -> None:
-    tool("memory_save", session="s1", **SAVED)
-    change = cli("history", "--json").json[0]
-    assert (change["who"], change["why"], change["session"]) == ("agent", "by a test", "s1")
-
-
 def test_a_name_that_is_taken_is_refused_with_the_way_on(tool: Tool) -> None:
     tool("memory_save", **SAVED)
     error = refused(tool, "memory_save", **{**SAVED, "body": "Something else."})
@@ -140,10 +128,6 @@ def test_names_that_lead_elsewhere_are_refused(tool: Tool, cli: Cli, name: str) 
     assert isinstance(refused(tool, "memory_save", **{**SAVED, "name": name}), PathError | FormatError)
     assert isinstance(refused(tool, "memory_read", name=name), NotFoundError | PathError)
     assert not (cli.home / "outside.md").exists()
-
-
-def test_a_tool_there_is_not_is_refused(tool: Tool) -> None:
-    assert isinstance(refused(tool, "memory_explode"), NotFoundError)
 
 
 def test_user_memory_is_for_all_projects_and_has_an_address_of_its_own(tool: Tool) -> None:
@@ -197,13 +181,6 @@ def test_what_the_agent_read_is_not_recalled_to_that_conversation_again(tool: To
     assert again["memories"] == []
 
 
-def test_a_project_memory_gets_dates_that_last(tool: Tool) -> None:
-    given = {**SAVED, "type": "project", "name": "freeze", "description": "Merge freeze of the mobile team"}
-    row = tool("memory_save", **{**given, "body": "The freeze begins tomorrow."})
-    assert row["dates"] == ["tomorrow -> 2026-03-06"]
-    assert "2026-03-06" in tool("memory_read", name="freeze")["body"]
-
-
 def test_a_secret_is_told_by_rule_and_never_by_value(tool: Tool) -> None:
     value = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     row = tool("memory_save", **{**SAVED, "body": f"The token is {value}."})
@@ -225,11 +202,6 @@ def test_a_list_is_cut_into_pages(tool: Tool, cli: Cli) -> None:
     pages = [tool("memory_list", limit=3, offset=start) for start in (0, 3, 6, 9)]
     assert [len(page["memories"]) for page in pages] == [3, 3, 1, 0] and {page["total"] for page in pages} == {7}
     assert len({row["name"] for page in pages for row in page["memories"]}) == 7
-
-
-def test_a_log_entry_lands_in_the_day(tool: Tool, cli: Cli) -> None:
-    assert tool("memory_log", text="the release is out")["day"] == "2026-03-05"
-    assert "the release is out" in cli("log", "show").out
 
 
 @table("host", ["mcp__memdir__{}", "mcp__plugin_memdir_memdir__{}", "mcp_memdir_{}", "memdir.{}", "memdir-{}", "{}"])

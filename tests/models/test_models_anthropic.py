@@ -137,9 +137,6 @@ def test_thinking_that_leaves_no_room_is_given_more(tmp_path: Path) -> None:
     assert rows(tmp_path)[0].usage.output == reply.usage.output
 
 
-# --- a parent -------------------------------------------------------------------------------------------------------
-
-
 def test_a_fork_sends_the_parent_unchanged_and_reads_it_from_the_cache(tmp_path: Path) -> None:
     parent = make_parent()
     before = copy.deepcopy(parent)
@@ -210,9 +207,6 @@ def test_a_parent_of_another_provider_is_refused(tmp_path: Path, wrong: dict[str
 def test_a_request_with_a_parent_has_no_system_prompt_or_tools_of_its_own(tmp_path: Path) -> None:
     with AnthropicServer([]) as server, pytest.raises(ModelError, match="its own system prompt"):
         open_at(server.url, SPEC, tmp_path)(ask(parent=make_parent(1)))
-
-
-# --- what is rendered -----------------------------------------------------------------------------------------------
 
 
 def test_the_manifest_is_cached_and_the_query_is_not() -> None:

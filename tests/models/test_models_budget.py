@@ -55,9 +55,6 @@ def answer(fresh: int = 0, cached: int = 0, output: int = 0) -> Reply:
     return Reply("ok", Usage(fresh, cached, output))
 
 
-# --- what counts ----------------------------------------------------------------------------------------------------
-
-
 def test_a_cached_token_counts_a_tenth() -> None:
     assert count_tokens_spent(Usage(fresh=100, cached=1000, output=50, stored=30)) == 280
 
@@ -73,9 +70,6 @@ def test_the_estimate_covers_everything_that_is_sent() -> None:
 
 def test_a_cap_of_nothing_is_no_cap() -> None:
     check_caps(TokenCaps(), SpentTokens(10**12, 10**12), 10**12, NOW)
-
-
-# --- the stop -------------------------------------------------------------------------------------------------------
 
 
 def test_a_request_over_the_run_cap_is_not_sent_and_the_words_say_what_to_do(tmp_path: Path) -> None:
@@ -180,9 +174,6 @@ def test_a_killed_process_leaves_what_it_had_set_aside(tmp_path: Path) -> None:
     assert report.last[0].outcome == "open" and report.today >= 900
 
 
-# --- the record -----------------------------------------------------------------------------------------------------
-
-
 def test_a_row_holds_figures_and_no_text(tmp_path: Path) -> None:
     with AnthropicServer([SECRET]) as server:
         model = open_at(server.url, "anthropic:claude-haiku-4-5", tmp_path, project="/work/app")
@@ -246,18 +237,12 @@ def test_a_week_begins_on_monday() -> None:
     assert find_week(NOW) == "2026-03-02"
 
 
-# --- prices ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_price_is_found_by_name_with_or_without_a_date_and_never_guessed() -> None:
     assert find_price("claude-haiku-4-5-20251001") == find_price("anthropic/claude-haiku-4-5") is not None
     assert find_price("gpt-4o-2024-08-06") == Price(2.5, 10, 1.25) and find_price("claude-sonnet-5[1m]") is not None
     assert find_price("claude-haiku-9") is None and find_price("gpt-4o-audio") is None and find_price("") is None
     assert find_cost("gpt-4.1", Usage(1_000_000, 1_000_000, 1_000_000)) == pytest.approx(10.5)
     assert find_cost("unknown", Usage(1)) is None
-
-
-# --- where a person sees it -----------------------------------------------------------------------------------------
 
 
 def test_status_shows_usage_by_week_and_what_was_never_recalled(tmp_path: Path) -> None:

@@ -44,9 +44,6 @@ def open_script(tmp_path: Path, code: str, spec: str = "claude-cli:claude-sonnet
     return open_program({"HOME": str(tmp_path), "PATH": os.environ["PATH"], **named, **variables}, tmp_path, spec)
 
 
-# --- the real client ------------------------------------------------------------------------------------------------
-
-
 def test_the_real_client_answers_with_usage_and_cost(tmp_path: Path) -> None:
     heard: list[str] = []
     with AnthropicServer(["Nothing is remembered."]) as server:
@@ -199,9 +196,6 @@ def test_the_real_gemini_answers_without_tools_hooks_servers_and_session(tmp_pat
     assert not ran.exists() and not list(path.parent.glob("tmp/*/chats/*"))
     assert len(json.loads((path.parent / "projects.json").read_bytes())["projects"]) == 1
     assert not list(tmp_path.glob("gemini-client-error*"))
-
-
-# --- programs that misbehave ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,6 @@ def test_a_message_of_another_provider_is_rendered_anew() -> None:
     assert body["messages"][2]["tool_calls"][0]["function"] == {"name": "read", "arguments": '{"path": "é"}'}
 
 
-# --- endpoints that speak the shape almost ----------------------------------------------------------------------------
-
-
 def make_chunk(*calls: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"delta": {"tool_calls": list(calls)}, "finish_reason": finish}]}
 

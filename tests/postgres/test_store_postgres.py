@@ -120,9 +120,6 @@ def test_another_tenants_store_does_not_exist(postgres: Postgres, tenants: tuple
     assert len(theirs.changes()) == 1
 
 
-# --- an answer that is lost -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def cutting(postgres: Postgres) -> Iterator[Proxy]:
     proxy = Proxy(postgres.app)
@@ -190,9 +187,6 @@ def test_a_database_that_is_away_is_said_so(postgres: Postgres, cutting: Proxy) 
         database.close()
 
 
-# --- others at the same time ----------------------------------------------------------------------------------------
-
-
 def test_a_deadlock_is_retried(postgres: Postgres) -> None:
     """Two real transactions that wait for each other: the server ends one, which begins again."""
     tenant = postgres.tenant()
@@ -251,9 +245,6 @@ def test_a_restored_database_is_not_taken_for_the_old_one(postgres: Postgres) ->
     other = PostgresStore(postgres.database, store.tenant, store.store)
     other.write(sample_memory(title="Other"))
     assert sorted(at.name for at in store.scan()) == ["other", "terse-replies"]
-
-
-# --- limits, secrets, purge, redaction ------------------------------------------------------------------------------
 
 
 def test_a_full_organisation_can_still_forget(postgres: Postgres) -> None:
@@ -347,8 +338,6 @@ def test_a_redacted_version_keeps_its_trail(postgres: Postgres) -> None:
     assert store.write(draft, expect=store.read("plan").digest).digest == saved.digest, "it may be written again"
     assert store.read_content(saved.digest)
 
-
-# --- the schema -----------------------------------------------------------------------------------------------------
 
 # What Citus, YugabyteDB or CockroachDB lack, or do in another way (docs/server.md).
 NOT_PORTABLE = {

@@ -44,9 +44,6 @@ def names(candidates: tuple[RelinkCandidate, ...]) -> list[str]:
     return [candidate.path.parent.name for candidate in candidates]
 
 
-# --- the record -------------------------------------------------------------------------------------------------------
-
-
 def test_a_record_is_read_as_it_was_written_and_is_private(tmp_path: Path) -> None:
     state = tmp_path / "memory" / ".memdir"
     for identity in (Identity("/src/app", REMOTE, COMMIT), Identity("/src/café\udcff"), Identity("/x")):
@@ -83,9 +80,6 @@ def test_a_project_is_known_by_root_remote_and_first_commit(tmp_path: Path) -> N
     assert find_identity(tmp_path) == Identity(str(tmp_path))
 
 
-# --- collisions -------------------------------------------------------------------------------------------------------
-
-
 def test_the_memory_of_another_living_project_is_refused_with_the_ways_out(tmp_path: Path) -> None:
     one, other = tmp_path / "a-b", tmp_path / "a_b"
     one.mkdir()
@@ -113,9 +107,6 @@ def test_one_root_under_two_names_is_one_project(tmp_path: Path) -> None:
 
 def test_a_directory_without_a_record_is_anybodys(tmp_path: Path) -> None:
     check_identity(tmp_path / "none", tmp_path)
-
-
-# --- moved projects ---------------------------------------------------------------------------------------------------
 
 
 def test_the_memory_of_a_moved_project_is_found_best_first_with_the_reason(tmp_path: Path) -> None:
@@ -184,9 +175,6 @@ def test_a_huge_or_broken_transcript_is_read_only_at_its_head(tmp_path: Path) ->
 
 def test_no_projects_at_all_is_no_error(tmp_path: Path) -> None:
     assert find_moved_directories(make_environment(tmp_path), Identity("/new/app")) == ()
-
-
-# --- relink -----------------------------------------------------------------------------------------------------------
 
 
 def test_relinking_moves_memory_and_state_together(tmp_path: Path) -> None:

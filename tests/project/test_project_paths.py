@@ -76,9 +76,6 @@ def verdicts(place: MemoryDirectory) -> dict[str, str]:
     return {step.rule: step.verdict for step in place.steps}
 
 
-# --- slugs ------------------------------------------------------------------------------------------------------------
-
-
 @table("path name", GOLDEN)
 def test_a_slug_is_the_one_claude_code_computes(path: str, name: str) -> None:
     assert slug(path) == name
@@ -122,9 +119,6 @@ def test_on_windows_the_drive_letter_is_compared_without_case(tmp_path: Path) ->
 
 def test_a_missing_projects_directory_is_no_error(tmp_path: Path) -> None:
     assert find_project_dir(tmp_path / "none", slug(LONG)) == tmp_path / "none" / slug(LONG)
-
-
-# --- what may be a root -----------------------------------------------------------------------------------------------
 
 
 @table("path", REFUSED_ROOTS)
@@ -177,9 +171,6 @@ def test_a_directory_setting_is_judged_by_where_its_links_lead(tmp_path: Path) -
         (home / name).symlink_to(target)
         with pytest.raises(PathError):
             check_directory_setting(f"~/{name}", home)
-
-
-# --- the private directory --------------------------------------------------------------------------------------------
 
 
 def test_the_default_is_below_the_claude_home_by_the_slug_of_the_root(tmp_path: Path) -> None:
@@ -313,9 +304,6 @@ def test_a_remote_session_keeps_memory_on_its_mount(tmp_path: Path) -> None:
     assert local.private.path.is_relative_to(make_environment(tmp_path).claude_home)
 
 
-# --- user memory ------------------------------------------------------------------------------------------------------
-
-
 def test_user_memory_is_below_the_claude_home_and_can_be_switched_off(tmp_path: Path) -> None:
     user = places_of(tmp_path).user
     assert user is not None
@@ -329,9 +317,6 @@ def test_a_private_directory_that_meets_the_user_memory_goes_without_it(tmp_path
     claude(tmp_path, "user", autoMemoryDirectory=value)
     places = places_of(tmp_path)
     assert places.user is None and "user memory" in places.notes[0]
-
-
-# --- switches ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -400,9 +385,6 @@ def test_a_committed_local_true_never_overrides_a_users_false(tmp_path: Path) ->
 def test_a_word_that_is_no_switch_does_not_speak(tmp_path: Path) -> None:
     claude(tmp_path, "user", autoMemoryEnabled="false")
     assert places_of(tmp_path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="perhaps").switch.rule == "default"
-
-
-# --- memdir's own files -----------------------------------------------------------------------------------------------
 
 
 def test_the_state_lies_inside_the_memory_directory(tmp_path: Path) -> None:

@@ -42,9 +42,6 @@ def project(tmp_path: Path, text: str) -> Path:
     return write(tmp_path / "project" / ".memdir.toml", text)
 
 
-# --- the environment ------------------------------------------------------------------------------------------------
-
-
 def test_with_nothing_set_everything_is_below_home() -> None:
     environment = read_environment({"HOME": "/home/me"})
     assert environment.home == Path("/home/me")
@@ -156,9 +153,6 @@ def test_git_gets_an_environment_without_variables_of_its_own() -> None:
     ]
 
 
-# --- precedence -------------------------------------------------------------------------------------------------------
-
-
 def test_every_setting_starts_at_its_default(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     assert dict(settings.values) == {item.key: item.default for item in SETTINGS}
@@ -224,9 +218,6 @@ def test_a_switch_is_written_in_many_ways(tmp_path: Path, text: str, value: bool
 def test_a_table_in_the_file_is_a_key_with_a_dot(tmp_path: Path) -> None:
     config(tmp_path, "[team]\nbranch = 'x'\n")
     assert settings_of(tmp_path).unknown == ("team.branch",)
-
-
-# --- wrong values ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -308,9 +299,6 @@ def test_an_unknown_key_is_collected_and_not_an_error(tmp_path: Path) -> None:
     assert settings.unknown == ("teem",) and settings["team"] is True
 
 
-# --- the project's committed file -----------------------------------------------------------------------------------
-
-
 def test_a_project_may_switch_off_what_is_on(tmp_path: Path) -> None:
     project(tmp_path, "recall = false\nextract = false\ndream = false\nnotes = false\nuser_memory = false\n")
     settings = settings_of(tmp_path)
@@ -366,9 +354,6 @@ def test_a_project_file_that_is_a_link_or_a_fifo_is_ignored_with_a_note(tmp_path
     path.unlink()
     os.mkfifo(path)
     assert "not a regular file" in settings_of(tmp_path).notes[0]
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_written_setting_is_read_again_and_private(tmp_path: Path) -> None:
@@ -435,9 +420,6 @@ def test_a_value_is_checked_the_same_from_everywhere() -> None:
     assert parse_value(BY_KEY["worktree"], " OWN ", "x") == "own"
 
 
-# --- Claude Code's files ----------------------------------------------------------------------------------------------
-
-
 def claude_files(tmp_path: Path, root: Path) -> tuple[Environment, dict[str, Path]]:
     environment = make_environment(tmp_path)
     return environment, {
@@ -491,9 +473,6 @@ def test_git_is_not_asked_about_a_local_file_that_does_not_switch_memory_on(tmp_
     assert not read_claude_settings(environment, root).local_is_committed
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
-
-
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
     rows = {
         cells[0].strip("`"): cells
@@ -517,9 +496,6 @@ def test_every_variable_of_claude_code_that_is_read_is_on_the_page() -> None:
     names = {word for word in source.replace('"', " ").split() if word.startswith(("CLAUDE_", "XDG_", "MEMDIR_"))}
     missing = {name.rstrip(",).;:") for name in names if name.rstrip(",).;:").isupper()} - {"MEMDIR_"}
     assert len(missing) > 8 and not {name for name in missing if name not in page}
-
-
-# --- speed ------------------------------------------------------------------------------------------------------------
 
 
 def test_reading_settings_and_places_loads_nothing_that_only_writing_needs(tmp_path: Path) -> None:

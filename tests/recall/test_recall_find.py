@@ -108,9 +108,6 @@ def test_a_form_of_a_word_is_that_word(asked: str, text: str, is_met: bool) -> N
     assert has_all(text, parse_words(asked)) is is_met
 
 
-# --- transcripts ------------------------------------------------------------------------------------------------------
-
-
 def record(text: Any, at: str = "2026-01-02T03:04:05.000Z", kind: str = "user", **more: Any) -> str:
     return json.dumps({"type": kind, "timestamp": at, "message": {"role": kind, "content": text}, **more})
 

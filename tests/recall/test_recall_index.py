@@ -319,9 +319,6 @@ def test_a_word_that_another_process_has_just_added_to_more_documents_than_were_
     assert totals.idf(5) == totals.idf(4) > 0
 
 
-# --- large directories: at a prompt, folders are looked at and not every file ---------------------------------------
-
-
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A large directory with its index, to be copied."""

@@ -259,9 +259,6 @@ def test_a_selector_that_knows_the_stores_needs_no_scan(store: FileStore, sessio
     assert recall([store], "quantum physics", selector=Knowing(), now=NOW).skipped is RecallSkip.NOTHING_FITS
 
 
-# --- reading within limits -------------------------------------------------------------------------------------------
-
-
 @table(
     "body lines size",
     [
@@ -289,9 +286,6 @@ def test_a_memory_without_a_body_is_told_by_its_description(memory: Path) -> Non
     store = FileStore(memory)
     assert make_excerpt(store.read("a"), path="a.md").text == "only this"
     assert make_excerpt(store.read("b"), path="b.md").text == "no frontmatter \ufffd at all"
-
-
-# --- the way of a prompt ---------------------------------------------------------------------------------------------
 
 
 def test_the_201st_memory_is_a_candidate_like_any_other(memory: Path) -> None:

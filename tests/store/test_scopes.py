@@ -96,9 +96,6 @@ def _find_in_tables(path: Path, value: str) -> Iterator[str]:
         db.close()
 
 
-# --- a team's memory and the background -----------------------------------------------------------------------------
-
-
 def test_rules_keep_a_request_privately_and_leave_the_teams_memory_alone(store: FileStore) -> None:
     before = store.write(TEAM).text
     done = extract(store, say("please remember that we deploy on Fridays only"), now=NOW)
@@ -247,9 +244,6 @@ def test_a_model_that_chooses_is_not_told_of_a_team_that_is_off(tmp_path: Path) 
         store.write(replace(TEAM, name="mine"))
         recall((store,), "on which days is the shop deployed?", selector=choose, now=NOW)
     assert told == ["mine"]
-
-
-# --- secrets in the background --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,6 @@ def state(store: Store) -> tuple[dict[str, str], str, int]:
     return {at.name: store.read(at.name).digest for at in store.scan()}, store.index(), len(store.changes())
 
 
-# --- one change --------------------------------------------------------------------------------------------------------
-
-
 def test_a_batch_is_one_change_and_undo_takes_all_of_it_back(store: Store) -> None:
     before = state(store)
     edits: list[Edit] = [Save(draft("Fourth")), Save(draft("Fifth")), rewrite(store, "second"), Forget("third")]
@@ -199,9 +196,6 @@ def test_a_type_that_the_scope_does_not_hold_refuses_the_batch(make: Callable[..
     assert store.scan() == ()
 
 
-# --- what changed meanwhile, what is pinned -------------------------------------------------------------------------
-
-
 def test_what_changed_meanwhile_is_dropped_and_the_rest_is_done(store: Store) -> None:
     stale = rewrite(store, "second")
     store.edit("second", stale.text + "By hand.\n", expect=stale.expect)
@@ -254,9 +248,6 @@ def test_an_edit_from_outside_while_a_batch_is_planned_is_not_lost(memory: Path)
     assert (memory / "third.md").read_text(encoding="utf-8") == "Somebody else's.\n"
 
 
-# --- marks ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_mark_lets_a_batch_happen_once(store: Store) -> None:
     edits: list[Edit] = [Save(draft("Fourth")), rewrite(store, "second"), Forget("third")]
     assert not store.has_mark("session:1-4")
@@ -306,9 +297,6 @@ def test_a_mark_is_taken_once_by_processes_that_come_together(memory: Path) -> N
     store = FileStore(memory)
     assert sorted(changes) == list(range(1, marks + 1)) == sorted(change.id for change in store.changes())
     assert len(store.scan()) == 2 * marks == store.index().count("\n")
-
-
-# --- killed ---------------------------------------------------------------------------------------------------------
 
 
 def image(place: Path) -> Images:
@@ -367,9 +355,6 @@ def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
 
     swept = syscalls.kill_sweep(action, setup=make, check=check, half_write=IS_FULL, every=1 if IS_FULL else 4)
     assert swept.points > (40 if IS_FULL else 15) and swept.acked >= 1
-
-
-# --- index lines ----------------------------------------------------------------------------------------------------
 
 
 def plant_index(store: Store) -> str:

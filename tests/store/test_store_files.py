@@ -146,9 +146,6 @@ def test_every_change_knows_who_why_and_from_where(make: Make) -> None:
     assert [file.path for file in change.files] == ["terse-replies.md", "MEMORY.md"]
 
 
-# --- the directory -------------------------------------------------------------------------------------------------
-
-
 def test_directories_are_0700_and_files_0600(memory: Path) -> None:
     os.umask(0o022)
     FileStore(memory).write(sample_memory(name="sub/x"))
@@ -391,8 +388,6 @@ def test_pointers_are_mended_without_touching_anything_else(memory: Path) -> Non
         "\n\nprose\n"
     )
 
-
-# --- what only a person may do ----------------------------------------------------------------------------------------
 
 AN_AGENT = Origin("agent", "by a tool", "s-1")
 SHARED = (

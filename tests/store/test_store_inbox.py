@@ -83,9 +83,6 @@ def add(store: Store, *items: InboxItem) -> tuple[int, ...]:
     return tuple(at.id for at in store.inbox_add(items))
 
 
-# --- waiting --------------------------------------------------------------------------------------------------------
-
-
 def test_what_waits_is_there_for_the_next_process(memory: Path) -> None:
     given = item("s1:4", Save(sample_memory()))
     with FileStore(memory) as store:
@@ -184,9 +181,6 @@ def test_processes_add_at_once_and_nothing_waits_twice(memory: Path) -> None:
     assert len(keys) == len(set(keys)) == 5 + 8 * 5
 
 
-# --- edits and evidence as JSON -------------------------------------------------------------------------------------
-
-
 def test_edits_come_back_as_they_were() -> None:
     full = Draft(Kind.USER, "Title", "Some words here", "Body\n", "sub/name", True)
     memories = (Save(full), Save(sample_memory(), "d1"), Rewrite("a", "text", "d2"), Forget("b"), Forget("c", "d3"))
@@ -222,9 +216,6 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     payload = {"secrets": ["abc", "abcdef", "", 7], "edits": [{"body": "key abcdef, old abc"}]}
     assert mask_payload(payload["edits"], payload) == [{"body": "key [masked], old [masked]"}]
     assert mask_payload("abc", {}) == "abc"
-
-
-# --- deciding -------------------------------------------------------------------------------------------------------
 
 
 def test_approving_does_what_the_item_says_and_undo_takes_it_back(store: Store) -> None:
@@ -312,9 +303,6 @@ def test_killed_anywhere_an_approval_is_carried_out_once(tmp_path: Path) -> None
 
     swept = syscalls.kill_sweep(action, setup=make, check=check, every=1 if IS_FULL else 3)
     assert swept.points > (30 if IS_FULL else 10)
-
-
-# --- purging --------------------------------------------------------------------------------------------------------
 
 
 def test_purging_a_memory_takes_it_out_of_the_inbox(memory: Path) -> None:

@@ -24,11 +24,6 @@ TOKEN = "ghp_" + "aB3dE6gH9kLm2" * 2 + "pQr5sTu7vW"
 SAVE = ("--name", "flaky", "--type", "project", "--description", "Tests of the parser are flaky on Mondays")
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def define(folder: Path, name: str, head: str) -> Path:
     return write(folder / ".claude" / "agents" / f"{name}.md", f"---\n{head}\n---\n\nYou review code.\n")
 

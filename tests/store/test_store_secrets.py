@@ -59,9 +59,6 @@ def rules_of(text: str) -> list[str]:
     return [at.rule for at in find_secrets(text)]
 
 
-# --- the goals ------------------------------------------------------------------------------------------------------
-
-
 def test_public_leak_cases_are_found_and_clean_ones_pass() -> None:
     folder = bench("security", "secrets")
     cases = read_cases(folder)
@@ -146,9 +143,6 @@ def test_speaking_of_secrets_is_no_secret(text: str) -> None:
     assert find_secrets(text) == ()
 
 
-# --- what a finding says --------------------------------------------------------------------------------------------
-
-
 def test_a_finding_names_rule_and_place_and_never_the_value() -> None:
     text = f"first line\nthe bot uses {GITHUB} here\n\nand the password is {PASSWORD}.\n"
     first, second = find_secrets(text)
@@ -203,8 +197,6 @@ def test_each_place_where_secrets_stand_has_its_rule(text: str, rule: str) -> No
     assert rule in rules_of(text)
 
 
-# --- disguises ------------------------------------------------------------------------------------------------------
-
 DISGUISES: dict[str, Callable[[str], str]] = {
     "zero width": lambda value: cut(value, 3, "\u200b"),
     "soft hyphens": lambda value: cut(value, 4, "\u00ad"),
@@ -234,9 +226,6 @@ def test_a_password_behind_base64_or_percent_is_found_too() -> None:
     assert rules_of(base64.b64encode(f"db: the password is {PASSWORD}".encode()).decode()) == ["told-password"]
     text = "https://intern/?password%3D" + PASSWORD
     assert find_secrets(text) and PASSWORD not in mask(text, find_secrets(text))
-
-
-# --- own rules ------------------------------------------------------------------------------------------------------
 
 
 def test_own_rules_and_exceptions_count() -> None:
@@ -281,9 +270,6 @@ def test_a_wrong_file_of_own_rules_is_an_error_that_says_where(tmp_path: Path, t
     with pytest.raises(SettingsError) as caught:
         read_own_rules(path)
     assert "secrets.toml" in str(caught.value) and caught.value.hint
-
-
-# --- files, stores, the command line --------------------------------------------------------------------------------
 
 
 def test_a_file_is_judged_by_shapes_alone() -> None:
@@ -407,8 +393,6 @@ def test_origins_are_not_searched_but_never_made_of_findings(tmp_path: Path) -> 
         store.write(draft(f"Use {GITHUB}."), origin=Origin("extractor", "said so", "s1"))
     assert store.changes() == ()
 
-
-# --- hostile input --------------------------------------------------------------------------------------------------
 
 ENDLESS = (
     *(

@@ -38,7 +38,6 @@ from memdir.records import Dialect, Kind
 from memdir.text import fold
 
 DATA = Path(__file__).parents[1] / "data"
-WAYS = ("order", "synonym", "tense", "passive", "clause")
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)  # the newest planted memory is a day older
 DUPLICATES, MISSING = 60, 30
 _OLDEST_DAYS = 70  # of what has no date of its own

@@ -80,9 +80,6 @@ def image(memory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(memory)): path.read_bytes() for path in found}
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
-
-
 def use(*calls: tuple[str, Mapping[str, object]]) -> Reply:
     """An answer that calls tools."""
     made = tuple(ToolCall(f"call-{number}", name, values) for number, (name, values) in enumerate(calls))

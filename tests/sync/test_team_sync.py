@@ -67,9 +67,6 @@ def decide(member: Member, *, yes: bool) -> None:
         opened.close()
 
 
-# --- both directions ------------------------------------------------------------------------------------------------
-
-
 def test_what_one_saves_the_other_has_after_a_sync_with_its_line_and_author(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     ada.cli(
@@ -245,9 +242,6 @@ def describe(member: Member, name: str) -> str:
     return parse_fields(member.read(name)).description
 
 
-# --- remotes --------------------------------------------------------------------------------------------------------
-
-
 def test_offline_is_fine_and_the_next_sync_sends_it(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     ada.remote.rename(ada.remote.with_suffix(".away"))
@@ -340,9 +334,6 @@ def test_a_second_sync_at_the_same_time_is_let_be(pair: tuple[Member, Member]) -
     assert ada.sync().outcome is SyncOutcome.SYNCED
 
 
-# --- what may not go out --------------------------------------------------------------------------------------------
-
-
 def test_what_may_not_be_shared_stays_here_untouched_and_is_told(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     share(ada, bob, "m", memory_text("M", "One.", "Two."))
@@ -408,9 +399,6 @@ def test_whoever_forgets_every_memory_one_by_one_has_forgotten_them(pair: tuple[
     assert len(bob.sync().sent) == 3
     settle(ada, bob)
     assert not ada.has("a")
-
-
-# --- review ---------------------------------------------------------------------------------------------------------
 
 
 def test_where_a_team_looks_first_everything_from_others_waits(tmp_path: Path) -> None:
@@ -497,9 +485,6 @@ def test_whoever_leaves_is_not_asked_any_more(tmp_path: Path) -> None:
     ada.enter(create=True)
     assert bob.enter(review=True).waiting and bob.cli("team", "leave").code == 0
     assert items(bob) == ()
-
-
-# --- kills ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_sync_killed_between_files_and_point_sends_nobody_s_words_as_its_own(pair: tuple[Member, Member]) -> None:
@@ -614,9 +599,6 @@ def test_what_somebody_writes_here_during_a_sync_is_neither_lost_nor_overwritten
     text = ada.read("m")
     assert [words for words in [*written, *(f"Ada {number}." for number in range(4))] if words not in text] == []
     assert written and text.count("Ada 0.") == 1
-
-
-# --- what people are told -------------------------------------------------------------------------------------------
 
 
 def test_news_are_kept_until_somebody_looks(pair: tuple[Member, Member]) -> None:

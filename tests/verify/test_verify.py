@@ -169,9 +169,6 @@ def test_a_known_past_is_told_rightly(tmp_path: Path) -> None:
         assert score.false_alarms == 0, score.wrong
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_looked_up_twice_while_nothing_changes(project: Path, store: FileStore) -> None:
     remember(store, "a", "`authenticate()` is slow.")
     assert look(store, project, now=NOW).fresh == 1
@@ -342,9 +339,6 @@ def test_a_name_that_is_no_memory_is_refused(project: Path, store: FileStore) ->
         look(store, project, ["nobody"], now=NOW)
 
 
-# --- stamps ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_stamp_is_one_line_in_the_files_own_dialect(project: Path, store: FileStore, nested: bool) -> None:
     kind = "metadata:\n  node_type: memory\n  type: project\n" if nested else "type: project\nodd: kept # so\n"
@@ -374,9 +368,6 @@ def test_what_cannot_be_stamped_is_told_and_left_as_it_is(project: Path, store: 
     (store.root / "odd.md").write_bytes(b"Use `authenticate()`.\n")
     done = stamp(store, look(store, project, now=NOW), now=NOW, origin=Origin())
     assert done.change is None and done.refused == (("odd", "no frontmatter"),)
-
-
-# --- the project is left alone --------------------------------------------------------------------------------------
 
 
 def list_bytes(root: Path) -> dict[str, tuple[bytes, int]]:

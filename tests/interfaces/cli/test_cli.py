@@ -15,11 +15,6 @@ from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
 from memdir.interfaces.cli import NEXT, TableColumn, cut_width, measure_width, render_columns, render_error, render_json
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def test_without_a_verb_it_says_what_is_where_and_what_to_try(cli: Cli) -> None:
     told = cli()
     assert told.code == 0 and told.err == ""
@@ -114,9 +109,6 @@ def test_a_vanished_working_directory_is_one_line(cli: Cli, tmp_path: Path) -> N
     assert ended.returncode == 1 and ended.stderr.startswith("memdir: ") and ended.stderr.count("\n") == 1
 
 
-# --- errors in words ------------------------------------------------------------------------------------------------
-
-
 def test_every_error_of_the_tree_has_words_for_what_to_do_next() -> None:
     def below(kind: type[MemdirError]) -> list[type[MemdirError]]:
         return [kind, *(found for sub in kind.__subclasses__() for found in below(sub))]
@@ -173,8 +165,6 @@ def test_bytes_that_are_not_utf8_in_an_argument_are_refused(cli: Cli) -> None:
     )
     assert told.code == 1 and told.err.count("\n") == 1
 
-
-# --- what leaves is clean -------------------------------------------------------------------------------------------
 
 HOSTILE = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202eevil\u2066\x7f"
 
@@ -268,9 +258,6 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
     ):
         assert f"'{name}'" not in ended.stderr, name
     assert "'memdir.interfaces.cli.read'" in ended.stderr
-
-
-# --- tables ---------------------------------------------------------------------------------------------------------
 
 
 def test_width_is_counted_as_a_terminal_does() -> None:

@@ -12,11 +12,6 @@ import pytest
 from clihelp import Cli, memory_text
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def editor(tmp_path: Path, code: str) -> str:
     """An editor: a script that gets the file's path in `path` and its text in `text`."""
     script = tmp_path / "editor.py"
@@ -30,9 +25,6 @@ def kept_files(cli: Cli) -> list[Path]:
     return [path for path in (cli.home / ".local").rglob("*") if path.is_file()]
 
 
-# --- edit without an editor -----------------------------------------------------------------------------------------
-
-
 def test_single_fields_are_changed_and_the_rest_stays(cli: Cli) -> None:
     head = "---\n# mine\nname: {}\ndescription: Where the bugs are tracked\ntype: reference\nextra: 1\n---\n\nBody.\n"
     cli.file("x", head.format("Old"))
@@ -41,26 +33,6 @@ def test_single_fields_are_changed_and_the_rest_stays(cli: Cli) -> None:
     assert (cli.memory / "x.md").read_text(encoding="utf-8") == head.format("Bug tracker")
     cli("edit", "x", "--body", "Other.", "--type", "feedback")
     assert "Other." in cli("read", "x").out and cli("read", "x", "--json").json["type"] == "feedback"
-
-
-def test_why_and_how_are_set_in_the_body(cli: Cli) -> None:
-    cli.save()
-    cli("edit", "terse-replies", "--why", "People skim.", "--how", "Always.")
-    body = cli("read", "terse-replies", "--json").json["body"]
-    assert body.count("**Why:**") == body.count("**How to apply:**") == 1 and "People skim." in body
-
-
-def test_an_edit_that_changes_nothing_says_so(cli: Cli) -> None:
-    cli.save()
-    row = cli("edit", "terse-replies", "--title", "terse-replies", "--json").json
-    assert (row["action"], row["change"]) == ("unchanged", None)
-    assert "nothing to change" in cli("edit", "terse-replies", "--title", "terse-replies").out
-
-
-def test_new_text_of_a_project_memory_gets_absolute_dates(cli: Cli) -> None:
-    cli("save", "--type", "project", "--name", "p", "--description", "Merge freeze for the release", "--body", "Soon.")
-    row = cli("edit", "p", "--body", "It begins tomorrow.", "--json").json
-    assert row["dates"][0]["was"] == "tomorrow" and "2026-03-06" in cli("read", "p").out
 
 
 @pytest.mark.parametrize("option", [("--description", "note"), ("--description", ""), ("--title", ""), ("--body", "")])
@@ -75,15 +47,6 @@ def test_a_file_without_a_type_needs_one_first(cli: Cli) -> None:
     cli.file("odd", "just text\n")
     assert "--type" in cli("edit", "odd", "--description", "Some plain telling words").refusal
     assert cli("edit", "odd", "--type", "user", "--description", "Some plain telling words").code == 0
-
-
-def test_a_body_for_an_edit_comes_from_standard_input(cli: Cli) -> None:
-    cli.save()
-    assert cli.real("edit", "terse-replies", "--body", "-", given=b"From a pipe.\n").code == 0
-    assert "From a pipe." in cli("read", "terse-replies").out
-
-
-# --- edit in an editor ----------------------------------------------------------------------------------------------
 
 
 def test_the_editor_gets_the_file_and_what_it_leaves_is_saved(cli: Cli, tmp_path: Path) -> None:
@@ -161,36 +124,6 @@ def test_editing_is_refused_while_memory_is_off(cli: Cli) -> None:
     cli.save()
     assert "memory is off" in cli("edit", "terse-replies", "--title", "T", CLAUDE_CODE_SIMPLE="1").refusal
     assert "memory is off" in cli("pin", "terse-replies", CLAUDE_CODE_SIMPLE="1").refusal
-
-
-# --- pin ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_pin_is_set_and_taken_off(cli: Cli) -> None:
-    cli.save()
-    assert cli("pin", "terse-replies").lines == ["pinned terse-replies"]
-    assert cli("list", "--json").json[0]["pinned"] is True
-    assert "nothing to change" in cli("pin", "terse-replies").out
-    row = cli("pin", "terse-replies", "--off", "--json").json
-    assert row["pinned"] is False and row["action"] == "changed"
-    assert cli("pin", "terse-replies", "--off", "--json").json["change"] is None
-
-
-# --- forget ---------------------------------------------------------------------------------------------------------
-
-
-def test_forgetting_tells_how_to_undo(cli: Cli) -> None:
-    cli.save()
-    told = cli("forget", "Terse Replies")
-    assert told.lines == ["forgot terse-replies; `memdir undo 2` brings it back"]
-    assert cli("list", "--json").json == [] and "terse" not in (cli.memory / "MEMORY.md").read_text(encoding="utf-8")
-    assert cli("undo", "2").code == 0 and len(cli("list", "--json").json) == 1
-
-
-def test_user_memory_is_forgotten_with_its_own_undo(cli: Cli) -> None:
-    cli.save("x", "Text.", "--scope", "user")
-    assert "`memdir undo --scope user 2`" in cli("forget", "x").out
-    assert cli("undo", "--scope", "user", "2").code == 0 and len(cli("list", "--json").json) == 1
 
 
 def test_forgetting_works_while_memory_is_off(cli: Cli) -> None:

@@ -49,12 +49,6 @@ def test_a_dream_tells_what_it_did_and_how_to_undo_it(cli: Cli) -> None:
     assert cli("undo", number).code == 0 and image(cli.memory) == before
 
 
-def test_undo_without_a_number_takes_back_the_whole_dream_index_bytes_included(cli: Cli) -> None:
-    before = image(cli.memory)
-    assert cli("dream", "--json").json["dream"]["change"] is not None and image(cli.memory) != before
-    assert cli("undo").code == 0 and image(cli.memory) == before
-
-
 def test_a_kept_set_that_was_undone_says_how_to_bring_it_back(cli: Cli) -> None:
     id = cli("dream", "--preview", "--json").json["dream"]["id"]
     assert cli("dream", "--apply", id).code == 0
@@ -78,18 +72,6 @@ def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> N
     assert f"{id}, by rules" in cli("dream", "--status").out
 
 
-def test_a_second_dream_says_that_there_is_nothing_to_do(cli: Cli) -> None:
-    cli("dream")
-    assert cli("dream").out == "nothing to tidy, according to rules\n"
-    assert cli("dream", "--preview").out == "nothing to tidy, according to rules\n"
-
-
-def test_contradictions_that_rules_see_wait_in_the_inbox(cli: Cli) -> None:
-    told = cli("dream", "--json").json["dream"]
-    rows = cli("inbox", "list", "--json").json
-    assert len(told["waiting"]) == len(rows) == len(told["proposals"])
-
-
 def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
     told = cli("dream", "--if-due")
     assert told.code == 0 and told.out.startswith("no dream: there were too few sessions")
@@ -97,11 +79,6 @@ def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
     assert cli("dream").code == 0
     assert "no dream: the last dream was too recent" in cli("dream", "--if-due").out
     assert cli("dream", "--if-due", MEMDIR_DREAM="0").out.startswith("no dream: dreaming is switched off")
-
-
-def test_if_due_dreams_when_it_is(cli: Cli) -> None:
-    row = cli("dream", "--if-due", "--json", MEMDIR_DREAM_SESSIONS="0").json["dream"]
-    assert row["skipped"] is None and row["change"] is not None
 
 
 def test_who_holds_the_lock_is_told(cli: Cli) -> None:
@@ -140,9 +117,6 @@ def test_a_project_without_memory_gets_none(tmp_path: Path) -> None:
     assert cli("dream", "--status").code == 0 and not cli.memory.exists()
 
 
-# --- with a model ---------------------------------------------------------------------------------------------------
-
-
 def test_a_model_dreams_and_its_reasons_and_cost_are_told(cli: Cli) -> None:
     before = image(cli.memory)
     with AnthropicServer(make_script()) as server:
@@ -155,11 +129,6 @@ def test_a_model_dreams_and_its_reasons_and_cost_are_told(cli: Cli) -> None:
     assert cli("undo").code == 0 and image(cli.memory) == before
 
 
-def test_the_model_of_the_option_wins(cli: Cli) -> None:
-    row = cli("dream", "--model", "none", "--json", MEMDIR_MODEL="anthropic:claude-sonnet-5").json["dream"]
-    assert row["by"] == "rules" and row["tokens"] is None
-
-
 def test_a_model_that_fails_is_told_and_what_patterns_repair_is_done(cli: Cli) -> None:
     with AnthropicServer([Fault("refusal")] * 3) as server:
         told = cli("dream", **by_model(server))
@@ -167,15 +136,6 @@ def test_a_model_that_fails_is_told_and_what_patterns_repair_is_done(cli: Cli) -
     assert told.code == 0 and told.lines[0].startswith("the model failed, so only built-in patterns were used: ")
     assert "dead pointer long-gone" in told.out and read_last(cli.memory) is None
     assert row["skipped"] == "failed" and "it declined" in row["error"]
-
-
-def test_a_model_that_keeps_failing_is_left_out_once_and_that_is_told(cli: Cli) -> None:
-    with AnthropicServer([Fault("refusal")] * 4) as server:
-        for _ in range(3):
-            assert "the model failed" in cli("dream", **by_model(server)).out
-        told = cli("dream", **by_model(server))
-        assert told.code == 0 and told.lines[0].startswith("without the model, which failed in the last 3 dreams")
-        assert len(server.requests) == 3
 
 
 def test_a_model_that_cannot_be_opened_does_not_stop_the_patterns(cli: Cli) -> None:

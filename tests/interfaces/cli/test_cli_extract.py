@@ -35,11 +35,6 @@ def write_session(cli: Cli, number: int, text: str) -> Path:
     return path
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 def names(cli: Cli) -> list[str]:
     return [row["name"] for row in cli("list", "--json").json]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,6 @@ from memdir.store.open import Project, open_project
 from memdir.testing import sample_memory
 
 AT = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)  # two days before the clock of these tests
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture
@@ -37,9 +31,6 @@ def item(*edits: Edit, title: str = "save staging-first", quote: str = "always d
         InboxKind.MEMORY, title, "it came from a web page", AT,
         name="staging-first", origin=Origin("extractor", "by rules", "s1"), payload=payload,
     )  # fmt: skip
-
-
-# --- list -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_inbox_is_no_error_and_looking_makes_nothing(cli: Cli) -> None:
@@ -74,9 +65,6 @@ def test_status_says_how_many_wait(cli: Cli, opened: Project) -> None:
     opened.private.inbox_add([item(), item()])
     assert "2 in the inbox, waiting for you: `memdir inbox`" in [line.strip() for line in cli("status").lines]
     assert cli("status", "--json").json["scopes"][0]["waiting"] == 2
-
-
-# --- show -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_item_is_shown_in_full_and_its_evidence_as_untrusted(cli: Cli, opened: Project) -> None:
@@ -139,9 +127,6 @@ def test_escapes_in_an_item_do_not_reach_the_terminal(cli: Cli, opened: Project)
     assert len(cli("inbox", "--all").lines) == 1
 
 
-# --- approve and reject ---------------------------------------------------------------------------------------------
-
-
 def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, opened: Project) -> None:
     assert opened.user is not None
     opened.private.inbox_add([item()])
@@ -161,18 +146,6 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
     assert "already approved" in cli("inbox", "reject", "u1").refusal
 
 
-def test_rejecting_changes_nothing_and_all_means_all_that_waits(cli: Cli, opened: Project) -> None:
-    opened.private.inbox_add([item(), item(), item(Save(sample_memory(title="Third")))])
-    rows = cli("inbox", "reject", "1", "--json").json
-    assert rows == [{"id": "1", "scope": "private", "kind": "memory", "state": "rejected", "change": None, "names": []}]
-    told = cli("inbox", "approve", "--all", "--json")
-    assert [(at["id"], at["names"], at["change"]) for at in told.json] == [
-        ("2", ["staging-first"], 1),
-        ("3", ["third"], 2),
-    ]
-    assert [at["state"] for at in cli("inbox", "--all", "--json").json] == ["rejected", "approved", "approved"]
-
-
 def test_what_cannot_be_done_is_said_and_the_rest_is_done(cli: Cli, opened: Project) -> None:
     cli.save("a", "Old words.")
     memory = opened.private.read("a")
@@ -183,14 +156,6 @@ def test_what_cannot_be_done_is_said_and_the_rest_is_done(cli: Cli, opened: Proj
     assert told.lines[0] == "approved 2: save staging-first" and "My own words." in cli("read", "a").out
     assert cli("inbox", "approve", "1", "--json").refusal and cli("inbox", "approve", "1", "--json").out == ""
     assert [at["id"] for at in cli("inbox", "--json").json] == ["1"]
-
-
-def test_an_approval_is_recorded_for_whoever_asks(cli: Cli, opened: Project) -> None:
-    asked = replace(item(), kind=InboxKind.APPROVAL, key="include:/x", payload={"include": "/x", "by": "y"})
-    opened.private.inbox_add([asked])
-    assert cli("inbox", "approve", "1").lines == ["approved 1: save staging-first"]
-    found = opened.private.inbox_find("include:/x")
-    assert found is not None and found.state == "approved"
 
 
 def test_what_is_not_there_is_refused_before_anything_happens(cli: Cli, opened: Project) -> None:
@@ -239,9 +204,3 @@ def test_numbers_and_verbs_are_completed(cli: Cli, opened: Project) -> None:
     assert "plain,approve" in complete("inbox", "")
     assert complete("inbox", "show", "u").split() == ["plain,u1"]
     assert {"plain,1", "plain,2", "plain,u1"} <= set(complete("inbox", "approve", "").split())
-
-
-def test_help_is_help(cli: Cli) -> None:
-    for argv in (["inbox", "--help"], ["inbox", "-h"], ["inbox", "list", "--help"]):
-        told = cli(*argv)
-        assert told.code == 0 and "Usage: memdir inbox" in told.out

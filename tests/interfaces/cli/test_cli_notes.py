@@ -1,6 +1,5 @@
 """`memdir notes`: show, update, where, list."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,12 +94,6 @@ def test_without_a_model_there_are_no_notes_and_status_says_so(cli: Cli) -> None
     assert cli("notes", "list", "--json").json == []
 
 
-def test_a_short_conversation_is_not_due(cli: Cli) -> None:
-    transcript(cli)
-    row = cli("notes", "update", "--if-due", "--json").json
-    assert (row["skipped"], row["by"], row["changed"]) == ("not_due", None, False)
-
-
 def test_an_own_template_and_prompt_are_found(cli: Cli) -> None:
     transcript(cli)
     config = cli.home / ".claude" / "session-memory" / "config"
@@ -112,19 +105,6 @@ def test_an_own_template_and_prompt_are_found(cli: Cli) -> None:
     assert "access log" in shown["sections"][0]["text"] and not shown["empty"] and shown["oversize"] == []
     where = cli("notes", "where", "--json").json
     assert where["own_template"] and where["own_prompt"] and where["exists"] and where["on"]
-
-
-def test_a_model_that_cannot_be_reached_leaves_the_notes_as_they_were(cli: Cli) -> None:
-    path = transcript(cli)
-    cli("notes", "update")
-    before = cli("notes").data
-    line = {"type": "user", "uuid": "zz", "parentUuid": "u3", "message": {"role": "user", "content": "Yes, do that"}}
-    more = {"cwd": str(cli.project), "sessionId": "1f2e-aa", "timestamp": "2026-03-05T11:00:00Z"}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line | more) + "\n")
-    told = cli("notes", "update", "--model", "openai:x", MEMDIR_MODEL_URL="http://127.0.0.1:9", MEMDIR_MODEL_KEY="k")
-    assert "the notes were not updated" in told.refusal and cli("notes").data == before
-    assert "1 messages noted by model" in cli("notes", "update").out
 
 
 def test_purge_says_that_it_does_not_reach_notes() -> None:

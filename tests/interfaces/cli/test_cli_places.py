@@ -8,30 +8,8 @@ import pytest
 
 from clihelp import Cli, memory_text
 from homes import git
-from memdir.interfaces.doctor import LEVELS
 from memdir.project.settings import SETTINGS
 from pressure import keep_to_permissions, run_in_child
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-# --- where ----------------------------------------------------------------------------------------------------------
-
-
-def test_where_names_each_place_and_its_rule(cli: Cli) -> None:
-    told = cli("where", "--json").json
-    assert told["project"] == {"root": str(cli.project), "kind": "git"} and told["on"] is True
-    assert told["private"]["rule"] == "default" and told["private"]["steps"][-1]["verdict"] == "taken"
-    assert told["user"]["path"] == str(cli.home / ".claude" / "memory")
-    assert told["config"]["path"] == str(cli.home / ".config" / "memdir" / "config.toml")
-    out = cli("where").out
-    for path in (told["private"]["path"], told["private"]["state"], told["user"]["path"], told["config"]["path"]):
-        assert path in out
-    assert "does not exist yet" in out and "not set" in out
-    assert not (cli.home / ".claude").exists()
 
 
 def test_where_shows_a_refused_rule_and_the_switch(cli: Cli) -> None:
@@ -40,16 +18,6 @@ def test_where_shows_a_refused_rule_and_the_switch(cli: Cli) -> None:
     assert "off (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in told.out
     assert cli("where", "--json", MEMDIR_USER_MEMORY="0").json["user"] is None
     assert cli("where", MEMDIR_USER_MEMORY="0").code == 0
-
-
-def test_where_shows_a_directory_given_by_hand(cli: Cli, tmp_path: Path) -> None:
-    told = cli("--dir", str(tmp_path / "a" / "b"), "where", "--json").json
-    assert (told["private"]["path"], told["private"]["rule"], told["user"]) == (
-        str(tmp_path / "a" / "b"),
-        "--dir",
-        None,
-    )
-    assert cli("--dir", str(tmp_path / "a" / "b"), "where").code == 0
 
 
 def collide(cli: Cli) -> Path:
@@ -87,9 +55,6 @@ def test_a_claim_ends_the_dispute(cli: Cli) -> None:
     assert (row["action"], row["root"]) == ("claimed", str(other))
     assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
     assert "no memory directory" in cli("relink", "--claim", cwd=cli.home / "work").refusal
-
-
-# --- relink ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -137,11 +102,6 @@ def test_a_directory_can_be_named_and_is_asked_about(cli: Cli, moved: Path) -> N
     assert len(cli("list", "--json", cwd=moved).json) == 1
 
 
-def test_two_memories_are_never_mixed(cli: Cli, moved: Path) -> None:
-    cli("save", "--type", "user", "--name", "m", "--description", "Writes Go every day", "--body", "x", cwd=moved)
-    assert "already contains memories" in cli("relink", "--yes", cwd=moved).refusal
-
-
 def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
     one, two = cli.home / "work" / "one", cli.home / "work" / "two"
     one.mkdir()
@@ -158,9 +118,6 @@ def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
     assert "no memory directory" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
     assert cli("relink", "--from", "a\0b", "--yes").refusal
     assert "chose this directory" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
-
-
-# --- status ---------------------------------------------------------------------------------------------------------
 
 
 def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
@@ -238,28 +195,9 @@ def test_status_counts_the_tokens_of_what_is_loaded_not_of_what_is_cut(cli: Cli)
     }
 
 
-# --- config, pause, resume ------------------------------------------------------------------------------------------
-
-
-def test_a_setting_is_set_read_and_unset(cli: Cli) -> None:
-    assert cli("config", "get", "index_order").out == "rank\n"
-    assert cli("config", "set", "index_order", "FILE").out == "index_order = file\n"
-    row = cli("config", "get", "index_order", "--json").json
-    assert row["value"] == "file" and row["default"] == "rank" and row["source"].startswith("config file")
-    assert cli("config", "unset", "index_order").out == "index_order is unset\n"
-    assert "was not set" in cli("config", "unset", "index_order").out
-    assert cli("config", "get", "index_order", "--json").json["source"] == "default"
-
-
 def test_a_stronger_variable_is_pointed_out(cli: Cli) -> None:
     told = cli("config", "set", "index_order", "file", MEMDIR_INDEX_ORDER="rank")
     assert told.code == 0 and "MEMDIR_INDEX_ORDER in the environment overrides it: rank" in told.err
-
-
-def test_config_list_shows_value_default_and_source(cli: Cli) -> None:
-    lines = [line.split("\t") for line in cli("config", "list", MEMDIR_TEAM="1").lines]
-    assert ["team", "true", "false", "MEMDIR_TEAM"] in lines and len(lines) == len(SETTINGS)
-    assert len(cli("config", "list", "--json").json) == len(SETTINGS)
 
 
 def test_what_names_no_model_is_refused_and_what_lacks_a_key_is_pointed_out(cli: Cli) -> None:
@@ -292,13 +230,6 @@ def test_a_key_nobody_knows_can_be_taken_out(cli: Cli) -> None:
     assert cli("doctor").code == 0
 
 
-def test_pause_and_resume(cli: Cli) -> None:
-    assert cli("pause").out == "paused until `memdir resume`\n" and cli("status", "--json").json["paused"] is True
-    assert "memdir resume" in cli("status").out
-    assert cli("resume").out == "resumed\n" and cli("status", "--json").json["paused"] is False
-    assert cli("resume", "--json").json["value"] is False and cli("pause", "--json").json["value"] is True
-
-
 def test_a_pause_with_a_duration_ends_by_itself(cli: Cli) -> None:
     now = datetime(2026, 11, 17, 12, tzinfo=UTC)
     cli.save()
@@ -317,16 +248,6 @@ def test_a_pause_with_a_duration_ends_by_itself(cli: Cli) -> None:
     for wrong in ("soon", "2x", "h", "1h soon", "-2h"):
         assert cli("pause", "--", wrong).code == 1, wrong
     assert "allowed: none, or a time" in cli("config", "set", "paused_until", "later").refusal
-
-
-# --- doctor ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_sound_directory_is_said_to_be_so(cli: Cli) -> None:
-    cli.save()
-    told = cli("doctor", "--json")
-    assert told.code == 0 and told.json["findings"] == [] and set(told.json["counts"]) == set(LEVELS)
-    assert cli("doctor").out == "" and "nothing wrong" in cli("--color", "always", "doctor").out
 
 
 def test_findings_have_a_line_each_with_the_fix(cli: Cli) -> None:
@@ -348,27 +269,6 @@ def test_findings_have_a_line_each_with_the_fix(cli: Cli) -> None:
     assert shown.index("1 error") < shown.index("warnings") < shown.index("advice")
 
 
-def test_advice_alone_is_no_failure(cli: Cli) -> None:
-    cli.save("x", "See [[nowhere]].")
-    told = cli("doctor", "--json")
-    assert told.code == 0 and told.json["counts"]["unresolved_link"] == 1
-
-
-def test_fix_repairs_derived_state_and_can_be_undone(cli: Cli) -> None:
-    cli.save()
-    cli.file("orphan", memory_text("Orphan"))
-    index = cli.memory / "MEMORY.md"
-    index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
-    before = index.read_bytes()
-    told = cli("doctor", "--fix", "--json")
-    assert told.code == 0 and told.json["fixed"] == 2 and told.json["findings"] == []
-    assert b"orphan.md" in index.read_bytes() and b"gone.md" not in index.read_bytes()
-    cli("undo")
-    cli("undo")
-    assert index.read_bytes() == before
-    assert "fixed 2" in cli("doctor", "--fix").out and "nothing to fix" in cli("doctor", "--fix").out
-
-
 def test_doctor_looks_at_user_memory_and_settings_too(cli: Cli) -> None:
     cli.save("ours", "Text.", "--scope", "user")
     (cli.home / ".claude" / "memory" / "odd.md").write_text("just text\n", encoding="utf-8")
@@ -380,9 +280,6 @@ def test_doctor_looks_at_user_memory_and_settings_too(cli: Cli) -> None:
 
 def test_doctor_fixes_nothing_while_memory_is_off(cli: Cli) -> None:
     assert "memory is off" in cli("doctor", "--fix", CLAUDE_CODE_SIMPLE="1").refusal
-
-
-# --- completion -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,51 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-
 from clihelp import Cli, memory_text
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 def names(cli: Cli, *argv: str) -> list[str]:
     return [row["name"] for row in cli("list", "--json", *argv).json]
 
 
-# --- list -----------------------------------------------------------------------------------------------------------
-
-
 def test_an_empty_list_is_done(cli: Cli) -> None:
     assert cli("list").code == 0 and cli("list").out == "" and cli("list", "--json").json == []
     assert "no memories yet" in cli("--color", "always", "list").out
-
-
-def test_a_row_has_exactly_these_fields(cli: Cli) -> None:
-    cli.save()
-    (row,) = cli("list", "--json").json
-    assert list(row) == [
-        "name",
-        "path",
-        "title",
-        "description",
-        "type",
-        "scope",
-        "modified",
-        "pinned",
-        "author",
-        "since",
-    ]
-    assert row["description"] == "No summary at the end of a terse-replies reply" and row["pinned"] is False
-
-
-def test_project_and_user_memory_are_listed_together(cli: Cli) -> None:
-    cli.save("mine")
-    cli.save("ours", "Text.", "--scope", "user")
-    assert sorted(names(cli)) == ["mine", "ours"]
-    assert names(cli, "--scope", "user") == ["ours"] and names(cli, "--scope", "private") == ["mine"]
 
 
 def test_a_file_without_a_type_is_listed_as_such(cli: Cli) -> None:
@@ -96,62 +61,6 @@ def test_listing_works_while_memory_is_off(cli: Cli) -> None:
     assert len(cli("list", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").lines) == 1
 
 
-# --- read -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_memory_is_found_by_name_title_and_path(cli: Cli) -> None:
-    cli(
-        "save",
-        "--type",
-        "user",
-        "--title",
-        "Who I am",
-        "--name",
-        "sub/me",
-        "--description",
-        "Writes Rust every day",
-        "--body",
-        "So.",
-    )
-    path = str(cli.memory / "sub" / "me.md")
-    for text in (
-        "sub/me",
-        "SUB/ME",
-        "sub/me.md",
-        "./sub/me.md",
-        "Who I am",
-        "who-i_am",
-        "me",
-        path,
-        path.removesuffix(".md"),
-    ):
-        assert cli("read", text, "--json").json["name"] == "sub/me", text
-
-
-def test_reading_shows_head_and_body(cli: Cli) -> None:
-    cli.save("terse", "Leave it out.", "--pin")
-    lines = cli("read", "terse").lines
-    assert lines[0] == "terse" and lines[1].startswith("feedback · private · ") and lines[1].endswith("pinned")
-    assert lines[2] == str(cli.memory / "terse.md") and "Leave it out." in lines
-
-
-def test_json_holds_body_text_and_digest(cli: Cli) -> None:
-    cli.save("terse", "Leave it out.")
-    row = cli("read", "terse", "--json").json
-    assert (
-        row["body"].startswith("Leave it out.")
-        and row["text"].startswith("---\nname: terse\n")
-        and len(row["digest"]) == 64
-    )
-
-
-def test_a_title_of_several_is_refused_with_their_names(cli: Cli) -> None:
-    cli.file("a", memory_text("Same"))
-    cli.file("b", memory_text("Same"))
-    told = cli("read", "Same").refusal
-    assert "a, b" in told or "b, a" in told
-
-
 def test_the_projects_own_memory_wins_and_scope_reaches_the_other(cli: Cli) -> None:
     cli.save("same", "Project text.")
     cli.save("same", "User text.", "--scope", "user")
@@ -159,12 +68,6 @@ def test_the_projects_own_memory_wins_and_scope_reaches_the_other(cli: Cli) -> N
     assert "User text." in cli("read", "same", "--scope", "user").out
     assert "User text." in cli("read", str(cli.home / ".claude" / "memory" / "same.md")).out
     assert len(cli("list", "--json").json) == 2
-
-
-def test_what_is_not_there_is_refused_with_what_is_near(cli: Cli) -> None:
-    cli.save()
-    assert "did you mean terse-replies?" in cli("read", "terse-reply").refusal
-    assert "memdir list" in cli("read", "something else").refusal
 
 
 def test_line_ends_of_windows_do_not_show(cli: Cli) -> None:
@@ -185,26 +88,6 @@ def test_a_link_or_a_fifo_is_not_read(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text(memory_text("Secret"), encoding="utf-8")
     (cli.memory / "link.md").symlink_to(tmp_path / "secret.md")
     assert cli("read", "link").refusal and names(cli) == ["terse-replies"]
-
-
-# --- show -----------------------------------------------------------------------------------------------------------
-
-
-def test_show_prints_both_indexes_as_a_session_loads_them(cli: Cli) -> None:
-    cli.save("mine")
-    cli.save("ours", "Text.", "--scope", "user")
-    out = cli("show").out
-    assert out.index("(mine.md)") < out.index("(ours.md)") and "1 of 1 lines" in out
-    indexes = cli("show", "--json").json["indexes"]
-    assert [at["scope"] for at in indexes] == ["private", "user"]
-
-
-def test_dead_pointers_are_left_out_and_counted(cli: Cli) -> None:
-    cli.save("alive")
-    index = cli.memory / "MEMORY.md"
-    index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md) — nothing\n", encoding="utf-8")
-    shown = cli("show", "--json").json["indexes"][0]
-    assert shown["dead"] == 1 and "gone.md" not in shown["text"] and "alive.md" in shown["text"]
 
 
 def test_an_index_over_the_limit_is_cut_with_the_warning(cli: Cli) -> None:

@@ -1,38 +1,6 @@
 """`remember`: words in, a named and typed memory out."""
 
-from pathlib import Path
-
-import pytest
-
 from clihelp import Cli
-from memdir.format import frontmatter
-from tables import table
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-def test_words_become_a_named_typed_and_described_memory(cli: Cli) -> None:
-    kept = cli("remember", "the", "staging", "db", "is", "reset", "every", "Sunday")
-    name = "staging-db-reset-sunday"
-    assert kept.lines[:2] == [f"saved {name} (project, private)", f"  {cli.memory / name}.md"]
-    fields = frontmatter.parse_fields((cli.memory / f"{name}.md").read_text(encoding="utf-8"))
-    assert fields.description == "the staging db is reset every Sunday"
-    assert f"({name}.md)" in (cli.memory / "MEMORY.md").read_text(encoding="utf-8")
-
-
-def test_a_cue_is_left_out_and_the_rest_is_kept_as_said(cli: Cli) -> None:
-    row = cli("remember", "please remember that we squash merge, because bisect needs it", "--json").json
-    text = Path(row["path"]).read_text(encoding="utf-8")
-    assert row["type"] == "feedback"
-    assert text.endswith("\nwe squash merge, because bisect needs it\n") and "please" not in text
-
-
-def test_dates_become_absolute_and_are_told(cli: Cli) -> None:
-    kept = cli("remember", "the merge freeze starts tomorrow")
-    assert kept.lines[2:] == ["  the merge freeze starts 2026-03-06", "  tomorrow -> 2026-03-06"]
 
 
 def test_the_type_the_scope_and_the_pin_can_be_given(cli: Cli) -> None:
@@ -40,21 +8,6 @@ def test_the_type_the_scope_and_the_pin_can_be_given(cli: Cli) -> None:
         "remember", "I am new to React but know Go well", "--type", "user", "--scope", "user", "--pin", "--json"
     ).json
     assert (row["type"], row["scope"], row["pinned"], row["action"]) == ("user", "user", True, "created")
-
-
-def test_the_same_again_changes_nothing(cli: Cli) -> None:
-    cli("remember", "the demo account must never be deleted")
-    again = cli("remember", "The demo account must never be deleted.", "--json").json
-    assert (again["action"], again["change"]) == ("unchanged", None)
-    assert cli("remember", "the demo account must never be deleted").lines[0].startswith("nothing new, already in ")
-
-
-def test_a_reason_that_comes_later_is_added(cli: Cli) -> None:
-    name = cli("remember", "Deploys on Tuesdays.", "--json").json["name"]
-    said = "we deploy on Tuesdays only, because support is staffed then"
-    row = cli("remember", said, "--json").json
-    assert (row["action"], row["name"]) == ("updated", name)
-    assert said in (cli.memory / f"{name}.md").read_text(encoding="utf-8")
 
 
 def test_a_contradiction_is_pointed_out_with_the_command_and_both_are_kept(cli: Cli) -> None:
@@ -75,16 +28,6 @@ def test_a_correction_replaces_the_sentence_is_shown_and_undone(cli: Cli) -> Non
     assert "-the deploy day is Tuesday" in merged.lines and "+the deploy day is Friday" in merged.lines
     assert cli("undo").code == 0
     assert "Tuesday" in (cli.memory / f"{name}.md").read_text(encoding="utf-8")
-
-
-def test_nobody_is_told_to_add_a_why(cli: Cli) -> None:
-    assert cli("remember", "no emoji in commit messages").err == ""
-
-
-def test_what_is_not_to_be_kept_is_refused_with_a_question(cli: Cli) -> None:
-    for text in ("the list of open pull requests: #1, #2 and #3", "that I am terrible at writing tests"):
-        assert "what was surprising about it?" in cli("remember", text).refusal
-    assert not cli.memory.exists() or not list(cli.memory.glob("*.md"))
 
 
 def test_a_name_of_its_own_is_not_merged_and_not_written_over(cli: Cli) -> None:
@@ -113,31 +56,6 @@ def test_part_of_a_memory_is_forgotten_and_shown_as_a_difference(cli: Cli) -> No
     assert "Vaultwarden" not in (cli.memory / "staging.md").read_text(encoding="utf-8")
 
 
-@table(
-    "kept text",
-    [
-        ("der Deploy-Tag ist Dienstag", "vergiss den Deploy-Tag"),
-        ("le jour de déploiement est mardi", "oublie le jour de déploiement"),
-        ("el día de despliegue es martes", "olvida el día de despliegue"),
-        ("デプロイの日は火曜日です", "デプロイの日のことは忘れて"),
-        ("部署日是星期二", "忘掉部署日"),
-    ],
-)
-def test_forgetting_is_understood_in_each_language(cli: Cli, kept: str, text: str) -> None:
-    cli("remember", kept)
-    assert cli("remember", text, "--json").json["action"] == "forgotten"
-
-
-@table("text", ["don't forget the deploy day", "the forget gate of the LSTM has a bias of one"])
-def test_words_that_only_sound_like_it_are_kept(cli: Cli, text: str) -> None:
-    assert cli("remember", text, "--json").json["action"] == "created"
-
-
-@pytest.mark.parametrize("text", ["ok", "it is important info", "???"])
-def test_words_that_say_nothing_are_refused(cli: Cli, text: str) -> None:
-    assert "too vague to recall" in cli("remember", text).refusal
-
-
 def test_a_password_is_warned_of_and_stands_in_the_body_alone(cli: Cli) -> None:
     kept = cli("remember", "the admin password is hunter2000", "--json")
     row = kept.json
@@ -163,18 +81,3 @@ def test_what_the_project_already_says_is_warned_of(cli: Cli) -> None:
 def test_standard_input_is_read(cli: Cli) -> None:
     kept = cli.real("remember", "-", "--json", given=b"von nun an Commit-Messages auf Englisch\n")
     assert kept.json["type"] == "feedback" and kept.json["title"] == "Commit-Messages auf Englisch"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("I work in Lisbon and start late", "user"),
-        ("no emoji in commit messages", "feedback"),
-        ("pipeline bugs are tracked in Linear, project INGEST", "reference"),
-        ("the customer runs Windows 10 until 2027", "project"),
-        ("ich wohne in Wien und arbeite vormittags", "user"),
-        ("提交信息一律用英文", "feedback"),
-    ],
-)
-def test_the_type_is_guessed_from_what_is_said(cli: Cli, text: str, kind: str) -> None:
-    assert cli("remember", text, "--json").json["type"] == kind

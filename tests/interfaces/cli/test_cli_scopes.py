@@ -47,9 +47,6 @@ def own_folder(cli: Cli) -> Path:
     return path
 
 
-# --- user memory ----------------------------------------------------------------------------------------------------
-
-
 def test_user_memory_is_there_in_every_project_after_its_own(cli: Cli) -> None:
     assert cli("save", "--name", "replies", "--scope", "user", *RULE).code == 0
     cli("save", "--name", "deploys", *FACT)
@@ -99,9 +96,6 @@ def test_every_verb_reaches_a_user_memory(cli: Cli) -> None:
     assert undone.code == 0 and "--scope user 5" in undone.out and "me" in rows(cli)
     assert cli("restore", "me", "--to", "1").code == 0 and "Go words" not in cli("read", "me").out
     assert "no memory" in cli("read", "me", "--scope", "private").refusal
-
-
-# --- the team -------------------------------------------------------------------------------------------------------
 
 
 def test_a_team_memory_is_saved_in_its_own_folder_and_index_and_signed(cli: Cli) -> None:
@@ -205,9 +199,6 @@ def test_what_is_remembered_privately_leaves_the_teams_memory_alone(cli: Cli) ->
     assert "Wednesdays" in cli("read", before["name"]).out and len(rows(cli)) == 2
 
 
-# --- the repository's own -------------------------------------------------------------------------------------------
-
-
 def test_a_repositorys_own_memory_is_read_written_and_left_uncommitted(cli: Cli) -> None:
     folder = own_folder(cli)
     (folder / "tracker.md").write_text(memory_text("Tracker"), encoding="utf-8")
@@ -249,9 +240,6 @@ def test_a_home_that_is_a_repository_has_no_second_user_memory(cli: Cli) -> None
     here = cli("where", "--json", cwd=cli.home).json
     assert here["own"] is None and here["user"]["path"] == str(cli.home / ".claude" / "memory")
     assert cli("where", "--json", cwd=cli.home, MEMDIR_USER_MEMORY="0").json["own"] is None
-
-
-# --- promote and demote ---------------------------------------------------------------------------------------------
 
 
 def test_a_promoted_memory_keeps_its_bytes_and_its_line_and_one_undo_takes_it_back(cli: Cli) -> None:

@@ -84,9 +84,6 @@ def run_example(name: str, place: Path, lines: list[str], **variables: str) -> s
     return out.getvalue()
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Path, tmp_path: Path) -> None:
     store = open_store(memory)
     box = SdkTools(store, by="a test", session="s1")
@@ -118,9 +115,6 @@ def test_a_missing_sdk_is_said_with_the_extra_that_brings_it() -> None:
     assert done.stdout.strip().endswith("-m pip install 'langgraph<2,>=1.2.20'")
 
 
-# --- Anthropic ------------------------------------------------------------------------------------------------------
-
-
 def test_the_example_of_the_memory_tool_writes_down_and_finds_again(tmp_path: Path) -> None:
     note = {"command": "create", "path": "/memories/deploys.txt", "file_text": "We deploy on Tuesdays only\n"}
     look = {"command": "view", "path": "/memories/deploys.txt"}
@@ -131,9 +125,6 @@ def test_the_example_of_the_memory_tool_writes_down_and_finds_again(tmp_path: Pa
         assert (out, server.problems) == ("Noted.\nOn Tuesdays.\n", [])
         assert "We deploy on Tuesdays only" in flatten(server.requests[-1].body["messages"][-1])
     assert [at.name for at in FileStore(tmp_path / "memory").scan()] == ["deploys__txt"]
-
-
-# --- OpenAI Agents --------------------------------------------------------------------------------------------------
 
 
 def test_the_agents_session_knows_in_a_new_conversation_what_it_was_told(tmp_path: Path) -> None:
@@ -192,9 +183,6 @@ def test_items_of_the_responses_api_are_read_as_messages() -> None:
     assert user == said
     assert isinstance(asked, Message) and asked.calls[0].input == {"x": 1}
     assert answered == Message("tool", "found", answers="c1")
-
-
-# --- pydantic-ai ----------------------------------------------------------------------------------------------------
 
 
 def test_the_capability_recalls_offers_tools_and_learns(tmp_path: Path) -> None:
@@ -265,17 +253,11 @@ def test_a_history_of_pydantic_ai_is_read_as_messages() -> None:
     assert read[4].failed and read[4].answers == "c2" and read[5].text == "done"
 
 
-# --- LangGraph ------------------------------------------------------------------------------------------------------
-
-
 def test_the_example_of_the_graph_answers_with_what_it_kept(tmp_path: Path) -> None:
     lines = ["I take my coffee black, without sugar", "how do I take my coffee?"]
     assert run_example("graph_store", tmp_path / "memory", lines) == f"I did not know that.\n{lines[0]}\n"
     names = {at.name for at in FileStore(tmp_path / "memory").scan()}
     assert names == {"users/somebody/line-1", "users/somebody/line-2"}
-
-
-# --- Claude Agent SDK -----------------------------------------------------------------------------------------------
 
 
 def call(hook: Any, **given: object) -> Mapping[str, Any]:

@@ -48,9 +48,6 @@ def put(client: Client, store: str, path: str, text: str, seen: str | None = Non
     return client("PUT", f"{store}/memories/{path}", {"content": text, "content_sha256": seen}, **headers)
 
 
-# --- memories and versions ------------------------------------------------------------------------------------------
-
-
 def test_a_memory_is_written_read_changed_and_forgotten(org: Organisation, store: str) -> None:
     text = memory()
     assert put(org.admin, store, "deploys", text) == (
@@ -157,9 +154,6 @@ def test_redaction_removes_the_content_and_keeps_the_trail(postgres: Postgres, o
     assert org.client("read_write")("POST", f"{store}/versions/1/redact", {"path": "deploys"})[0] == 403
 
 
-# --- files to keep in step ------------------------------------------------------------------------------------------
-
-
 def test_files_come_by_revision_with_tombstones(org: Organisation, store: str) -> None:
     put(org.admin, store, "one", memory("One"))
     put(org.admin, store, "two", memory("Two"))
@@ -220,9 +214,6 @@ def test_a_push_is_whole_or_a_conflict(org: Organisation, store: str) -> None:
         )[0]
         == 400
     )
-
-
-# --- secrets, review ------------------------------------------------------------------------------------------------
 
 
 def test_secrets_and_persons_are_refused(org: Organisation, store: str) -> None:
@@ -290,9 +281,6 @@ def test_a_text_that_speaks_to_the_agent_needs_review(org: Organisation, store: 
     edit = {"edit": "replace_line", "name": "plain", "was": was, "line": line}
     status, refusal = writer("POST", f"{store}/changes", {"edits": [edit]})
     assert status == 400 and "cannot be a memory here" in str(refusal), (status, refusal)
-
-
-# --- who may --------------------------------------------------------------------------------------------------------
 
 
 def test_rights_of_tokens(org: Organisation, store: str) -> None:
@@ -364,9 +352,6 @@ def test_what_is_administered_or_refused_is_in_the_audit_log(org: Organisation, 
     ]
     assert all(at["actor"].startswith("token:") for at in entries)
     assert len(org.admin("GET", f"/v1/audit?limit=1&before={entries[0]['id']}")[1]["entries"]) == 1
-
-
-# --- tokens of every wrong kind, another organisation's ids ---------------------------------------------------------
 
 
 def test_no_wrong_credential_gets_in(postgres: Postgres, org: Organisation, port: int) -> None:
@@ -445,9 +430,6 @@ def test_every_route_is_closed_to_another_organisation(
     assert max(statuses.values()) < 500 and postgres.dump(org.tenant) == before
 
 
-# --- limits ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_bucket_refills(org: Organisation) -> None:
     rates = RateLimit()
     assert [rates.take("a", 2, now=0.0) for _ in range(3)] == [0.0, 0.0, 30.0]
@@ -510,9 +492,6 @@ def test_a_database_that_is_away_is_a_503(postgres: Postgres) -> None:
     finally:
         database.close()
         proxy.close()
-
-
-# --- the description, health, metrics, MCP --------------------------------------------------------------------------
 
 
 def test_health_metrics_and_description_need_no_credential(org: Organisation, port: int) -> None:

@@ -232,9 +232,6 @@ def test_a_provider_that_cannot_be_used_is_refused(provider: Provider) -> None:
         )
 
 
-# --- logins on the page -----------------------------------------------------------------------------------------------
-
-
 class Browser(Visitor):
     """A visitor who follows the way over the provider by hand."""
 

@@ -33,11 +33,6 @@ HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 SOON = HttpLimits(head=0.2, body=0.2, write=0.2, connections=16, body_bytes=1000)
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 async def echo(scope: AsgiScope, receive: Receive, send: Send) -> None:
     """The length of the body it was given."""
     if scope["type"] != "http":

@@ -120,9 +120,6 @@ def _add_up(blocks: Sequence[Block]) -> list[int]:
     return sums
 
 
-# --- from a body of the Messages API to blocks ----------------------------------------------------------------------
-
-
 def list_blocks(body: Body, count: Count) -> list[Block]:
     """The prompt of a request as a row of blocks; the body has passed the rules."""
     auto = _find_mark(body)

@@ -122,9 +122,6 @@ def read_blocks(blocks: Iterable[Mapping[str, Any]], **places: object) -> list[P
     return [Say(at["text"]) if at["type"] == "text" else Call(at["name"], at["input"]) for at in parts]
 
 
-# --- from an answer to pieces on the wire ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part as text: of a call, the JSON of its input, which need not be whole."""
