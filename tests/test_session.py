@@ -25,7 +25,6 @@ from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn
 from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
-from memdir.recall.reminder import render_reminder
 from memdir.records import Message, Reply, Request, Tool, ToolCall, Usage
 from memdir.session import (
     BackgroundExtraction,
@@ -236,24 +235,6 @@ def poll(session: Session) -> RenderedReminders:
     return found
 
 
-def test_a_model_that_fails_to_choose_leaves_it_to_the_index(store: FileStore) -> None:
-    put(store, "deploy-day", "the day on which we deploy is Tuesday")
-    session = Session(store, model=ScriptedModel([UnreachableError("gone")]), selector="model")
-    assert [at.header.name for at in session.recall(QUESTION)] == ["deploy-day"]
-
-
-def test_what_the_host_wrote_into_a_message_is_not_searched_for(session: Session) -> None:
-    session.remember(DEPLOYS)
-    found = session.recall(f"thanks\n<system-reminder>\n{QUESTION}\n</system-reminder>")
-    assert found.skipped is RecallSkip.ONE_WORD
-
-
-def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -> None:
-    name = session.remember(DEPLOYS).written[0]
-    session.note_read([session._place.root / f"{name}.md"])
-    assert session.recall(QUESTION).memories == ()
-
-
 def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
     priority, passed = TurnPriority(seconds=600), threading.Event()
     priority.wait()  # no turn has it
@@ -345,15 +326,6 @@ def test_the_hosts_lists_may_change_and_hold_its_sdks_objects(store: FileStore) 
     assert len(names(store)) == 1
 
 
-def test_memories_that_were_put_into_a_message_are_not_learned_again(session: Session) -> None:
-    session.remember("Remember that all releases are tagged by hand on the release machine")
-    reminders = session.recall("how are releases tagged?")
-    session.forget(reminders.memories[0].header.name)
-    text = render_reminder(reminders.memories[0], now=NOW, wrap=True)
-    end_turn(session, say(f"how are releases tagged?\n\n{text}", "By hand."))
-    assert names(session.stores[0]) == []
-
-
 def test_two_conversations_over_one_memory_wait_for_one_another(store: FileStore) -> None:
     begun, go = threading.Event(), threading.Event()
 
@@ -370,19 +342,6 @@ def test_two_conversations_over_one_memory_wait_for_one_another(store: FileStore
     go.set()
     assert one.close() and other.close()
     assert len(names(store)) == 2
-
-
-def test_without_a_person_only_requests_are_learned_from(store: FileStore) -> None:
-    session = Session(store, model=ScriptedModel([]), is_headless=True)
-    end_turn(session, [*say("I am a data scientist in the fraud team"), *say(ASKED)])
-    assert len(names(store)) == 1
-
-
-def test_a_subagents_turn_is_left_alone(store: FileStore, heard: Heard, tmp_path: Path) -> None:
-    session = Session(store, callbacks=heard.callbacks, notes_home=tmp_path / "tenant")
-    end_turn(session, [*make_long(120), *say(ASKED)], is_subagent=True)
-    assert heard.skipped == [("extract", ExtractSkip.SUBAGENT)] and names(store) == []
-    assert list(tmp_path.rglob("summary.md")) == []
 
 
 def test_what_was_not_taken_when_the_turn_ended_is_dropped(session: Session) -> None:
@@ -465,14 +424,6 @@ def test_a_private_conversation_works_and_keeps_nothing(session: Session, heard:
     assert session.is_private and len(names(session.stores[0])) == 1
     assert {why for _, why in heard.skipped} == {"private"}
     session.set_private(False)
-    assert session.recall(QUESTION).memories
-
-
-def test_ignoring_memory_holds_for_the_conversation_until_it_is_cleared(session: Session) -> None:
-    session.remember(DEPLOYS)
-    assert session.recall("ignore your memory for this whole conversation").skipped is RecallSkip.IGNORE_CONVERSATION
-    assert session.recall(QUESTION).skipped is RecallSkip.IGNORE_CONVERSATION
-    session.clear()
     assert session.recall(QUESTION).memories
 
 

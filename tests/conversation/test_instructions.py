@@ -26,15 +26,11 @@ from memdir.conversation.instructions import (
     find_frame,
     instructions,
     make_directories,
-    render_parts,
-    render_types,
 )
 from memdir.errors import FormatError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import replace
-from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.models.prompts import render_prompt
-from memdir.records import Kind, Scope, Surfacing
+from memdir.records import Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, open_project
@@ -133,39 +129,6 @@ def test_agent_mode_needs_an_agent(here: Open) -> None:
         build_instructions(here(), mode=InstructionMode.AGENT)
 
 
-def test_the_eight_parts_stand_in_their_order(here: Open) -> None:
-    made = build_instructions(here(CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES=f"\n{EXTRA}\n"))
-    names = [part.name for part in made.parts]
-    assert names == ["where", "ask", "types", "omit", "save", "access", "verify", "others", "past", "extra"]
-    assert made.guidance.endswith(EXTRA) and made.text == f"{made.guidance}\n\n{made.index}"
-
-
-def test_past_context_names_transcripts_only_where_there_are_any(here: Open) -> None:
-    (past,) = [at.text for at in build_instructions(here()).parts if at.name == "past"]
-    assert past.index("*.md") < past.index("*.jsonl") and "narrow" in past
-    frame = replace(find_frame(here()), transcripts=None)
-    (alone,) = [at.text for at in render_parts(frame) if at.name == "past"]
-    assert "*.jsonl" not in alone
-    assert all(part.name != "past" for part in build_instructions(here(MEMDIR_PAST_CONTEXT="0")).parts)
-
-
-def test_past_context_names_every_directory_that_is_told_of(here: Open) -> None:
-    opened = here()
-    assert opened.user is not None
-    past = next(part.text for part in build_instructions(opened).parts if part.name == "past")
-    assert f"`{opened.private.root}` and `{opened.user.root}`" in past
-
-
-def test_without_an_index_to_keep_none_is_spoken_of(here: Open, tmp_path: Path) -> None:
-    for variables in ({"MEMDIR_SKIP_INDEX": "1"}, {"MEMDIR_SKIP_INDEX": "1", "MEMDIR_TEAM": "1"}):
-        guidance = build_instructions(here(**variables)).guidance.replace(str(tmp_path), "")
-        assert [line for line in guidance.splitlines() if "index" in line] == [
-            "Write the memory to a file of its own, named after its topic, such as `release-freeze.md`. "
-            "That is all; there is no index to keep."
-        ]
-        assert "MEMORY.md" not in guidance
-
-
 def test_the_switch_for_instruction_files_keeps_the_indexes_out_and_the_guidance_says_so(here: Open) -> None:
     opened = here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     plant(opened.private.root, "audit")
@@ -173,13 +136,6 @@ def test_the_switch_for_instruction_files_keeps_the_indexes_out_and_the_guidance
     assert (made.mode, made.index, made.heading, made.clips) == (InstructionMode.NORMAL, "", "", ())
     assert "The memory files are not loaded." in made.guidance and "Only the indexes are loaded" not in made.guidance
     assert "audit" in build_instructions(here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="0")).index
-
-
-def test_team_mode_says_where_each_type_goes_and_forbids_secrets(here: Open) -> None:
-    assert all(f"{kind}_scope" not in render_types(team=True) for kind in Kind)
-    assert render_types(team=True).count("- Directory: ") == 4 and "- Directory: " not in render_types()
-    where = build_instructions(here(MEMDIR_TEAM="1")).parts[0].text
-    assert "password" in where and "never put a secret" in where and where.count("/app/memory") == 2
 
 
 def test_a_log_is_named_by_its_pattern(here: Open) -> None:
@@ -361,38 +317,6 @@ def load(opened: Project) -> tuple[str, list[int], str]:
     return text, [int(at) for at in re.findall(r"\(m(\d+)\.md\)", text)], made.clips[0].clip.warning
 
 
-def test_an_index_of_250_lines_keeps_200_with_the_pinned_and_the_newest(here: Open) -> None:
-    opened = here()
-    fill(opened.private.root, 250, pinned=249, newest=248)
-    text, kept, warning = load(opened)
-    assert len(kept) == INDEX_LINES and kept == sorted(kept) and {248, 249, 0, 1} <= set(kept)
-    assert f"> {warning}" in text and "250 lines (limit 200)" in warning
-    assert "Only 200 of its 250 lines" in warning and "move detail" in warning and "recall" in warning
-
-
-def test_an_index_of_197_kb_in_150_lines_is_cut_by_its_bytes(here: Open) -> None:
-    opened = here()
-    fill(opened.private.root, 150, hook="x" * 1_290, pinned=149, newest=148)
-    size = (opened.private.root / INDEX_FILE).stat().st_size
-    assert 196_000 < size < 199_000
-    text, kept, warning = load(opened)
-    assert {148, 149} <= set(kept) and 15 <= len(kept) <= 20
-    assert sum(len(line.encode()) + 1 for line in text.splitlines() if line.startswith("- [")) <= INDEX_BYTES
-    assert f"{size:,} bytes (limit 25,000)" in warning and "lines (limit" not in warning
-    assert "150 characters" in warning
-
-
-@pytest.mark.parametrize("order", ["rank", "file"])
-def test_no_character_is_cut_in_two(here: Open, order: str) -> None:
-    opened = here(MEMDIR_INDEX_ORDER=order)
-    for width in range(4):  # wherever the limit falls inside a character of three bytes
-        fill(opened.private.root, 40, hook="x" * width + "語" * 250)
-        text, kept, warning = load(opened)
-        lines = [line for line in text.splitlines() if line.startswith("- [")]
-        assert all(line.endswith("語" * 250) for line in lines) and "\ufffd" not in text
-        assert 0 < len(kept) < 40 and warning
-
-
 def test_a_file_that_ends_inside_a_character_is_loaded(here: Open) -> None:
     opened = here()
     plant(opened.private.root, "audit")
@@ -403,30 +327,12 @@ def test_a_file_that_ends_inside_a_character_is_loaded(here: Open) -> None:
     assert "(audit.md)" in text and "(half.md)" in text and text.encode("utf-8")
 
 
-def test_windows_line_ends_are_cut_at_the_right_place(here: Open) -> None:
-    opened = here()
-    fill(opened.private.root, 250, end="\r\n", pinned=249, newest=248)
-    made = build_instructions(opened)
-    text, kept, warning = load(opened)
-    assert made.clips[0].clip.text.count("\r\n") == INDEX_LINES == len(kept)
-    assert {248, 249} <= set(kept) and "\r" not in text and "250 lines" in warning
-
-
 def test_use_decides_what_is_kept_after_the_newest(here: Open) -> None:
     opened = here()
     fill(opened.private.root, 250)
     assert 240 not in load(opened)[1]
     opened.private.note_recalls([Surfacing("m240", START, "a question", "s1")] * 3)
     assert 240 in load(opened)[1]
-
-
-def test_dead_pointers_are_left_out_and_an_empty_index_says_so(here: Open) -> None:
-    opened = here()
-    plant(opened.private.root, "audit", "gone")
-    (opened.private.root / "gone.md").unlink()
-    made = build_instructions(opened)
-    assert "(gone.md)" not in made.index and made.clips[0].clip.dead == 1
-    assert made.clips[1].scope is Scope.USER and "Nothing is remembered there yet." in made.clips[1].text
 
 
 def test_an_index_whose_only_line_is_too_long_is_not_called_empty(here: Open) -> None:

@@ -36,7 +36,9 @@ from memdir.project.settings import Environment
 from memdir.records import InboxState
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("project_files")
 
 
 class World:
@@ -79,23 +81,7 @@ def refused(loaded: LoadedFiles) -> dict[str, NotLoadedReason]:
     return {Path(refusal.path).name: refusal.reason for refusal in loaded.refusals}
 
 
-@table(
-    "text left",
-    [
-        ("a\n<!-- note -->\nb\n", "a\nb\n"),
-        ("a\n  <!-- one\ntwo -->\nb\n", "a\nb\n"),
-        ("<!-- a --> kept\n", " kept\n"),
-        ("<!-- a --> <!-- b -->\nc\n", "c\n"),
-        ("in a <!-- note --> line\n", "in a <!-- note --> line\n"),
-        ("```\n<!-- code -->\n```\n<!-- note -->\n", "```\n<!-- code -->\n```\n"),
-        ("~~~html\n<!-- code -->\n~~~~\n<!-- note -->x\n", "~~~html\n<!-- code -->\n~~~~\nx\n"),
-        ("text\n\n    <!-- indented code -->\n", "text\n\n    <!-- indented code -->\n"),
-        ("<!-- never closed\nrest\n", "<!-- never closed\nrest\n"),
-        ("<!--\n```\n-->\n<!-- note -->\nb", "b"),
-        ("- item\n  ```\n  <!-- code -->\n  ```\n", "- item\n  ```\n  <!-- code -->\n  ```\n"),
-        ("<!---->x\n", "x\n"),
-    ],
-)
+@table("text left", ROWS["block_comments_go_and_everything_else_stays"])
 def test_block_comments_go_and_everything_else_stays(text: str, left: str) -> None:
     assert strip_comments(text) == left
 
@@ -106,32 +92,7 @@ def test_the_pieces_put_together_are_the_text(text: str) -> None:
     find_mentions(text)
 
 
-@table(
-    "text found",
-    [
-        ("@a.md\n", ["a.md"]),
-        ("see @docs/a.md and @~/b.md, and @/c/d.txt.", ["docs/a.md", "~/b.md", "/c/d.txt"]),
-        ("@./a @../b @.hidden/c", ["./a", "../b", ".hidden/c"]),
-        ("@a.md#part @my\\ file.md", ["a.md", "my file.md"]),
-        ("mail me@example.com, @@x, @(y), @#z, @$v", []),
-        ("`@a.md` and ``x ` @b.md`` then @c.md", ["c.md"]),
-        ("`open @a.md\nstill @b.md` @c.md", ["c.md"]),
-        ("a ` tick\n\n@b.md ` here", ["b.md"]),
-        ("- a ` tick\n- @b.md `", ["b.md"]),
-        ("\\`@a.md @b.md\\`", ["b.md"]),
-        ("```\n@a.md\n```\n@b.md", ["b.md"]),
-        ("```md\n@a.md\n~~~\n@b.md\n```\n@c.md", ["c.md"]),
-        ("x\n\n    @code.md\n\ny @b.md", ["b.md"]),
-        ("- item\n\n    @in-list.md\n", ["in-list.md"]),
-        ("> ```\n> @a.md\n> ```\n> @b.md", ["b.md"]),
-        ("<!-- @a.md -->\nx <!-- @b.md --> @c.md", ["c.md"]),
-        ("```\nnever closed\n@a.md", []),
-        ("@a.md @a.md @b.md", ["a.md", "b.md"]),
-        ("@%2e%2e/secret.md", []),
-        ("**@a.md**, (@b.md)", []),
-        ("@日本語.md", ["日本語.md"]),
-    ],
-)
+@table("text found", ROWS["mentions_are_found_outside_code"])
 def test_mentions_are_found_outside_code(text: str, found: list[str]) -> None:
     assert [mention[-1] for mention in find_mentions(text)] == found
 
@@ -143,32 +104,7 @@ def test_a_mention_means_a_path_from_its_file_from_home_or_from_the_root() -> No
     assert resolve_include("/y.md", "/p/docs", "/home/me") == "/y.md"
 
 
-@table(
-    "pattern path fits",
-    [
-        ("**/*.ts", "a.ts", True),
-        ("**/*.ts", "x/y/a.ts", True),
-        ("*.ts", "a.ts", True),
-        ("*.ts", "x/a.ts", False),
-        ("src/**", "src/a/b", True),
-        ("src/**", "src", False),
-        ("src/", "src/a/b", True),
-        ("./src/*.py", "src/a.py", True),
-        ("/src/*.py", "src/a.py", True),
-        ("src/**/*", "src/a", True),
-        ("src/**/test/*.py", "src/a/b/test/x.py", True),
-        ("src/**/test/*.py", "src/a/b/x.py", False),
-        ("**/a/**/b/**", "x/a/y/b/z/b", True),
-        ("a?c", "abc", True),
-        ("a?c", "a/c", False),
-        ("[a-c]x[!0-9]", "bxz", True),
-        ("[a-c]x[!0-9]", "bx7", False),
-        ("[]x", "[]x", True),
-        ("[", "[", True),
-        ("*", ".hidden", True),
-        ("A.md", "a.md", False),
-    ],
-)
+@table("pattern path fits", ROWS["patterns_match_as_people_expect"])
 def test_patterns_match_as_people_expect(pattern: str, path: str, fits: bool) -> None:
     assert (match_any((pattern,), path) is not None) is fits
 
@@ -187,23 +123,7 @@ def test_a_pattern_made_to_be_slow_is_not() -> None:
     assert match_any(("**/a/" * 150 + "b",), "a/" * 1_900 + "c") is None
 
 
-@table(
-    "head paths",
-    [
-        ('paths:\n  - "src/**/*.ts"\n  - lib/*.py\n', ("src/**/*.ts", "lib/*.py")),
-        ("paths:\n- **/*.ts\n- '*.md'  # docs\n", ("**/*.ts", "*.md")),
-        ("paths: src/**/*.{ts,tsx}, lib/*\n", ("src/**/*.{ts,tsx}", "lib/*")),
-        ("paths: **/*.ts, lib/*\n", ("**/*.ts", "lib/*")),
-        ('paths: ["a/*", "b/{c,d}"]\n', ("a/*", "b/{c,d}")),
-        ("description: x\npaths:\n  - a/*\nother: y\n", ("a/*",)),
-        ('paths: "**"\n', ()),
-        ("paths:\n", ()),
-        ("paths: []\n", ()),
-        ("description: only\n", ()),
-        ("globs: a/*\n", ()),
-        ("paths: {a: b}\n", ()),
-    ],
-)
+@table("head paths", ROWS["the_paths_of_a_rule_are_read_in_every_form"])
 def test_the_paths_of_a_rule_are_read_in_every_form(head: str, paths: tuple[str, ...]) -> None:
     rule = parse_rule(f"---\n{head}---\n# Rule\n")
     assert (rule.paths, rule.body) == (paths, "# Rule\n")

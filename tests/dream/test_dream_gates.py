@@ -198,13 +198,6 @@ def test_a_broken_note_of_the_last_look_is_as_none(opened: Project, text: str) -
     assert find_due(opened, now=NOW).is_due
 
 
-def test_a_place_that_cannot_be_written_is_looked_at_all_the_same(opened: Project, tmp_path: Path) -> None:
-    store = opened.private
-    add_records(store, "a")
-    (store.state / SCAN).mkdir()
-    assert find_due(opened, now=NOW).sessions == 1
-
-
 def test_settings_set_the_pace(tmp_path: Path) -> None:
     project = make_repository(tmp_path / "app")
     settings = {"MEMDIR_DREAM_HOURS": "1.5", "MEMDIR_DREAM_SESSIONS": "1", "MEMDIR_DREAM_SCAN_MINUTES": "1"}

@@ -1,7 +1,6 @@
 """When a turn has ended: gates, cursor, throttle, one at a time, and what is noted."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 from opinions import WordReader
 
-LATER = datetime(2026, 3, 6, tzinfo=UTC)
 KEYS = ("on", "paused", "headless", "every", "explicit_only", "remote")
 
 

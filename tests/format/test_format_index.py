@@ -208,16 +208,6 @@ def test_the_newest_come_first_and_no_more_than_the_limit() -> None:
     assert show_manifest(headers, limit=2) == "\n".join(show_header(header) for header in headers[:2])
 
 
-def test_no_headers_make_an_empty_manifest() -> None:
-    assert show_manifest([]) == ""
-    assert show_manifest([make_header()], limit=0) == ""
-
-
-def test_the_same_time_is_ordered_by_file() -> None:
-    lines = show_manifest([make_header("b"), make_header("a")]).splitlines()
-    assert [line.split()[2] for line in lines] == ["a.md", "b.md"]
-
-
 @given(st.permutations([make_header(name, day=day) for name, day in zip("abcde", [0, 0, 1, -1, -1], strict=True)]))
 def test_the_order_of_the_input_does_not_matter(headers: list[Header]) -> None:
     assert show_manifest(headers) == show_manifest(sorted(headers, key=lambda header: header.name))

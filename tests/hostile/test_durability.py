@@ -13,8 +13,6 @@ from memdir.store.files import FileStore
 from memdir.testing import sample_memory
 from syscalls import Call
 
-ANSWER = "answer"
-
 
 @pytest.fixture(autouse=True)
 def _needs_ptrace() -> None:

@@ -53,26 +53,6 @@ def test_three_days_in_one_script(chats: Chats) -> None:
     assert "2026-03-06" in text and "Friday" not in text
 
 
-def test_a_date_that_has_passed_is_told_even_where_git_cannot_be_asked(chats: Chats) -> None:
-    """The project's repository is broken here: its folder is empty."""
-    script = "/now 2026-03-02\nWe freeze all merges until Thursday, the mobile team cuts its release then.\n"
-    shown = chats.play(f"{script}/now 2026-03-09\nwhen can I merge again?\n").out
-    answer = answer_to(shown, "when can I merge again?")
-    assert answer.rstrip().endswith("noted 7 days ago) The date 2026-03-05 has passed.")
-
-
-def test_who_asks_for_everything_is_told_what_there_is(chats: Chats) -> None:
-    script = "what do you remember?\nI'm a data scientist, new to Rust.\nremember that we deploy on Tuesdays\n"
-    shown = chats.play(f"{script}what do you know about me?\nwhat have you learned so far\nthanks!\n").out
-    assert "I remember nothing yet." in answer_to(shown, "what do you remember?")
-    own = answer_to(shown, "what do you know about me?")
-    assert "data scientist" in own and "deploy" not in own
-    assert "deploy on Tuesdays" in answer_to(shown, "what have you learned so far")
-    assert "say what is so, or ask" in answer_to(shown, "thanks!")
-    private = chats.play("what do you remember?\n", "--private").out
-    assert "deploy" not in private and "this conversation is private" in private
-
-
 def test_a_person_talks_to_a_memory(chats: Chats) -> None:
     """A statement is kept as said, a question answered, thanks are neither, and what may not be kept is asked about."""
     script = """\
@@ -275,13 +255,6 @@ def test_each_event_is_what_the_page_says(chats: Chats) -> None:
     assert saved["written"] == ["deploy-on-tuesdays"]
     answer = [event for event in events if event["event"] == "answer"][1]
     assert answer["names"] == ["deploy-on-tuesdays"]
-
-
-def test_half_of_a_clause_is_not_forgotten_and_the_memory_is_named(chats: Chats) -> None:
-    shown = chats.play("remember that I am vegetarian and live in Ghent\nforget that I am vegetarian\n").out
-    (path,) = chats.memory.glob("*ghent*.md")
-    assert f"{path.stem} also says something else: /forget {path.stem} removes all of it." in shown
-    assert "I am vegetarian and live in Ghent" in path.read_text(encoding="utf-8")
 
 
 def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memory(chats: Chats) -> None:

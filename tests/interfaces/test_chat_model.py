@@ -238,14 +238,6 @@ def test_the_model_deletes_a_memory_and_is_not_told_to_keep_the_index(chats: Cha
     assert "leave it alone" in str(asked[0]["system"]) and "add a line to" not in str(asked[0]["system"])
 
 
-def test_with_extraction_off_a_request_to_remember_is_kept(chats: Chats) -> None:
-    with AnthropicServer(lambda body: "Noted.") as server:
-        chats.with_model(server.url)
-        said = "remember that we deploy on Tuesdays only\n"
-        assert "[Memory saved:" in chats.play(f"{said}we like green tea\n", MEMDIR_EXTRACT="0").out
-        assert len(server.requests) == 2 and server.problems == []
-
-
 def test_a_daily_log_is_kept_by_the_path_that_the_request_names(chats: Chats) -> None:
     asked: list[dict[str, Any]] = []
 
@@ -300,19 +292,6 @@ def test_a_resumed_conversation_is_valid_for_the_api_whatever_it_was_killed_in(c
         assert server.problems == [] and "Going on." in shown
     roles = [message.role for message in read_messages(path)]
     assert roles.count("user") >= 2 and roles[-1] == "assistant"
-
-
-def test_the_day_that_changes_is_told_once_and_instructions_carry_no_date(chats: Chats) -> None:
-    keeper = Keeper(chats)
-    with AnthropicServer(keeper) as server:
-        chats.with_model(server.url)
-        chats.play("/now 2026-03-02\nhello there\n/now 2026-03-03\nhello again\nand once more\n")
-        assert server.problems == []
-    last = [text for message in keeper.asked[-1]["messages"] for text in texts_of(message)]
-    assert sum("2026-03-03" in text for text in last) == 1
-    systems = {str(body["system"]) for body in keeper.asked}
-    assert len(systems) == 1 and "2026" not in systems.pop().replace(str(chats.home), "")
-    assert last_text(keeper.asked[0]) == "hello there"
 
 
 def test_ten_turns_with_the_recorded_answers_of_a_capable_model(chats: Chats) -> None:

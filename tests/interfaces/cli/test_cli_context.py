@@ -7,7 +7,6 @@ import pytest
 
 from clihelp import Cli
 from homes import write
-from json_schemas import check
 
 
 @pytest.fixture
@@ -93,22 +92,8 @@ def test_with_memory_off_nothing_is_written_and_the_files_are_still_listed(cli: 
     assert not (cli.home / ".claude" / "projects").exists()
 
 
-def test_the_switch_for_instruction_files_is_shown(cli: Cli) -> None:
-    told = cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
-    assert told.json["files"] == [] and told.json["disabled"] == "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
-    assert {row["path"] for row in told.json["memory"]} == {None}, "guidance, and no index"
-    assert "CLAUDE_CODE_DISABLE_CLAUDE_MDS is set" in cli("context", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1").out
-
-
 def test_wrong_use_is_said(cli: Cli) -> None:
     assert cli("context", "--json", "--text").code == 2
-
-
-def test_an_empty_place_is_listed_too(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    assert cli("context", "--json", CLAUDE_CODE_SIMPLE="1").json["total"] == {"chars": 0, "bytes": 0, "tokens": 0}
-    assert cli("context", "--text", CLAUDE_CODE_SIMPLE="1").out == ""
-    assert cli("context").code == 0
 
 
 def test_hostile_names_reach_the_terminal_harmless(cli: Cli) -> None:
@@ -116,9 +101,3 @@ def test_hostile_names_reach_the_terminal_harmless(cli: Cli) -> None:
     os.symlink("nowhere", cli.project / "CLAUDE.local.md")
     out = cli("context").out
     assert "\x1b" not in out and "\u202e" not in out
-
-
-def test_all_forms_fit_the_page(cli: Cli) -> None:
-    for more in ([], ["--file", "src/app.ts"], ["--file", "/etc/passwd", "--file", "x"]):
-        check("context", cli("context", "--json", *more).json)
-    check("context", cli.real("context", "--json").json)

@@ -42,11 +42,6 @@ def test_a_person_gets_a_report(cli: Cli) -> None:
         assert wanted in lines
 
 
-def test_what_holds_exits_with_0(cli: Cli) -> None:
-    assert cli("verify", "new").code == 0
-    assert cli("verify", "plain", "--json").json["counts"] == {"verified": 0, "partly": 0, "stale": 0, "unchecked": 1}
-
-
 def test_a_stamp_is_written_and_can_be_taken_back(cli: Cli) -> None:
     before = (cli.memory / "new.md").read_text(encoding="utf-8")
     answer = cli("verify", "--stamp", "--json").json
@@ -65,16 +60,6 @@ def test_changed_leaves_out_what_nothing_happened_to(cli: Cli) -> None:
     git(cli.project, "add", "-A")
     git(cli.project, "commit", "-q", "-m", "more")
     assert "new" not in cli("verify", "--changed").out.split()
-
-
-def test_user_memory_is_asked_for_dates_and_links_only(cli: Cli) -> None:
-    cli.save("mine", "Use `handleAuth()`.", "--scope", "user")
-    assert cli("verify", "--scope", "user").code == 0
-    assert [at["name"] for at in cli("verify", "--scope", "user", "--json").json["memories"]] == ["mine"]
-
-
-def test_an_unknown_name_is_refused_in_one_line(cli: Cli) -> None:
-    assert "nobody" in cli("verify", "nobody").refusal
 
 
 def test_memory_that_is_off_is_not_stamped(cli: Cli) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from homes import write
 from memdir.interfaces.sdk.memory_tool import MemoryCommands, RefusedError
-from memdir.recall.pipeline import recall
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.state import Author
@@ -216,19 +215,6 @@ def test_plain_text_comes_back_to_the_letter(text: str, commands: MemoryCommands
     assert commands.store.read(header.name).text.endswith(f"---\n\none more line{end}{text}")
 
 
-def test_what_the_agent_writes_down_is_recalled_and_listed(commands: MemoryCommands) -> None:
-    text = "# Staging\n\nThe staging database is reset every night at 3.\n"
-    ask(commands, "create", path="/memories/staging.md", file_text=text)
-    [found] = recall(commands.store, "when is the staging database reset?")
-    assert found.header.name == "staging"
-    assert "reset every night" in commands.store.index()
-    ask(commands, "str_replace", path="/memories/staging.md", old_str="every night at 3", new_str="on Sundays")
-    assert "reset on Sundays" in commands.store.index() and "every night" not in commands.store.index()
-    ask(commands, "rename", old_path="/memories/staging.md", new_path="/memories/db/staging.txt")
-    assert "(db/staging__txt.md)" in commands.store.index() and "(staging.md)" not in commands.store.index()
-    assert commands.store.read("db/staging__txt").header.title == "staging.txt"
-
-
 def test_a_memory_of_memdir_s_own_is_seen_whole_and_stays_one(commands: MemoryCommands) -> None:
     store = commands.store
     store.write(Draft(Kind.FEEDBACK, "Terse replies", "No summary at the end of a reply", "Be terse.", "terse"))
@@ -252,13 +238,6 @@ def test_a_file_without_frontmatter_is_shown_and_gets_a_head_when_it_changes(com
     assert "edited" in ask(commands, "insert", path="/memories/old.md", insert_line=1, insert_text="and more")
     assert ask(commands, "view", path="/memories/old.md").endswith("     1\twritten by hand\n     2\tand more")
     assert commands.store.read("old").header.problem == ""
-
-
-def test_dates_in_a_project_memory_become_absolute_and_the_answer_says_so(commands: MemoryCommands) -> None:
-    text = HEAD.format(kind="project") + "The freeze begins tomorrow.\n"
-    answer = ask(commands, "create", path="/memories/freeze.md", file_text=text)
-    assert answer.startswith("File created successfully at: /memories/freeze.md\nRelative dates were made absolute: ")
-    assert "tomorrow" not in commands.store.read("freeze").body
 
 
 def test_a_secret_is_refused_without_being_repeated(commands: MemoryCommands) -> None:
