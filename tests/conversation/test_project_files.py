@@ -126,7 +126,7 @@ def test_a_pattern_made_to_be_slow_is_not() -> None:
 @table("head paths", ROWS["the_paths_of_a_rule_are_read_in_every_form"])
 def test_the_paths_of_a_rule_are_read_in_every_form(head: str, paths: tuple[str, ...]) -> None:
     rule = parse_rule(f"---\n{head}---\n# Rule\n")
-    assert (rule.paths, rule.body) == (paths, "# Rule\n")
+    assert (rule.paths, rule.body) == (tuple(paths), "# Rule\n")
 
 
 def test_a_rule_without_a_closed_head_is_all_body() -> None:

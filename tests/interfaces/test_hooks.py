@@ -44,18 +44,6 @@ def test_a_prompt_is_answered_with_the_memory_that_fits_and_an_unrelated_one_wit
     assert hooks("user-prompt", session="s-2", prompt="Which paint is best for a wooden boat?").out == b""
 
 
-def test_in_one_conversation_a_memory_is_told_once(hooks: Hooks) -> None:
-    prompt = "How do the deploy steps go, with a summary at the end?"
-    assert "staging cluster" in hooks("user-prompt", prompt=prompt).context
-    assert hooks("user-prompt", prompt=prompt).out == b""
-    assert "staging cluster" in hooks("user-prompt", session="s-2", prompt=prompt).context
-
-
-def test_what_the_host_wrote_into_a_prompt_is_no_question(hooks: Hooks) -> None:
-    prompt = "<system-reminder>The deploy steps reply has no summary at the end.</system-reminder> thanks"
-    assert hooks("user-prompt", prompt=prompt).out == b""
-
-
 def test_the_memory_is_that_of_the_project_the_host_was_started_in(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
     hooks.cli.variables["CLAUDE_PROJECT_DIR"] = str(hooks.cli.project)
@@ -126,10 +114,6 @@ def test_what_came_from_the_team_is_told_once(hooks: Hooks) -> None:
     told = hooks("session-start", source="startup")
     assert "ferry" in told.message and "It leaves at six" in told.message and "six" not in told.context
     assert hooks("session-start", source="startup").message == ""
-
-
-def test_with_nothing_to_say_a_start_is_silent(tmp_path: Path) -> None:
-    assert Hooks(tmp_path, MEMDIR_MODEL="none")("session-start", source="startup").out == b""
 
 
 def test_a_start_says_in_one_line_that_nothing_was_decided_about_a_model(tmp_path: Path) -> None:
@@ -248,13 +232,6 @@ def test_after_compaction_notes_and_memories_come_again(hooks: Hooks) -> None:
     assert "billing tables" in told.context and "staging cluster" in told.context
     assert len(told.context) <= 9_500 and told.message == ""
     assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
-
-
-def test_after_clear_a_memory_may_come_again(hooks: Hooks) -> None:
-    prompt = "The deploy-steps summary at the end of a reply?"
-    hooks("user-prompt", prompt=prompt)
-    hooks("session-start", source="clear")
-    assert "staging" in hooks("user-prompt", prompt=prompt).context
 
 
 def write_call(hooks: Hooks, file: str, text: str, tool: str = "Write") -> Any:

@@ -10,11 +10,9 @@ import pytest
 from homes import make_environment, write
 from memdir.format.age import HALF_LIVES, find_half_life, weigh_age
 from memdir.project.settings import read_settings
-from memdir.recall.pipeline import recall_in_project
 from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
 from memdir.store.files import FileStore
-from memdir.store.open import open_project
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 BODY = "The nightly export of the ledger goes to the harbour bucket.\n"
@@ -46,13 +44,6 @@ def test_of_two_equal_memories_the_one_that_aged_less_by_the_table_comes_first(
     )
     first = "one" if (fresh, -days, "b") > (stale, -more, "a") else "other"
     assert rank(memory)[0] == first
-
-
-def test_of_one_type_the_newer_comes_first(memory: Path) -> None:
-    for kind in Kind:
-        put(memory, "old", kind, 300)
-        put(memory, "new", kind, 3)
-        assert rank(memory) == ["new", "old"]
 
 
 def test_another_half_life_turns_the_order_round(memory: Path) -> None:
@@ -94,16 +85,3 @@ def test_the_settings_are_the_table(tmp_path: Path) -> None:
     assert read_settings(make_environment(tmp_path), root=None).half_lives() == HALF_LIVES
     given = make_environment(tmp_path, MEMDIR_HALF_LIFE_PROJECT="7")
     assert read_settings(given, root=None).half_lives()[Kind.PROJECT] == 7
-
-
-def test_recall_goes_by_the_settings(tmp_path: Path) -> None:
-    memory = tmp_path / "memory"
-    put(memory, "plan", "project", 20)
-    put(memory, "person", "user", 60)
-    order = []
-    for days in ("30", "3000"):
-        environ = {"HOME": str(tmp_path), "MEMDIR_NOW": NOW.isoformat(), "MEMDIR_HALF_LIFE_PROJECT": days}
-        opened = open_project(tmp_path, environ=environ, directory=memory)
-        order.append([at.header.name for at in recall_in_project(opened, QUERY)])
-        opened.close()
-    assert order == [["person", "plan"], ["plan", "person"]]

@@ -7,7 +7,7 @@ import pytest
 from bench import bench_recall
 from loads import bench
 from memdir.recall.select import WEAK, LocalSearch
-from memdir.records import Kind, Query, Scope
+from memdir.records import Query, Scope
 from memdir.store.files import FileStore
 from searching import NOW, ask, ask_all, write_memory
 
@@ -30,14 +30,6 @@ def test_a_description_beats_a_passing_mention_in_a_body(memory: Path) -> None:
     write_memory(memory, "resets", "The staging database is reset every Sunday night", "Save your data elsewhere.")
     assert ask(memory, "when is the staging database reset?")[0] == "resets"
     assert ask(memory, "staging database")[0] == "resets"
-
-
-def test_a_title_beats_a_passing_mention_in_a_body(memory: Path) -> None:
-    write_crowd(memory)
-    long = "\n".join([FILLER] * 10 + ["Then the webhook retries were mentioned."] + [FILLER] * 10)
-    write_memory(memory, "meeting", "Notes of the spring meeting", long)
-    write_memory(memory, "m1", "They stop after a day", "Ask the platform people.", title="Webhook retries")
-    assert ask(memory, "webhook retries")[0] == "m1"
 
 
 def test_the_best_passage_of_a_long_memory_counts(memory: Path) -> None:
@@ -84,16 +76,6 @@ def test_of_equals_the_newer_comes_first(newer: str, memory: Path) -> None:
     assert ask(memory, "when does the release train leave?")[0] == newer
 
 
-@pytest.mark.parametrize("newer", ["first", "second"])
-def test_of_equal_scores_the_newer_comes_first_even_where_age_counts_nothing(newer: str, memory: Path) -> None:
-    write_crowd(memory)
-    for name in ("first", "second"):
-        day = "2026-05-18" if name == newer else "2024-05-18"
-        text = "Never push to the release branch"
-        write_memory(memory, name, text, title="Push", modified=day, kind=Kind.FEEDBACK)
-    assert ask(memory, "may I push to the release branch?")[0] == newer
-
-
 @pytest.mark.parametrize("linked", ["first", "second"])
 def test_a_link_from_the_best_match_breaks_a_tie(linked: str, memory: Path) -> None:
     write_crowd(memory)
@@ -120,17 +102,6 @@ def test_a_question_that_names_a_day_prefers_what_was_saved_then(memory: Path) -
     for day in ("2026-02-03", "2026-03-05", "2026-04-07"):
         write_memory(memory, f"standup-{day}", "What was decided in the standup", title="Standup", modified=day)
     assert ask(memory, "what was decided in the standup on 5 March?")[0] == "standup-2026-03-05"
-
-
-def test_the_users_and_the_projects_memories_are_searched_together(tmp_path: Path) -> None:
-    own, users = tmp_path / "project", tmp_path / "user"
-    write_crowd(own)
-    write_memory(own, "vim", "The project formats with the zebra formatter", "Run it before a commit.")
-    write_memory(users, "zebra", "Prefers the zebra formatter with two blanks", "Everywhere.", kind=Kind.USER)
-    with FileStore(own) as first, FileStore(users, scope=Scope.USER) as second:
-        found = ask_all([first, second], "how is the zebra formatter used?")
-    places = {(pick.header.name, pick.header.scope) for pick in found}
-    assert {("vim", Scope.PRIVATE), ("zebra", Scope.USER)} <= places
 
 
 def test_the_projects_memory_hides_the_users_of_the_same_name(tmp_path: Path) -> None:
