@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
 
 from claude_client import Project, bodies, said_to_model  # noqa: E402
-from hooking import wait_until  # noqa: E402
+from hook_calls import wait_until  # noqa: E402
 from record import COLORS, DAY, DIM, Line, render_svg  # noqa: E402
 from servers import AnthropicServer  # noqa: E402
 

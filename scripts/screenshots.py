@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from browsing import WatchedPage, browsing  # noqa: E402
+from browser import WatchedPage, browsing  # noqa: E402
 from ui_data import plant_demo  # noqa: E402
 from ui_server import serving  # noqa: E402
 

@@ -28,9 +28,10 @@ import pytest
 
 from cli_terminal import show
 from clihelp import Cli
-from hooking import PATIENT, call_hook
+from hook_calls import PATIENT, call_hook
+from http_servers import Organisation, Visitor, call_mcp, serve
 from machines import Machine
-from mcping import Loopback, Wire, listening, running
+from mcp_client import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
 from memdir.format.age import render_age, render_freshness
 from memdir.format.shown import TextVoice, show_memory, show_text
@@ -47,7 +48,6 @@ from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.text import estimate_tokens
 from postgres import Postgres
-from serving import Organisation, Visitor, call_mcp, serve
 from teams import Member, make_remote
 from ui_server import PageClient, serving
 

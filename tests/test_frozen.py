@@ -13,7 +13,7 @@ from memdir import frozen
 from memdir.frozen import once
 from memdir.records import Evidence, Header, Pick, Query
 from memdir.testing import sample_memory
-from recalling import NOW
+from recall_stores import NOW
 from tables import table
 
 

@@ -20,8 +20,8 @@ import pytest
 from cli_reference import list_commands
 from clihelp import NOW, Cli, Result
 from homes import git
-from hooking import PATIENT, Told, call_hook
-from mcping import running
+from hook_calls import PATIENT, Told, call_hook
+from mcp_client import running
 
 FOLDER = Path(__file__).parent / "data" / "goldens"
 IS_RECORDING = bool(os.environ.get("RECORD_GOLDENS"))

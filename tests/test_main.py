@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clihelp import NOW
-from hooking import SECONDS, Hooks, call_hook, wait_for_worker, wait_until
+from hook_calls import SECONDS, Hooks, call_hook, wait_for_worker, wait_until
 from memdir.project.settings import read_environment
 from memdir.store.sessions import open_session, read_ended, read_queue
 from memdir.store.state import note_event

@@ -16,7 +16,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from extracting import ASKED, NOW, make_parent, make_talk, name_file
+from extraction_talks import ASKED, NOW, make_parent, make_talk, name_file
 from homes import write
 from memdir.conversation.transcripts import copy_plain, read_host_messages
 from memdir.dream import DreamSkip
@@ -39,10 +39,10 @@ from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project
 from memdir.testing import ScriptedModel
-from modelling import open_at
 from opinions import with_reader
 from postgres import Postgres
-from recalling import put
+from recall_stores import put
+from scripted_models import open_at
 from servers import Answer, AnthropicServer, Call
 
 DEPLOYS = "We deploy on Tuesdays only, because support is there then"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from hooking import Hooks, Told, call_hook, wait_for_worker
+from hook_calls import Hooks, Told, call_hook, wait_for_worker
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
 from memdir.project.settings import read_environment
 from memdir.store.sessions import read_queue
 from memdir.store.state import read_problems
-from transcribing import said
+from transcript_writer import said
 
 DATA = Path(__file__).parents[1] / "data" / "clients"
 ROLLOUT, CHAT = DATA / "codex-rollout.jsonl", DATA / "gemini-chat.jsonl"

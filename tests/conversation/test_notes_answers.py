@@ -16,8 +16,8 @@ from memdir.conversation.notes_file import hook_digest, list_oversize, make_temp
 from memdir.limits import NOTES_TOKENS
 from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
-from modelling import open_at
 from recorded import DATA, ROWS, make_message, make_parent
+from scripted_models import open_at
 from servers import AnthropicServer, read_blocks
 
 RECORDED: dict[str, list[Any]] = json.loads((DATA / "notes_answers.json").read_text(encoding="utf-8"))

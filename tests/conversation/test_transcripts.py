@@ -25,7 +25,7 @@ from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.limits import EXTRACT_WINDOW
 from memdir.store.sessions import Cursor
 from syscalls import trace
-from transcribing import Claude, said
+from transcript_writer import Claude, said
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dreaming import (
+from dream_stores import (
     BAD,
     DEPLOYS,
     HOTFIX,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dreaming import build, image, list_said, translate
+from dream_stores import build, image, list_said, translate
 from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.records import Reply, Request

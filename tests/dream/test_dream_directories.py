@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dreaming import build, image, list_said, list_statements, translate
+from dream_stores import build, image, list_said, list_statements, translate
 from memdir.dream import DreamResult, dream
 from memdir.records import Reply, Request, Usage
 from memdir.store.files import FileStore

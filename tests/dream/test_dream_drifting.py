@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dreaming import NOW
+from dream_stores import NOW
 from homes import git, make_repository, write
 from memdir.dream import dream
 from memdir.dream.by_model import DreamContext, gather

@@ -17,7 +17,7 @@ from memdir.recall.pipeline import RecallSkip
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.store.sessions import open_session
-from transcribing import Claude
+from transcript_writer import Claude
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -27,7 +27,7 @@ from memdir.operations.review import approve
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from searching import write_memory as write_plain
+from search_stores import write_memory as write_plain
 
 DATA = Path(__file__).parents[1] / "data"
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from extracting import NOW, TOOLS
+from extraction_talks import NOW, TOOLS
 from loads import bench
 from memdir.extraction import ConversationSource, extract
 from memdir.format.frontmatter import make_slug

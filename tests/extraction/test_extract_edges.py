@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from extracting import DEPLOYS, NOW, make_file, make_parent, name_file
+from extraction_talks import DEPLOYS, NOW, make_file, make_parent, name_file
 from memdir.conversation.transcripts import cut, make_plain_messages
 from memdir.errors import ConflictError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from extracting import DEPLOYS, NOW, make_parent, make_talk, name_file
+from extraction_talks import DEPLOYS, NOW, make_parent, make_talk, name_file
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.turns import EndedTurn, extract_turn
 from memdir.models.open import OpenModel
@@ -18,8 +18,8 @@ from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
 from memdir.store.state import read_runs
 from memdir.testing import sample_memory
-from modelling import open_at, rows
 from opinions import with_reader
+from scripted_models import open_at, rows
 from servers import Answer, AnthropicServer, Call, Fault, FaultKind, OpenAIServer, refusing_url
 
 OPERATIONS = json.dumps(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from extracting import ASKED, CORRECTED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
+from extraction_talks import ASKED, CORRECTED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
 from memdir.errors import BudgetError, MemdirError, ReplyError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.provenance import PURPOSE

@@ -17,9 +17,9 @@ from memdir.extraction import ConversationSource, ExtractResult, extract
 from memdir.format.frontmatter import compose_file
 from memdir.records import Dialect, Message, Model
 from memdir.store.files import FileStore
-from modelling import ask, open_at
 from opinions import OpinionModel, OpinionReader, find_opinion
 from recorded import DATA, ROWS, make_message, make_parent
+from scripted_models import ask, open_at
 from servers import Answer, AnthropicServer, read_blocks
 
 FORKS: dict[str, list[Any]] = json.loads((DATA / "forks.json").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extracting import ASKED, CORRECTED, NOW, make_talk
+from extraction_talks import ASKED, CORRECTED, NOW, make_talk
 from memdir.errors import UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn

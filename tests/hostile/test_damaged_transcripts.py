@@ -16,7 +16,7 @@ from memdir.conversation.claude import find_chain
 from memdir.conversation.lines import LINE_BYTES, describe_transcript, read_lines_back, read_transcript_lines
 from memdir.conversation.transcripts import read_messages, read_slice, read_tail
 from memdir.errors import FormatError
-from transcribing import Claude, said
+from transcript_writer import Claude, said
 
 HI = {"type": "input_text", "text": "hi"}
 CODEX = [

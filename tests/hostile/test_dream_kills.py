@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import syscalls
-from dreaming import NOW, end, image, make_store, make_text, merging
+from dream_stores import NOW, end, image, make_store, make_text, merging
 from loads import scaled
 from memdir.dream import dream
 from memdir.dream.lock import hold_dream, read_last

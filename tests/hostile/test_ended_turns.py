@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from hooking import SECONDS, Hooks
+from hook_calls import SECONDS, Hooks
 from loads import IS_FULL, scaled
 from memdir.store.sessions import read_ended, read_queue
 from nouns import NOUNS, SHAPES

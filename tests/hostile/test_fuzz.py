@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hooking import Hooks
+from hook_calls import Hooks
 from loads import scaled
 from memdir.conversation.includes import (
     expand_braces,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from hooking import Hooks
+from hook_calls import Hooks
 from loads import IS_FULL, ROOT
 from memdir.format.frontmatter import parse_fields
 from memdir.records import Change

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chatting import THREE_DAYS, Chats, answer_to
+from chat_talk import THREE_DAYS, Chats, answer_to
 from json_schemas import check
 from loads import ROOT
 from memdir.conversation.lines import TranscriptFormat, describe_transcript

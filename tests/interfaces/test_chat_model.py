@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatting import CHAT, FORK, THREE_DAYS, Chats, answer_to, is_fork, last_text, list_reminders, texts_of
+from chat_talk import CHAT, FORK, THREE_DAYS, Chats, answer_to, is_fork, last_text, list_reminders, texts_of
 from memdir.conversation.transcripts import read_messages
 from opinions import accept_all, find_opinion
 from servers import AnthropicServer, Call, Fault, OpenAIServer, Say, read_blocks

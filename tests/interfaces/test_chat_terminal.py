@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatting import Chats, is_fork
+from chat_talk import Chats, is_fork
 from loads import scaled
 from memdir.conversation.transcripts import read_messages
 from servers import AnthropicServer, Call, Fault

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from homes import git, write
-from hooking import Hooks, wait_until
+from hook_calls import Hooks, wait_until
 from memdir.interfaces.worker import do_worker_chores
 from memdir.operations.turn import QUICK_CHORES, TurnChore, TurnContext, do_chores
 from memdir.store.open import open_project

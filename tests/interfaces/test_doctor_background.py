@@ -15,7 +15,7 @@ from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
 from memdir.store.state import RECORD, note_event, note_problem, read_problems
 from memdir.sync.state import Membership, write_membership
-from transcribing import Claude
+from transcript_writer import Claude
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

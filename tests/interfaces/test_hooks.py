@@ -13,7 +13,7 @@ import pytest
 
 from clihelp import memory_text
 from homes import git
-from hooking import Hooks, wait_for_worker, wait_until
+from hook_calls import Hooks, wait_for_worker, wait_until
 from memdir.interfaces.hooks import HookReply, render_line, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
@@ -25,7 +25,7 @@ from memdir.store.state import RECORD, read_events, read_problems, write_table
 from memdir.sync.state import TeamNews, add_news
 from memdir.text import estimate_tokens
 from note_taker import serve_note_taker
-from searching import write_memory
+from search_stores import write_memory
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 

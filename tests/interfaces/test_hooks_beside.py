@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hooking import Hooks, Told, wait_until
+from hook_calls import Hooks, Told, wait_until
 from memdir.store.sessions import QUESTION, SELECTION, SessionFile, open_session
 from servers import AnthropicServer
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hooking import SECONDS, Hooks, Told, wait_until
+from hook_calls import SECONDS, Hooks, Told, wait_until
 from loads import scaled
 from memdir.project.hosts import HOSTS, HookEvent
 from memdir.store.state import read_problems

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from clihelp import Cli, memory_text
-from mcping import MODERN, SECONDS, Loopback, command, listening, running
+from mcp_client import MODERN, SECONDS, Loopback, command, listening, running
 from memdir.errors import SettingsError
 from memdir.interfaces.mcp import PAGE, TOOLS, McpContext, make_server, open_token
 

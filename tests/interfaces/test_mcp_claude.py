@@ -5,7 +5,7 @@ from pathlib import Path
 
 from claude_client import make_client
 from clihelp import Cli, Result
-from mcping import command
+from mcp_client import command
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import read_messages
 from servers import AnthropicServer, Call

@@ -21,7 +21,7 @@ import pytest
 
 from clihelp import Cli
 from loads import ROOT
-from mcping import SECONDS, Loopback, Wire, listening, running
+from mcp_client import SECONDS, Loopback, Wire, listening, running
 
 _TOOL = Path(os.environ.get("MEMDIR_CONFORMANCE") or ROOT / ".venv" / "conformance")
 _PROGRAM = _TOOL / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"

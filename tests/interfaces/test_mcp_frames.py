@@ -11,7 +11,7 @@ import pytest
 
 from clihelp import Cli
 from loads import scaled
-from mcping import MODERN, listening, running
+from mcp_client import MODERN, listening, running
 
 FRAMES = 1_000
 INTERNAL_ERROR = -32603

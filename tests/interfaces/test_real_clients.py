@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clihelp import memory_text
-from hooking import wait_until
+from hook_calls import wait_until
 from loads import IS_FULL
 from memdir.store.state import read_events
 from other_clients import Api, Client, make_codex, make_gemini, serving

@@ -11,7 +11,7 @@ import pytest
 
 from claude_client import Project, bodies, list_texts, playing, said_to_model
 from clihelp import memory_text
-from hooking import wait_until
+from hook_calls import wait_until
 from loads import ROOT, scaled
 from memdir.frozen import replace
 from memdir.project.paths import slug

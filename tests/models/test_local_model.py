@@ -9,7 +9,7 @@ import pytest
 
 from local_model import ALIAS, serve_local_model
 from memdir.records import StopReason
-from modelling import ask, open_at, rows
+from scripted_models import ask, open_at, rows
 
 anthropic: Any = pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed")
 openai: Any = pytest.importorskip("openai", reason="the extra `openai` is not installed")

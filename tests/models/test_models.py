@@ -14,7 +14,7 @@ from memdir.models.connection import can_use_tools, check_installed, narrow_sche
 from memdir.models.open import OpenModel, find_model, new_run, open_model
 from memdir.project.settings import read_settings
 from memdir.records import Model, Reply
-from modelling import SCHEMA, ask, open_at
+from scripted_models import SCHEMA, ask, open_at
 from servers import AnthropicServer, OpenAIServer
 
 

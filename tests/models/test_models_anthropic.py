@@ -12,7 +12,7 @@ from memdir.frozen import replace
 from memdir.models.anthropic import count_marks, render_anthropic_body
 from memdir.recall.prefetch import make_select_request
 from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, StopReason, ToolCall
-from modelling import NOW, READ, SCHEMA, ask, open_at, rows, same
+from scripted_models import NOW, READ, SCHEMA, ask, open_at, rows, same
 from servers import AnthropicServer, Call, Part, Say, Think
 
 SPEC = "anthropic:claude-sonnet-5"

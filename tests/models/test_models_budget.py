@@ -38,7 +38,7 @@ from memdir.models.usage import (
 )
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.testing import ScriptedModel
-from modelling import NOW, ask, open_at, rows
+from scripted_models import NOW, ask, open_at, rows
 from servers import AnthropicServer
 
 SECRET = "the passphrase is tangerine"

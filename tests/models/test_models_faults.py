@@ -11,7 +11,7 @@ from memdir.models.connection import REASONS, make_status_fault, read_after
 from memdir.models.open import absent
 from memdir.records import StopReason
 from memdir.text import find_json
-from modelling import READ, ask, open_at, rows
+from scripted_models import READ, ask, open_at, rows
 from servers import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
 from tables import table
 

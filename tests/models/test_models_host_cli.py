@@ -17,8 +17,8 @@ from memdir.models.host_cli import render_host_prompt
 from memdir.models.open import OpenModel, find_model, open_model
 from memdir.project.settings import read_environment, read_settings
 from memdir.records import Message, Model, Request, StopReason
-from modelling import NOW, READ, SCHEMA, ask, rows
 from other_clients import Api, Client, make_codex, make_gemini, serving
+from scripted_models import NOW, READ, SCHEMA, ask, rows
 from servers import AnthropicServer, Call, Fault, FaultKind
 
 

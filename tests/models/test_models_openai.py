@@ -18,7 +18,7 @@ from memdir.models.openai import (
     render_openai_messages,
 )
 from memdir.records import Message, Request, StopReason, ToolCall
-from modelling import READ, SCHEMA, ask, open_at, rows, same
+from scripted_models import READ, SCHEMA, ask, open_at, rows, same
 from servers import Call, OpenAIServer, Part, Say, Think
 from tables import table
 

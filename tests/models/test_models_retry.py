@@ -10,7 +10,7 @@ from memdir.models.connection import can_use_tools
 from memdir.models.usage import with_retry
 from memdir.records import Model, Reply, Request
 from memdir.testing import ScriptedModel
-from modelling import ask, open_at, rows
+from scripted_models import ask, open_at, rows
 from servers import AnthropicServer, Fault
 from tables import table
 

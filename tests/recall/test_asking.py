@@ -7,7 +7,7 @@ from memdir.recall.reminder import render_reminder
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
-from recalling import NOW
+from recall_stores import NOW
 
 QUESTION = "should a reply end with a summary?"
 

@@ -8,7 +8,7 @@ import pytest
 from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
 from memdir.store.files import FileStore
-from searching import NOW, write_memory
+from search_stores import NOW, write_memory
 
 DATA = Path(__file__).parents[1] / "data" / "cjk.jsonl"
 FOUND_AT_LEAST = 0.9

@@ -6,7 +6,7 @@ import pytest
 
 from memdir.recall.pipeline import recall
 from memdir.store.files import FileStore
-from searching import ask, write_memory
+from search_stores import ask, write_memory
 
 MEMORIES = {
     "terse-replies": ("No summary paragraph at the end of a reply", "Leave out the closing summary."),

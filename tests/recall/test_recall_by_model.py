@@ -18,7 +18,7 @@ from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.sessions import open_session
 from memdir.testing import ScriptedModel
-from recalling import NOW, overlap, put
+from recall_stores import NOW, overlap, put
 from tables import table
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.secrets import find_secrets
 from memdir.store.sessions import open_session
-from searching import NOW
+from search_stores import NOW
 from secret_cases import read_told
 
 PROMPTS = Path(__file__).parents[1] / "data" / "prompts"

@@ -18,7 +18,7 @@ from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.records import Kind, Query, Scope
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
-from searching import NOW, ask, ask_all, write_memory
+from search_stores import NOW, ask, ask_all, write_memory
 from syscalls import is_below, trace
 
 WORDS = "cache queue deploy token index retry schema ledger widget canary rollback shard 缓存 検索 handleAuth".split()

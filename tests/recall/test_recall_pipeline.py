@@ -29,7 +29,7 @@ from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SessionFile, open_session
 from memdir.testing import sample_memory
-from recalling import NOW, overlap, put
+from recall_stores import NOW, overlap, put
 from tables import table
 
 

@@ -10,7 +10,7 @@ from memdir.recall.prefetch import Prefetch
 from memdir.records import Header, Pick, Query, Selector
 from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile, open_session
-from recalling import NOW, overlap, put
+from recall_stores import NOW, overlap, put
 
 
 class Gated:

@@ -9,7 +9,7 @@ from loads import bench
 from memdir.recall.select import WEAK, LocalSearch
 from memdir.records import Query, Scope
 from memdir.store.files import FileStore
-from searching import NOW, ask, ask_all, write_memory
+from search_stores import NOW, ask, ask_all, write_memory
 
 FILLER = "The build runs on the shared machines and reports to the channel of the team every morning."
 MANY = 5_000

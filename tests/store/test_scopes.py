@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from clihelp import Cli
-from dreaming import end, make_text, put, use
-from dreaming import write as write_call
-from extracting import NOW, make_file
+from dream_stores import end, make_text, put, use
+from dream_stores import write as write_call
+from extraction_talks import NOW, make_file
 from memdir.dream import dream
 from memdir.errors import ConflictError, FormatError, LockedError, SecretError
 from memdir.extraction import ConversationSource, extract

@@ -18,7 +18,7 @@ import pytest
 
 from clihelp import SOURCE
 from homes import make_repository
-from hooking import PATIENT
+from hook_calls import PATIENT
 from loads import ROOT
 from memdir.frozen import dataclass, field
 from servers import Answer, AnthropicServer

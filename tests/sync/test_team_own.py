@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from homes import git, make_repository
-from hooking import wait_until
+from hook_calls import wait_until
 from machines import ADDRESS, Machine, add_clone, read_memories
 from memdir.interfaces.worker import do_worker_chores
 from memdir.store.open import Identity

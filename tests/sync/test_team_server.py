@@ -20,7 +20,7 @@ from team_player import Player, find_lost, find_written
 from teams import memory_text, read_team
 
 # The server comes with its own extra; Organisation is a tenant with clients, `serve` the real application on loopback.
-serving: Any = pytest.importorskip("serving")
+http_servers: Any = pytest.importorskip("http_servers")
 Organisation = Any
 
 IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"
@@ -30,13 +30,13 @@ SKEWS = (0, -3 * 86_400, 3 * 86_400, 40, -7_200, 400 * 86_400, 7_200, -40)
 
 @pytest.fixture(scope="module")
 def port(postgres: Postgres) -> Iterator[int]:
-    with serving.serve(postgres.database) as found:
+    with http_servers.serve(postgres.database) as found:
         yield found
 
 
 @pytest.fixture
 def org(postgres: Postgres, port: int) -> Organisation:
-    made = serving.Organisation(postgres, port)
+    made = http_servers.Organisation(postgres, port)
     assert made.admin("POST", "/v1/stores", {"name": "platform"})[0] == 201
     return made
 

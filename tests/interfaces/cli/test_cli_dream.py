@@ -10,7 +10,7 @@ import pytest
 
 from cli_terminal import Terminal
 from clihelp import Cli
-from dreaming import DEAD, HOTFIX, MERGED, image, make_store
+from dream_stores import DEAD, HOTFIX, MERGED, image, make_store
 from memdir.dream.lock import hold_dream, read_last
 from memdir.store.files import FileStore
 from servers import AnthropicServer, Call, Fault, Say

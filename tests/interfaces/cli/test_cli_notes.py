@@ -9,7 +9,7 @@ from clihelp import Cli
 from homes import write
 from memdir.interfaces.cli.write import UNREACHED
 from note_taker import serve_note_taker
-from transcribing import Claude
+from transcript_writer import Claude
 
 
 @pytest.fixture

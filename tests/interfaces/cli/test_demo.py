@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from chatting import Chats
+from chat_talk import Chats
 
 
 def test_the_demo_shows_all_of_it_and_leaves_nothing_behind(tmp_path: Path) -> None:

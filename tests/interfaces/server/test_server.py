@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, serve
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.app import RateLimit
 from memdir.postgres.store import PostgresDatabase
 from memdir.store.contract import utc_now
 from postgres import Postgres, Proxy
-from serving import Client, Organisation, ask_mcp, call_mcp, memory, serve
 
 SECRET = "AKIAQ3EGRMZ7KWYXP5VB"
 

@@ -19,12 +19,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from browsing import browsing, find_violations, need_browser
+from browser import browsing, find_violations, need_browser
+from http_servers import Client, Organisation, Visitor, serve
 from memdir.errors import SettingsError
 from memdir.interfaces.server.access import OidcProvider
 from memdir.interfaces.server.page import COOKIE, LOGIN_COOKIE, MemberPage
 from postgres import Postgres
-from serving import Client, Organisation, Visitor, serve
 
 AUDIENCE, CLIENT = "memdir-server", "memdir-page"
 

@@ -19,6 +19,7 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from clihelp import Cli
+from http_servers import Client
 from json_schemas import check as check_json
 from loads import ROOT
 from memdir.errors import NotFoundError, SettingsError
@@ -30,7 +31,6 @@ from memdir.records import InboxItem, InboxKind, Surfacing
 from memdir.store.contract import utc_now
 from memdir.testing import sample_memory
 from postgres import Postgres
-from serving import Client
 
 
 def fill(store: PostgresStore) -> None:

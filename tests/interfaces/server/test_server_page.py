@@ -9,14 +9,14 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from browsing import browsing, find_overflow, find_violations, need_browser
+from browser import browsing, find_overflow, find_violations, need_browser
+from http_servers import Client, Organisation, Visitor, memory, serve
 from memdir.interfaces.server.access import insert_row
 from memdir.interfaces.server.page import COOKIE, MemberPage
 from memdir.postgres.store import PostgresStore
 from memdir.records import Scope, Surfacing
 from memdir.store.contract import utc_now
 from postgres import Postgres
-from serving import Client, Organisation, Visitor, memory, serve
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from http_servers import Organisation, memory, serve
 from loads import IS_FULL
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.schemas import render_openapi
 from postgres import Postgres
-from serving import Organisation, memory, serve
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # at its import it opens files without an encoding

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from browsing import WatchedPage, browsing, find_overflow, need_browser
+from browser import WatchedPage, browsing, find_overflow, need_browser
 from loads import scaled
 from memdir.interfaces.web.render import render_diff, render_markdown, split_blocks
 from memdir.store.open import open_project

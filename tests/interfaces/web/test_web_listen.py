@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from clihelp import Cli
-from mcping import SECONDS, Loopback, listening
+from mcp_client import SECONDS, Loopback, listening
 from memdir.errors import SettingsError
 from memdir.interfaces.web.listen import (
     App,

@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from browsing import WatchedPage, browsing, find_overflow, find_violations, need_browser
+from browser import WatchedPage, browsing, find_overflow, find_violations, need_browser
 from memdir.interfaces.web.app import open_browser
 from memdir.store.open import Project, open_project
 from servers.messages_server import AnthropicServer
