@@ -46,10 +46,7 @@ class ExportedChat:
 
 @dataclass(frozen=True, slots=True)
 class ExportedNote:
-    """A memory of the service about the user, or an instruction of the user.
-
-    `kind` is memory, list (one memory per line), about (the user), style (how to answer) or project.
-    """
+    """A service's memory or a user's instruction; `kind` is memory, list, about (the user), style or project."""
 
     kind: str
     title: str

@@ -182,11 +182,7 @@ def _has_failed(text: str) -> bool:
 
 
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
-    """Return the positions of the records after `start` that were not rolled back, first to last.
-
-    Records are read backwards, because a rollback follows the turns it removes. With `count`, there is one more message, so
-    that the first requested one is complete.
-    """
+    """Return the positions after `start` that were not rolled back; with `count`, of one more message."""
     positions = array("Q")
     turns, merged, last = 0, 0, ""
     back = (

@@ -209,11 +209,7 @@ def _split_head(text: str) -> tuple[str, str]:
 
 
 def _find_paths(head: str) -> list[str]:
-    """Return `paths:`, written as a list or one line with commas.
-
-    Most people write `**/*.ts` without quotes, which is not YAML (a star begins an alias), so invalid YAML is read line by
-    line.
-    """
+    """Return `paths:`, a list or one line with commas; an unquoted `**/*.ts` is not YAML and is read by line."""
     paths = _PATHS.search(head[:HEADER_BYTES])
     if paths is None:
         return []

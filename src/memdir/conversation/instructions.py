@@ -43,10 +43,7 @@ LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
 
 
 def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: Path | None = None) -> str:
-    """Return the date as text for a conversation, or "" if the last date given to it, `last_seen`, is the same day.
-
-    With `logs`, a memory directory in daily log mode, it names the log of the day.
-    """
+    """Return the date for a conversation, "" on the day of `last_seen`; with `logs`, name the log of the day."""
     local = now.astimezone(zone)
     if last_seen == local.date():
         return ""
@@ -112,10 +109,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class InstructionsContext:
-    """The sources of instructions: the stores, the one to write to first, and the settings that apply.
-
-    `keeps_index`: the host's tools keep the index; `is_loaded`: the indexes are added to the guidance.
-    """
+    """Stores and settings. `keeps_index`: the host's tools keep the index; `is_loaded`: the guidance includes it."""
 
     mode: InstructionMode
     stores: tuple[StoreReader, ...] = ()
@@ -303,10 +297,7 @@ def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
 
 
 def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[LoadedIndex]:
-    """Yield the index of one store and of its team, none if indexes are not loaded.
-
-    Memory inside a project's repository is shared like team memory, and loaded only together with it.
-    """
+    """Yield the index of one store and of its team; memory inside a repository is loaded like team memory."""
     scope = store.scope
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return

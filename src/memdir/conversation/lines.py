@@ -85,10 +85,7 @@ class TranscriptFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptInfo:
-    """A transcript without its messages. `cwd` is the directory where the conversation began, empty if unknown.
-
-    `is_headless`: a program talked to the agent, which only Codex records.
-    """
+    """A transcript without messages. `cwd` is where it began; `is_headless`: a program talked to the agent (Codex)."""
 
     path: Path
     host: TranscriptFormat

@@ -122,10 +122,7 @@ _DEFAULTS = NotesOptions()
 
 @dataclass(frozen=True, slots=True)
 class NotesInput:
-    """Messages of a conversation: all, or with `start` those after the last notes and how many came before.
-
-    `parent` is the host's last request, for a fork.
-    """
+    """Messages: all, or with `start` those after the last notes, and how many came before; `parent` is for a fork."""
 
     messages: Sequence[Message]
     start: int | None = None
@@ -148,10 +145,7 @@ class NotesResult:
 
 @dataclass(frozen=True, slots=True)
 class NotesCounts:
-    """Tokens of the conversation, now and at the last update (None before the first); tool calls since then.
-
-    `is_pause`: no tool was called since the user's last message.
-    """
+    """Tokens now and at the last update, tool calls since; `is_pause`: none since the user's last message."""
 
     tokens: int
     noted: int | None
@@ -219,10 +213,7 @@ def update_from_transcript(
     model: Model | None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes with the messages since the last update.
-
-    The transcript is read in pieces that need little memory, and only the last one is noted.
-    """
+    """Update a session's notes with the messages since the last update, read in pieces; only the last is noted."""
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
     news = NotesInput((), 0)
     if model is not None and find_skip(options, session) is None:

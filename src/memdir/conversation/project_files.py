@@ -100,10 +100,7 @@ _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_R
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """One loaded file. `real` is the link target of `path`, `why` the reason as text.
-
-    `by` is the file that includes it, empty if it is loaded for its location.
-    """
+    """A loaded file: `real` is its link target, `why` the reason, `by` the file that includes it, or ""."""
 
     path: str
     real: str
@@ -134,10 +131,7 @@ class LoadRefusal:
 
 @dataclass(frozen=True, slots=True)
 class PendingRule:
-    """A rule to load when a file is read that matches one of its patterns, relative to `base`.
-
-    `free` are approved folders outside the project that its links may point to.
-    """
+    """A rule for files that match its patterns below `base`; its links may point to the approved folders `free`."""
 
     path: str
     real: str
@@ -299,10 +293,7 @@ class LoadContext:
 
 
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
-    """Return the context of a load; `root` is the project root that determines its memory.
-
-    `claudeMdExcludes` in all four settings files count, but only patterns for full paths, as in Claude Code.
-    """
+    """Return the context of a load below `root`; `claudeMdExcludes` counts for full paths, as in Claude Code."""
     real_cwd = os.path.realpath(cwd)
     top, main = str(find_root(cwd, worktree="own").path), str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
@@ -561,11 +552,7 @@ def find_real(path: str) -> str | None:
 
 
 def read_bytes(real: str) -> bytes | NotLoadedReason:
-    """Return the bytes of a regular file at a path without links, or why it cannot be read.
-
-    It is opened folder by folder from the root without following links, so that a link created since the check makes this
-    fail.
-    """
+    """Return a regular file's bytes, opened folder by folder without following links, or why it cannot be read."""
     data = b""
     try:
         folder = os.open("/", _PASS)

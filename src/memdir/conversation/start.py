@@ -36,10 +36,7 @@ class StartCost:
 
 
 def render_start(project: Project, host: Host, *, date: str = "", used: str = "") -> str:
-    """Return the indexes that the host does not load; for a host that loads none, also how to use the memory.
-
-    `date` is shown if there is a log for each day; `used` is the other text of the same reply.
-    """
+    """Return the indexes that the host does not load, with guidance if it loads none; `used` is the other text."""
     own, frame = does_load_index(project, host), find_frame(project)
     # Do not read a directory that would not be shown: it may be large.
     stores = [store for store in frame.stores if not (own and store is project.private and not frame.team)]

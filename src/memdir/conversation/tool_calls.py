@@ -92,10 +92,7 @@ class MemoryRoot:
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """One file that a call would write: its directory, its path there, and its text as far as known.
-
-    `is_append`: the file is new, or its current text stays at the beginning.
-    """
+    """A file that a call would write, with its text as far as known; `is_append`: the current text stays."""
 
     directory: MemoryRoot
     path: str
@@ -407,10 +404,7 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def parse_steps(command: str) -> list[ShellCommand]:
-    """Return the programs that a command runs, in order, with their words and redirections.
-
-    Nothing is expanded, substituted or run; a command with a syntax error is split roughly.
-    """
+    """Return the programs that a command runs, with their words and redirections; nothing is expanded or run."""
     text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 

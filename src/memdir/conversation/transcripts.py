@@ -65,10 +65,7 @@ _COMMA = re.compile(r"[\s\0]*,[\s\0]*")
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHit:
-    """One message with every word of a search. `role` is user, assistant, tool or summary.
-
-    `text` is the full message, which shows whether the line was part of pasted text.
-    """
+    """A full message with every word of a search; `role` is user, assistant, tool or summary."""
 
     file: str
     line: int
@@ -120,10 +117,7 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
 
 
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """Return the messages after the message `after`, or if it is missing or empty, the last `window` messages.
-
-    Only the new part of a Claude Code or Codex session is read.
-    """
+    """Return the messages after the message `after`, or the last `window` messages if it is missing or empty."""
     with open_transcript(path) as file:
         host = check_format(file, path)
         paths = _find_paths(host, path)
@@ -147,10 +141,7 @@ def read_pieces(
     count: int = PIECE_MESSAGES,
     window: int = 0,
 ) -> Iterator[MessageRun]:
-    """Yield the messages after a cursor in pieces of about `chars` characters or `count` messages, to save memory.
-
-    If the cursor's message is missing, these are the last `window` messages, or all.
-    """
+    """Yield the messages after a cursor, or the last `window`, in pieces of about `chars` or `count` messages."""
     before: tuple[Message, ...] | None = None
     if cursor is not None and cursor.id:
         before = _read_before(path, cursor.id, EXTRACT_WINDOW)
@@ -176,10 +167,7 @@ def cut(
     before: Iterable[Message] = (),
     start: int = 0,
 ) -> Iterator[MessageRun]:
-    """Yield messages in pieces; with a cursor those after its message, none if that is not among them.
-
-    `before` are the messages before them, and `start` is the position of the first.
-    """
+    """Yield messages in pieces, with a cursor those after it; `before` precede them, the first is at `start`."""
     piece: list[Message] = []
     passed, first, size = deque(before, maxlen=EXTRACT_WINDOW), start, 0
     is_new = cursor is None
@@ -242,10 +230,7 @@ def _read_other(file: BinaryIO, host: TranscriptFormat) -> Iterator[Message]:
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages of an array, of an array under `messages`, or of lines.
-
-    Only damaged lines are skipped; elements after a damaged element of an array cannot be separated and are skipped too.
-    """
+    """Yield the messages of an array, of one under `messages`, or of lines; a damaged array ends at the damage."""
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))

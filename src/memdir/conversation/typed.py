@@ -150,10 +150,7 @@ def strip_host_text(text: str) -> str:
 
 
 def strip_blocks(text: str) -> str:
-    """Remove `<system-reminder>…</system-reminder>` and the like; a block that is not closed extends to the end.
-
-    A single opening tag in the middle of a line is text about tags, and stays.
-    """
+    """Remove blocks such as `<system-reminder>…`; an unclosed one extends to the end, a tag inside a line stays."""
     parts, start, inside = [], 0, ""
     unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
     for tag in _HOST_TAG.finditer(text) if "<" in text else ():

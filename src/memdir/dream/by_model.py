@@ -279,10 +279,7 @@ TOOLS = (
 
 
 class DreamTools:
-    """The tools of a fork, with a reason for every change, and a transcript search.
-
-    `shown` are the texts from outside the memory that the model was shown.
-    """
+    """Tools of a fork, with a reason for every change; `shown` are texts from outside the memory."""
 
     def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
         tree = None if context.project is None else ProjectTree(context.project, looks_secret)

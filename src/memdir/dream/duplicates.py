@@ -57,10 +57,7 @@ _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, compared by `key`. Numbers, code, quotations, signs and names are hard: they have no other spelling.
-
-    A name is a capitalised word that does not start its sentence.
-    """
+    """A word, compared by `key`; numbers, code, quotations, signs and names have no other spelling: they are hard."""
 
     key: str
     is_hard: bool = False
@@ -78,10 +75,7 @@ def list_words(text: str) -> list[Word]:
 
 
 def differ_in_value(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Return whether two texts are the same except for one value or name, or for a negation.
-
-    It does not prove a contradiction.
-    """
+    """Return whether two texts differ only in one value, name or negation, contradictory or not."""
     pairs = list(zip(one, other, strict=False))
     start = next((number for number, (mine, theirs) in enumerate(pairs) if mine.key != theirs.key), len(pairs))
     one, other = one[start:], other[start:]
@@ -245,10 +239,7 @@ def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
 
 
 def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) -> str:
-    """Return the text of `kept` with a paragraph on what only the other description, title or index lines (`hooks`) say.
-
-    The description stays one line about the memory. A title is a label: it adds something only if it names something.
-    """
+    """Return `kept` with a paragraph on what only the other description, title or index lines (`hooks`) say."""
     text, away = kept.memory.text, other.memory.header
     known = find_words(f"{kept.memory.header.title}. {text}")
     letters = make_exact(f"{text} {other.memory.body}").lower()

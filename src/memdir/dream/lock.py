@@ -73,10 +73,7 @@ class _Note:
 
 @contextmanager
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
-    """Hold the dream lock of a memory directory, or raise LockedError at once, which names the holder.
-
-    A block that finishes sets `now` as the time of the last dream, unless it calls `do_not_count`.
-    """
+    """Hold the dream lock or raise LockedError; then set `now` as the last dream, unless told `do_not_count`."""
     with ExitStack() as stack:
         folder = files.open_root(root, create=True)
         stack.callback(os.close, folder)

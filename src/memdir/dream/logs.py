@@ -70,10 +70,7 @@ def append_log(store: Folder, text: str, *, now: datetime, zone: tzinfo | None =
 
 
 def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
-    """Append the part of `text` that is new in the log at `path`, because agents write complete files.
-
-    Raises PathError if this is not today's log, or if existing lines would change.
-    """
+    """Append the new part of `text` to today's log; raise PathError for another log, or if lines would change."""
     today = now.astimezone(zone).date()
     if path != make_log_path(today):
         raise PathError(path, f"only today's log, {make_log_path(today)}, can be written")

@@ -253,10 +253,7 @@ def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
 
 
 def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
-    """Drop patches that the user undid or rejected after an earlier dream, as long as the text is the same.
-
-    It is the same change if every memory ends the same; a merge, if it removes and extends the same memories.
-    """
+    """Drop patches that the user undid or rejected after an earlier dream, as long as the text is the same."""
     if not patches:
         return ()
     undone = (change for change in store.changes() if change.verb == records.VERB and change.undone_by is not None)
@@ -304,10 +301,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The change, the memories it changed, those left out, and the new inbox items.
-
-    `repeated`: the set was applied before. `undone_by`: the change that has undone it since.
-    """
+    """The applied change; `repeated`: the set was applied before; `undone_by`: the change that has undone it since."""
 
     change: int | None
     changed: tuple[str, ...] = ()
@@ -476,10 +470,7 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, StoredMemory]
 
 
 def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
-    """Make the relative dates of a project memory absolute, as of the day it was written.
-
-    Why and How to apply stay, because their dates recur ("anything merged after Monday waits").
-    """
+    """Make a memory's dates absolute as of the day it was written; those in Why and How recur, and stay."""
     header = memory.header
     if header.kind is not Kind.PROJECT or header.problem:
         return None

@@ -87,10 +87,7 @@ def review_patches(
     reader: Model,
     now: datetime,
 ) -> tuple[list[Patch], list[InboxItem]]:
-    """Return the patches to apply and the items that need review.
-
-    `notes` are the log entries; `ages` are the times from which each memory's age counts.
-    """
+    """Return patches to apply and items to review; `notes` are log entries, `ages` when each memory's age starts."""
     review = _Review(staging, overlay, run, (*notes, *run.shown), ages, now)
     removed = review.ask(reader, review.find_removed(), review.find_added())
     patches: list[Patch] = []

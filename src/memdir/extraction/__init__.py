@@ -198,10 +198,7 @@ def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def _make_key(session: str, cursor: Cursor | None) -> str:
-    """Return the idempotency key of the change that covers a conversation up to this message.
-
-    It is empty if neither messages nor conversation have IDs, because two conversations may begin alike.
-    """
+    """Return the change's idempotency key, "" without IDs, because two conversations may begin alike."""
     return f"{VERB}:{session}:{cursor.key}" if cursor is not None and (session or cursor.id) else ""
 
 

@@ -222,10 +222,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
 
 
 def _find_rest(target: frozenset[str], sentence: str) -> str | None:
-    """Return what stays of a sentence: all if it is not about the target, nothing if all of it is.
-
-    If one clause is about it, the others stay; None if they cannot stay by themselves, because they share its subject.
-    """
+    """Return a sentence without its clauses about the target, None if the rest shares their subject."""
     if not _covers(target, _find_terms(sentence)):
         return sentence
     starts = [0, *(joint.start() for joint in _JOINT.finditer(sentence)), len(sentence)]

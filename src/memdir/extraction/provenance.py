@@ -48,10 +48,7 @@ _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class OpinionCase:
-    """Sentences of one memory to check against the conversation, `typed`, and the memory's text before.
-
-    `advice` are those that say how to apply the others, `phrases` those used for recall.
-    """
+    """Sentences to check against `typed`; `advice` say how to apply the others, `phrases` are used for recall."""
 
     name: str
     sentences: tuple[str, ...]
@@ -216,10 +213,7 @@ def judge_staged(
 
 @dataclass(frozen=True, slots=True)
 class _TypedText:
-    """All typed text: its words in a row, and each sentence by its words.
-
-    Only sentences of plain talk: a longer message, or one that asks for work on a text, may contain an unmarked paste.
-    """
+    """The words and sentences of typed talk, without messages that may contain an unmarked paste."""
 
     words: str
     sentences: Mapping[str, str]

@@ -62,10 +62,7 @@ _DEFAULTS = ExtractOptions()
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended: all messages so far, or those after the cursor with the number of those before (`start`).
-
-    `context` are the last messages before them.
-    """
+    """An ended turn: all messages, or the new ones, `start` as the number of those before, and the last (`context`)."""
 
     messages: Sequence[Message]
     start: int | None = None
@@ -114,10 +111,7 @@ def extract_turn(
     now: datetime,
     seconds: float = 0,
 ) -> ExtractResult:
-    """Learn from the new messages of a conversation if the options allow it; wait `seconds` for another run.
-
-    `place` has the lock of runs, by default the store's own workplace.
-    """
+    """Learn from new messages if the options allow it; wait `seconds` for another run, which locks `place`."""
     if turn.is_subagent:
         return _note(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.read()

@@ -89,10 +89,7 @@ def open_model(
 
 
 def find_model(settings: Settings, environment: Environment, *, project: str = "", key: str = "model") -> Model | None:
-    """Return the model in the settings, None if there is none or memdir started this program.
-
-    `key` is the setting; the default of `select_model` is `model`.
-    """
+    """Return the model in the setting `key`, None if there is none or memdir started this program."""
     spec = settings.text("model").strip()
     if spec == NONE or environment.inside:
         return None
@@ -112,10 +109,7 @@ def new_run(model: Model) -> Model:
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """Render a host's request and reply as the body that a fork continues, None for a model without such bodies.
-
-    It begins with the same bytes as the host's request, so it is in the provider's cache.
-    """
+    """Render a host's request and reply as a cached body that a fork continues, None if the model has no bodies."""
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
     if render is None:

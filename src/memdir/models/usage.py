@@ -86,10 +86,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """A week's requests of one project for one purpose; `failed` had no reply, `unpriced` an unknown price.
-
-    `seconds` is the mean time to a reply, if known.
-    """
+    """A week's requests of one project for one purpose; `seconds` is the mean time to a reply, if known."""
 
     week: str
     project: str

@@ -284,10 +284,7 @@ class Catalog:
         self._db = self._open()
 
     def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
-        """Update the index to the files and return how many were read. A busy index is left unchanged.
-
-        `marks` are the stats of the folders. They are stored in the index of a large directory, for `read_marks`.
-        """
+        """Update the index and return how many files were read; `marks`, the folders' stats, are for `read_marks`."""
         listing, version = _digest(listed), self._read_version()
         folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
         if _find_total(self._db, "listing") == listing:
@@ -623,10 +620,7 @@ def _render_marks(marks: Mapping[str, Stat]) -> str:
 
 
 def _digest(listed: Mapping[str, Stat]) -> str:
-    """Return a digest of a listing in the order it was read; the same digest means that nothing has changed.
-
-    Python's hashes of numbers, unlike those of text, are the same in every process.
-    """
+    """Return a digest of a listing in its order; hashes of numbers, unlike text, are the same in every process."""
     names = "\n".join(listed).encode("utf-8", "replace")
     return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
 

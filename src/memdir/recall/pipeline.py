@@ -281,10 +281,7 @@ def find_skip(
 
 
 def record_recall(result: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
-    """Record the memories in the session record, within its budget, and in the recall log.
-
-    Returns the result without memories that another process has shown since, or that exceed the budget.
-    """
+    """Record the memories in session and recall log; return those within the budget that were not shown since."""
     if request.session is not None and result.memories:
         result = _drop_shown(result, request.session, seconds)
     rows: dict[int, list[Surfacing]] = {}
@@ -299,10 +296,7 @@ def record_recall(result: RecallResult, request: RecallRequest, *, seconds: floa
 
 
 def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: StoreReader | None = None) -> Excerpt:
-    """Return the part of a memory for a conversation: at most 200 lines and 4,096 bytes of its body.
-
-    If it contains a secret by the rules of its store, the text only says that.
-    """
+    """Return at most 200 lines and 4,096 bytes of a memory's body, or that it contains a secret."""
     find = store.rules.find if store is not None else None
     parts = (memory.header.title, memory.header.description, memory.body)
     if secrets := find_known_secrets("\n".join(parts), find):
@@ -338,10 +332,7 @@ def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) ->
 
 
 def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: SessionRecord) -> tuple[Excerpt, ...]:
-    """Read the memories that a record lists as shown, in that order, without deleted ones.
-
-    Compaction removes recalled memories from a conversation and resets its record, but most of them still matter.
-    """
+    """Read the memories that a record lists as shown, in that order, to show them again after a compaction."""
     excerpts: dict[str, Excerpt] = {}
     for store in stores:
         if store.state == session.state:

@@ -125,10 +125,7 @@ class FreshSearch:
 
 
 def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFinder:
-    """Return the model in the settings as a selector, or the local search, with a sentence encoder if there is one.
-
-    Records errors and leaves out the part that failed.
-    """
+    """Return the model in the settings or the local search as a selector, without parts that fail to load."""
     settings, environment = project.settings, project.environment
     try:
         if (folder := find_encoder(settings)) is not None:
@@ -206,10 +203,7 @@ class ModelSelector:
         return _match_names(names, [header for header in listed if header not in query.seen], limit)
 
     def _choose_shown(self, query: Query, headers: Sequence[Header]) -> list[Header]:
-        """Return the manifest, oldest first.
-
-        Above the limit, it has the newest memories and the best by local score, but not those shown already.
-        """
+        """Return the manifest, oldest first; above the limit, the newest and the best that were not shown."""
         known = [*headers, *query.seen]
         if len(known) > MANIFEST_ENTRIES:
             newest = sorted(headers, key=lambda header: (header.modified, header.file), reverse=True)

@@ -514,10 +514,7 @@ def score_all(
     worth: Sequence[float] = SEARCH,
     encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return every candidate with its parts, in no order.
-
-    In a small directory all memories are candidates, in a large one also the best of the sentence encoder (`encoded`).
-    """
+    """Return every candidate with its parts: all of a small directory, else matches and the best `encoded`."""
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)

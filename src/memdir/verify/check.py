@@ -33,10 +33,7 @@ _CUT = " cut:"  # in the key of a verdict whose time was too short, followed by 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The verdict on each requested memory, in the store's order; `fresh` is how many are new.
-
-    `problem` is why the project could not be read; then only verdicts on dates and links are cached.
-    """
+    """Verdicts in the store's order; `fresh` counts new ones; `problem` is why the project could not be read."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -134,10 +131,7 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims all hold, as one change; no other byte changes.
-
-    Nothing is stamped if the project could not be read.
-    """
+    """Write `verified:` into each memory whose claims all hold, as one change, if the project could be read."""
     moment = now.astimezone().isoformat(timespec="seconds")
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
@@ -195,10 +189,7 @@ def _find_due(
     holds: Callable[[CachedVerdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[CachedVerdict]]:
-    """Return the names of readable memories, the memories that are due, and valid verdicts on rewritten files.
-
-    Most files have a valid verdict and the same signature, and are not opened.
-    """
+    """Return the names of readable memories, the memories that are due, and valid verdicts on rewritten files."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[CachedVerdict] = []

@@ -339,11 +339,7 @@ _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line: its start in the text, its number from 1, and the same line with its code blanked.
-
-    `codes` are the insides of its code spans, as positions in the line. `is_shell` marks a line of a shell fence, which is
-    all code, so nothing is blanked.
-    """
+    """A line: its start, its number from 1, its text with code blanked, its code spans. Shell lines are all code."""
 
     text: str
     start: int
@@ -413,11 +409,7 @@ def _make_claim(line: _Line, named: NamedThing) -> Claim:
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
-    """Yield the lines of a memory file that count, its description first. Fences of other languages are examples.
-
-    Code spans, URLs, tags and comments are blanked at the same length, so that every position in the prose is one
-    in the file. Every rule is linear in the length of the text.
-    """
+    """Yield the lines of a memory that count, description first, with code and URLs blanked at the same length."""
     body = len(text) - len(split_frontmatter(text).body)
     text = text[:body] + _COMMENT.sub(_blank, text[body:])
     start = 0

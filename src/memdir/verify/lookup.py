@@ -79,8 +79,7 @@ def _make_check(
 
 
 class _ProjectContext:
-    """A project, the claims that are looked up in it, and until when history may be searched. What costs a pass
-    over files or history is done when first needed, and shared by the lookups."""
+    """A project, its claims, and a deadline for history; passes over files or history are made once, when needed."""
 
     def __init__(self, project: ProjectListing, claims: Sequence[Claim], seconds: float) -> None:
         self.project = project

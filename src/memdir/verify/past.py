@@ -56,10 +56,7 @@ class RemovedBy:
 
 @dataclass(frozen=True, slots=True)
 class PathHistory:
-    """Each path that a commit renamed or deleted, with the newest such commit, and the paths each commit added.
-
-    `is_whole`: the complete history was read.
-    """
+    """Renamed and deleted paths, and the paths each commit added. `is_whole`: the complete history was read."""
 
     gone: dict[str, RemovedBy] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
@@ -68,10 +65,7 @@ class PathHistory:
 
 @dataclass(frozen=True, slots=True)
 class WordTrace:
-    """The newest commits that removed occurrences of a word, its definition, and its named definition.
-
-    A named definition follows `def`, `class`, `function` and the like. `files` contained the definition.
-    """
+    """The newest commits that removed a word, its definition, its named one (`def x`); `files` had the definition."""
 
     vanished: RemovedBy | None = None
     undefined: RemovedBy | None = None

@@ -117,10 +117,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CachedVerdict:
-    """A verdict and the project state it is based on: commit, work tree, and whatever else its claims depend on.
-
-    While the memory's file has this `signature`, its text is the same and need not be read.
-    """
+    """A verdict, the project state it is based on, and the `signature` of the memory file that was read."""
 
     verdict: Verdict
     tree: str
