@@ -58,7 +58,7 @@ _ORIENTATION = """memdir chat: an assistant that remembers what you tell it, in 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of `memdir chat`. `resume` is an id, empty for the newest conversation, None for a new one."""
+    """The options of `memdir chat`. `resume` is a conversation ID, "" for the newest one, or None for a new one."""
 
     script: str | None = None
     resume: str | None = None
@@ -72,7 +72,7 @@ class ChatOptions:
 
 
 def chat(*, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb, spec: str | None, **options: Any) -> int:
-    """Run one chat; `options` are those of ChatOptions. Returns the exit code."""
+    """Run a chat and return the exit code; `options` are fields of ChatOptions."""
     gc.enable()  # a chat may last
     try:
         return Chat(ChatOptions(model=spec, **options), cwd=cwd, variables=variables, run_verb=run_verb).run()
@@ -84,7 +84,7 @@ def chat(*, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb, s
 
 
 def demo(*, color: str, run_verb: RunVerb) -> int:
-    """Play three days of a project in a temporary folder. Returns the exit code."""
+    """Play three days of a project in a temporary folder and return the exit code."""
     from memdir.interfaces.chat_commands import play
 
     gc.enable()
@@ -92,7 +92,7 @@ def demo(*, color: str, run_verb: RunVerb) -> int:
 
 
 class ChatClock:
-    """The real time until a day is set; from then on the time since that day's."""
+    """A clock that shows the real time until a day is set, and then continues from that day."""
 
     def __init__(self, real: Callable[[], datetime]) -> None:
         self._real, self._since = real, 0.0
@@ -104,7 +104,7 @@ class ChatClock:
         return self.day + timedelta(seconds=time.monotonic() - self._since)
 
     def set(self, text: str) -> None:
-        """Set a day or time as a person writes it: 2026-03-02, or with an hour. Raises FormatError."""
+        """Set the clock to an ISO date, with or without a time. Raises FormatError if it is invalid."""
         try:
             moment = datetime.fromisoformat(text.strip())
         except ValueError:
@@ -117,9 +117,9 @@ class ChatClock:
 
 
 class ChatTalk:
-    """The state of one chat. The session is opened on first use: the prompt appears before all of memory is loaded.
+    """The state of one chat. The session opens on first use, so that the prompt appears without waiting for memory.
 
-    `variables` is the environment of the caller, None for the real one; `run_verb` calls the command line.
+    `variables` replaces the process environment unless it is None; `run_verb` calls the command line.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class ChatTalk:
 
     @property
     def model(self) -> Model | None:
-        """The model, opened on first use; raises what opening raises."""
+        """Return the model, which is opened on first use and may raise ModelError or SettingsError then."""
         if self._model is None and self.has_model:
             from memdir.models.open import open_model
 
@@ -188,7 +188,7 @@ class ChatTalk:
             raise
 
     def add(self, message: Message) -> None:
-        """Add a message to the transcript, then to the conversation. Raw blocks of a provider stay in this process."""
+        """Add a message to the transcript, then to the conversation. A provider's raw blocks are not written to disk."""
         self.messages.append(self.transcript.add(message))
 
     def add_cost(self, usage: Usage, purpose: str) -> None:
@@ -218,13 +218,13 @@ class ChatTalk:
         self.project, _ = self._open(self.clock)
 
     def set_day(self, text: str) -> None:
-        """Set the clock to another day, after waiting for the extraction of this one."""
+        """Wait for the current day's extraction, then set the clock to another day."""
         if self._session is not None:
             self._session.wait()
         self.clock.set(text)
 
     def run_verb(self, *argv: str) -> int:
-        """Run a verb of the command line, in this project and by this clock."""
+        """Run a CLI command in this project, using this chat's clock."""
         self.screen.flush()
         environ = dict(self.project.environment.inherited)
         if self.clock.day is not None:
@@ -241,7 +241,7 @@ class ChatTalk:
         return code
 
     def close(self) -> bool:
-        """Wait for extraction in the background; returns whether all of it is done."""
+        """Wait for background extraction and return whether it finished."""
         is_complete = True
         if self._session is not None:
             if not self._session.wait(0):
@@ -402,7 +402,7 @@ def handle(talk: ChatTalk, line: str) -> bool:
 
 @contextmanager
 def _cancelling() -> Iterator[Callable[[], bool]]:
-    """In this context the first Ctrl-C asks the turn to stop, and the second ends the chat."""
+    """Stop the turn at the first Ctrl-C within this context, and end the chat at the second."""
     stop = threading.Event()
 
     def interrupt(number: int, frame: object) -> None:
@@ -449,7 +449,7 @@ def _ask(terminal: Terminal, question: str) -> str:
 
 
 def _warm_up(talk: ChatTalk, leaving: threading.Event) -> None:
-    """Import, while the person types, what the first line needs; a vendor's SDK only after the prompt has appeared."""
+    """Import the modules for the first message while the user types; import SDKs only after the prompt appears."""
     import_module("memdir.interfaces.chat_commands")
     if talk.has_model and not leaving.wait(_SETTLED_SECONDS):
         import_module("memdir.interfaces.chat_model")
@@ -469,7 +469,7 @@ def _read_script(path: str | None) -> Iterator[str]:
 
 
 class ChatDream:
-    """A dream in the background, at most one a chat: its progress is shown, and leaving the chat ends it."""
+    """A background dream, at most one per chat. Its progress is shown, and leaving the chat cancels it."""
 
     def __init__(self, talk: ChatTalk) -> None:
         self._talk, self._over = talk, threading.Event()

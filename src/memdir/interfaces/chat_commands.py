@@ -53,12 +53,12 @@ Run = Callable[[ChatTalk, str], object]
 
 
 class QuitChat(Exception):
-    """The person ends the chat."""
+    """Raised when the user ends the chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """`takes` describes the arguments, `offers` are the words that Tab completes, "NAME" for names of memories."""
+    """A chat command. `takes` describes the arguments; `offers` lists Tab completions ("NAME" for memory names)."""
 
     name: str
     takes: str
@@ -68,13 +68,13 @@ class ChatCommand:
 
 
 def find_command(line: str) -> tuple[str, str] | None:
-    """The name and arguments of a command; None for a message, such as one that begins with a path."""
+    """Return the name and arguments of a command, or None for a message, including one that starts with a path."""
     match = _LINE.fullmatch(line.strip())
     return None if match is None else (match[1].lower(), (match[2] or "").strip())
 
 
 def run_command(talk: ChatTalk, name: str, rest: str) -> None:
-    """Run a command; raises FormatError with a suggestion if there is none of that name."""
+    """Run a command. Raises FormatError with a suggestion if the command is unknown."""
     if (command := BY_NAME.get(name)) is None:
         near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
@@ -83,7 +83,7 @@ def run_command(talk: ChatTalk, name: str, rest: str) -> None:
 
 
 def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
-    """Return what Tab offers: commands, their arguments, names of memories; nothing in a message."""
+    """Return Tab completions: commands, arguments and memory names. A message has no completions."""
     start = line.lstrip()
     if not start.startswith("/"):
         return []
@@ -317,7 +317,7 @@ _SECONDS = 30.0  # patterns take milliseconds, but another process may hold the 
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
-    """An answer from memory: its text, the memories it quotes, and whether they disagree."""
+    """An answer from memory: its text, the quoted memories, and whether they contradict each other."""
 
     text: str
     names: tuple[str, ...] = ()
@@ -325,7 +325,7 @@ class ChatAnswer:
 
 
 def answer_from_memory(talk: ChatTalk, text: str) -> None:
-    """A turn without a model: a question is answered from memory, anything else that says something is kept."""
+    """Handle a turn without a model: answer questions from memory, and save statements."""
     talk.add(Message("user", text))
     talk.learned.clear()
     talk.session.turn_ended(talk.messages)
@@ -361,7 +361,7 @@ def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
 
 
 def _keep(talk: ChatTalk, text: str) -> str:
-    """Keep a statement as it was said; thanks, greetings and orders are none."""
+    """Save a statement verbatim; ignore thanks, greetings and orders."""
     message, languages = text.strip(" .,!…。！\n"), find_request_languages(text)
     if any(compile_pattern(language.small_talk).fullmatch(message) for language in languages):
         return _ORIENT
@@ -376,7 +376,7 @@ def _keep(talk: ChatTalk, text: str) -> str:
 
 
 def _describe(talk: ChatTalk, done: ExtractResult) -> str:
-    """Return the result of a statement, and memories that contradict it."""
+    """Describe the result of saving a statement, and any memories that contradict it."""
     lines, store = [describe_learned(done)], talk.session.stores[0]
     for reason in (reason for reason in done.reasons if reason.action == "create"):
         body = frontmatter.split_frontmatter(reason.text).body
@@ -406,7 +406,7 @@ def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) ->
 
 
 def asks_memory(text: str) -> bool:
-    """Whether a message is a question, in one of the six languages."""
+    """Return whether a message is a question in one of the six supported languages."""
     if _ASKING.match(text.strip()):
         return True
     languages = find_request_languages(text)
@@ -414,12 +414,12 @@ def asks_memory(text: str) -> bool:
 
 
 def is_overview(text: str) -> bool:
-    """Whether a message asks for all that is remembered, or all about the person."""
+    """Return whether a message asks for all memories, or for everything known about the user."""
     return _OVERVIEW.fullmatch(one_line(text).strip(" .,!?¿¡。！？")) is not None
 
 
 def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
-    """The newest memories; those about the person if the message asks for them and there are some."""
+    """Return the newest memories, or those about the user if the message asks for them and any exist."""
     newest = sorted(headers, key=lambda header: header.modified, reverse=True)
     if not newest:
         return ChatAnswer(f"I remember nothing yet. {_OFFER}")
@@ -435,7 +435,7 @@ def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
 
 
 def describe_learned(done: ExtractResult) -> str:
-    """Return the result of a statement, and how to undo it; empty if it changed nothing."""
+    """Describe the result of saving a statement and how to undo it, or return "" if nothing changed."""
     unclear = [reason.name for reason in done.reasons if reason.action == "unclear"]
     lines = [
         f"{name} also says something else: /forget {name} removes all of it." if name else _UNCLEAR for name in unclear
@@ -519,14 +519,14 @@ I'm a data scientist, new to Rust.
 
 
 def play(*, color: str, run_verb: RunVerb) -> int:
-    """Play the demo. Home, project and memory lie in a temporary folder, and no model is asked. Returns 0."""
+    """Play the demo in a temporary folder, without a model, and return 0."""
     with tempfile.TemporaryDirectory(prefix="memdir-demo-") as folder:
         play_in(Path(folder).resolve(), color=color, run_verb=run_verb)
     return 0
 
 
 def play_in(home: Path, *, color: str, run_verb: RunVerb) -> Path:
-    """Play the demo in this home; returns the folder of its project."""
+    """Play the demo in this home directory and return its project folder."""
     colored = has_color(color)
     options = ChatOptions(color="always" if colored else "never")
     project = home / "ingest"

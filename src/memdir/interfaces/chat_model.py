@@ -126,7 +126,7 @@ class _Turn:
         self._talk.screen.show("warning", f"the model was stopped after {ROUNDS} requests")
 
     def break_off(self, why: str) -> None:
-        """Leave a conversation that can continue: streamed text is kept, and every call gets a result."""
+        """End a turn early so that the conversation can continue: keep streamed text and give every call a result."""
         if self._streamed:
             self._talk.add(Message("assistant", "".join(self._streamed)))
         answered = {message.answers for message in self._talk.messages}
@@ -194,7 +194,7 @@ class _Turn:
 
 
 class FileTools:
-    """`show` gets what a person should see before being asked, `on_saved` the memories that were changed."""
+    """The file tools. `show` displays a change before the user is asked; `on_saved` receives changed memories."""
 
     def __init__(
         self, root: Path, stores: tuple[FileStore, ...], permissions: Permissions, *, session: str,
@@ -236,7 +236,7 @@ class FileTools:
         return tools(call)  # refuses, with a reason
 
     def find_path(self, call: ToolCall) -> Path | None:
-        """The file a call is about, for the record of what was read."""
+        """Return the path that a call refers to, for the record of files read."""
         path = pick(translate_names(call)[1], PATH_KEYS)
         return self._root / path if path else None
 
@@ -271,7 +271,7 @@ def _use_log(store: FileStore, path: str, verb: str, values: Mapping[str, object
 
 
 def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, object]) -> str:
-    """The text of a file after a `write` or an `edit`."""
+    """Return the file's text after a `write` or `edit`."""
     if verb == "write":
         return replace_surrogates(pick(values, agent.TEXT_KEYS))  # JSON can spell characters that no file can hold
     if before is None:
@@ -299,7 +299,7 @@ def _read(root: Path, path: str) -> str | None:
 
 
 def _write(root: Path, path: str, data: bytes) -> None:
-    """Replace the file in one step, keeping its mode; no link is followed."""
+    """Replace the file atomically, keeping its mode, without following links."""
     *folders, leaf = path.split("/")
     handle = files.open_root(root)
     try:

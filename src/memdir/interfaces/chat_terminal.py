@@ -51,7 +51,7 @@ _BROKEN_OFF = "The conversation was broken off before this was done."
 
 
 class Screen:
-    """`echoes`: typed lines must be shown, since they came from a file; `color` applies only to text for people."""
+    """The chat's output. `echoes` shows input lines, for input from a file; `color` does not apply to JSON."""
 
     def __init__(self, *, as_json: bool = False, color: bool = False, echoes: bool = True) -> None:
         self.as_json, self.echoes = as_json, echoes
@@ -62,7 +62,7 @@ class Screen:
         self._is_streaming = False
 
     def show(self, kind: str, text: str = "", **facts: object) -> None:
-        """Show an event now, or from another thread as soon as it fits."""
+        """Show an event; from another thread, queue it for the next flush."""
         if threading.get_ident() != self._main:
             self._queue.put((kind, text, facts))
             return
@@ -80,7 +80,7 @@ class Screen:
 
     @contextlib.contextmanager
     def streaming(self) -> Iterator[None]:
-        """The context in which an answer comes in pieces; its last line ends with it."""
+        """Stream an answer within this context, and end its last line on exit."""
         try:
             yield
         finally:
@@ -103,24 +103,24 @@ class Screen:
 
 
 def _write(text: str) -> None:
-    """Write to standard output; characters it cannot represent become escapes."""
+    """Write to standard output, escaping characters that its encoding does not support."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
 
 
 def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:
-    """Whether --color and the environment ask for colours on standard output."""
+    """Return whether --color and the environment allow colours on standard output."""
     is_fit = option == "auto" and is_terminal(sys.stdout) and not read_environment(variables).no_color
     return option == "always" or is_fit
 
 
 class Interrupted(Exception):
-    """Ctrl-C at the prompt."""
+    """Raised for Ctrl-C at the prompt."""
 
 
 def play_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The messages of a script; empty lines are skipped."""
+    """Yield the messages of a script, skipping empty lines."""
     source = iter(lines)
     for line in source:
         text = _join_lines(line.rstrip("\r\n"), lambda: next(source).rstrip("\r\n"))
@@ -129,7 +129,7 @@ def play_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _join_lines(line: str, read_more: Callable[[], str]) -> str:
-    """A message of several lines: a backslash continues a line, three quotes enclose lines; so does the input's end."""
+    """Read a message of one or more lines. A backslash continues a line, and triple quotes enclose several lines."""
     lines = [line]
     with contextlib.suppress(StopIteration, EOFError):
         if line.strip() == _QUOTES:
@@ -143,10 +143,10 @@ def _join_lines(line: str, read_more: Callable[[], str]) -> str:
 
 
 class Terminal:
-    """Lines typed by a person, edited by GNU readline: history, Tab, and a paste of any size as one message.
+    """Interactive input with GNU readline: history, Tab completion, and pasted text of any size as one message.
 
-    `complete` is given the text before the cursor and the word it ends in, and returns what fits. libedit knows no
-    pastes: there, lines that are already waiting when one is entered belong to it.
+    `complete` receives the text before the cursor and its last word, and returns the completions. libedit does not
+    support bracketed paste, so lines already buffered when a line is entered become part of the same message.
     """
 
     def __init__(self, screen: Screen, complete: Callable[[str, str], Sequence[str]]) -> None:
@@ -172,7 +172,7 @@ class Terminal:
                 self._readline.add_history(line)
 
     def read(self) -> str:
-        """The next message; raises Interrupted or EOFError."""
+        """Return the next message. Raises Interrupted or EOFError."""
         try:
             text = _join_lines(self._input(PROMPT), lambda: self._input(MORE))
         except KeyboardInterrupt:
@@ -181,7 +181,7 @@ class Terminal:
         return text
 
     def ask(self, question: str) -> str:
-        """A short answer to a question, empty at the end of input; raises KeyboardInterrupt."""
+        """Ask a question and return the answer, or "" at the end of input. Raises KeyboardInterrupt."""
         try:
             return input(question).strip()
         except EOFError:
@@ -202,21 +202,21 @@ class Terminal:
 
 
 class StoppedAsking(Exception):
-    """Ctrl-C at a question: the person wants neither this nor what follows."""
+    """Raised for Ctrl-C at a question: the user declines this request and all later ones."""
 
 
 class Permissions:
-    """The permissions of the model: to look at files of the project, which sends them to its provider, or change them.
+    """The model's permissions to read project files, which sends them to the provider, or to change them.
 
-    A person is asked, once for one thing or once for all of its kind. `ask` shows a question and returns what was typed;
-    where it is None, only the kinds in `allowed` are.
+    The user can allow one action or all of its kind. `ask` shows a question and returns the reply; if it is None, only
+    the kinds in `allowed` are permitted.
     """
 
     def __init__(self, ask: Callable[[str], str] | None = None, allowed: Iterable[str] = ()) -> None:
         self._ask, self._allowed = ask, set(allowed)
 
     def check(self, kind: str, what: str, show: Callable[[str], None]) -> bool:
-        """Whether a thing of this kind may be done now; `what` names it to the person."""
+        """Return whether an action of this kind is allowed now; `what` describes it to the user."""
         if kind in self._allowed or self._ask is None:
             return kind in self._allowed
         show(f"The model wants to {_WORDS[kind]} {what}.")
@@ -228,7 +228,7 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class PastChat:
-    """An earlier conversation: `at` is the time of its last message, `title` its first one."""
+    """An earlier conversation: `at` is the time of its last message, `title` its first message."""
 
     id: str
     at: datetime
@@ -236,11 +236,11 @@ class PastChat:
 
 
 class ChatTranscript:
-    """The transcript of one conversation; every message is written before anything is done with it.
+    """The transcript of one conversation; each message is written before it is processed.
 
-    A message has the id of its record, so that the cursor of extraction holds when the conversation is resumed. A boundary
-    marks where it was cleared or compacted; resuming begins after the last one. An error of writing is reported once to
-    `on_lost`. Without `keeps` nothing is written.
+    Message IDs match their records, so that the extraction cursor stays valid after resuming. A boundary marks where
+    the conversation was cleared or compacted; resuming starts after the last one. A write error is reported once to
+    `on_lost`. Without `keeps`, nothing is written.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class ChatTranscript:
         return named
 
     def begin_anew(self, text: str) -> Message:
-        """Write a boundary, and the message with which the new or compacted conversation begins."""
+        """Write a boundary, then the first message of the new or compacted conversation."""
         before, self._last, time = self._last, None, self._clock()
         id = str(uuid.uuid4())
         self._append("system", id, time, subtype="compact_boundary", logicalParentUuid=before, content="")
@@ -269,7 +269,7 @@ class ChatTranscript:
         return first
 
     def resume(self) -> Iterator[Message]:
-        """The messages since the last boundary. Calls that a killed process left without a result get one."""
+        """Return the messages since the last boundary, adding results for calls that a killed process left open."""
         messages = tuple(read_messages(self.path, since_compaction=True))
         self._last = messages[-1].id if messages else None
         answered = {message.answers for message in messages if message.answers}
@@ -296,7 +296,7 @@ class ChatTranscript:
 
 
 def _render_message(message: Message) -> dict[str, object]:
-    """A message in the form of the Messages API."""
+    """Return a message in the format of the Messages API."""
     if message.role == "tool":
         result = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text}
         return {"role": "user", "content": [result | ({"is_error": True} if message.failed else {})]}
@@ -309,7 +309,7 @@ def _render_message(message: Message) -> dict[str, object]:
 
 
 def list_past_chats(state: Path, limit: int) -> tuple[PastChat, ...]:
-    """The conversations that can be resumed, newest first."""
+    """Return the conversations that can be resumed, newest first."""
     chats = []
     for path in list_chats(state)[:limit]:
         with contextlib.suppress(MemdirError):
@@ -321,7 +321,7 @@ def list_past_chats(state: Path, limit: int) -> tuple[PastChat, ...]:
 
 
 def find_past_chat(state: Path, id: str) -> str:
-    """The id of the newest conversation, or of the one whose id begins so; raises NotFoundError."""
+    """Return the ID of the newest conversation, or the one with this ID prefix. Raises NotFoundError."""
     past = list_past_chats(state, 1 if not id else 1_000)
     fits = [chat.id for chat in past if chat.id.startswith(id)]
     if not fits or (len(fits) > 1 and id and id not in fits):
@@ -331,7 +331,7 @@ def find_past_chat(state: Path, id: str) -> str:
 
 
 def list_inputs(state: Path) -> list[str]:
-    """Return the lines typed in the newest conversation, for the arrow keys; empty if it cannot be read."""
+    """Return the lines typed in the newest conversation, for input history, or nothing if it cannot be read."""
     try:
         messages = [message for path in list_chats(state)[:1] for message in read_tail(path, 2 * _INPUTS)]
     except MemdirError:

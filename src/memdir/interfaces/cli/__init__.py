@@ -84,7 +84,7 @@ TOKENS = "fresh cached stored output"  # of requests to a model: read fresh, rea
 
 
 class PipeClosedError(Exception):
-    """The reader of standard output has closed it."""
+    """Raised when the reader of standard output has closed the pipe."""
 
 
 class Styled(NamedTuple):
@@ -101,7 +101,7 @@ class TableColumn(NamedTuple):
 
 
 class Output:
-    """Standard output and standard error, looked up when writing."""
+    """Standard output and standard error, resolved at each write."""
 
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
@@ -181,7 +181,7 @@ class Output:
             stream.write(data)
 
     def progress(self, text: str, done: int = 0, total: int = 0) -> None:
-        """Show a line that the next replaces, only on a terminal; with a total, also percentage and time left."""
+        """Show a progress line on a terminal, replacing the previous one; with a total, add percentage and time left."""
         if not self._has_progress or not done:
             self._began = monotonic()
         if text and total:
@@ -246,13 +246,13 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def count_words(number: int, one: str) -> str:
-    """Return a number with its noun, as in `1 memory` and `2 memories`."""
+    """Return a number and its noun, as in `1 memory` and `2 memories`."""
     plural = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
     return f"{number} {one if number == 1 else plural}"
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write to a stream of any encoding; escapes characters it cannot encode."""
+    """Write to a stream, escaping characters that its encoding does not support."""
     if stream is not None:
         encoding = getattr(stream, "encoding", None) or "utf-8"
         with _closing_pipe():
@@ -265,7 +265,7 @@ def _clean_cell(text: str) -> str:
 
 
 def _open_console() -> "Console | None":
-    """Return rich's console, whose output `_write` prints, or None if rich is not installed."""
+    """Return a rich console that captures its output for `_write`, or None if rich is not installed."""
     try:
         from rich.console import Console  # optional: pip install 'memdir[color]'
     except ImportError:
@@ -403,7 +403,7 @@ def make_change_row(change: Change) -> Row:
 
 
 def find_change_names(change: Change) -> tuple[str, ...]:
-    """Return the memories of a change, or the index if it changed only that."""
+    """Return the names of the memories in a change, or of the index if nothing else changed."""
     paths = tuple(file.path for file in change.files)
     return tuple(path.removesuffix(".md") for path in paths if not path.endswith("MEMORY.md")) or paths
 
@@ -448,7 +448,7 @@ def _join(message: str, hint: str) -> str:
 
 
 def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
-    """Return a unified diff without line endings; notes if the last one is missing."""
+    """Return a unified diff without line endings, noting a missing newline at the end of a file."""
     # Imported here, because most calls show no diff.
     from difflib import unified_diff
 

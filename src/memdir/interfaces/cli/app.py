@@ -71,7 +71,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class CliVerb(click.Command):
-    """A command that gets the CliContext and, unless `has_json` is false, `--json`. Its help shows examples last."""
+    """A command that receives the CliContext and, if `has_json`, `--json`. Examples come last in its help."""
 
     def __init__(
         self, *, callback: Callable[..., Any], params: Sequence[click.Parameter], examples: Sequence[str] = (),
@@ -102,7 +102,7 @@ class CliGroup(click.Group):
 
 
 class VerbGroup(CliGroup):
-    """A command with subcommands, such as `config`; `default` is the one to run without any."""
+    """A command with subcommands, such as `config`; `default` is the subcommand to run if none is given."""
 
     command_class = CliVerb
 
@@ -163,7 +163,7 @@ def name_argument(required: bool = True, name: str = "name", metavar: str = "NAM
 
 
 def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict[str, str]]) -> list[CompletionItem]:
-    """Return shell completions from this project, with their help; none after any error."""
+    """Return shell completions from this project, with their help; return none after an error."""
     root = ctx.find_root()
     call = root.obj if isinstance(root.obj, CliContext) else CliContext()
     try:
@@ -175,7 +175,7 @@ def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict
 
 
 def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the names of memories that are safe in a shell: no spaces or special characters."""
+    """Complete memory names that need no quoting in a shell."""
 
     def find(project: Project) -> dict[str, str]:
         headers = [header for store in project.stores for header in store.scan()]
@@ -185,7 +185,7 @@ def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def confirm(question: str, refusal: str, *, yes: bool) -> None:
-    """Ask before something that cannot be undone; raises UsageError if the user cannot be asked."""
+    """Ask before an irreversible action. Raises UsageError if input is not interactive."""
     if yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
@@ -203,7 +203,7 @@ def parse_day(text: str) -> datetime:
 
 
 def notice(store: FileStore) -> None:
-    """Record outside edits before showing history, unless the directory is locked or read-only."""
+    """Record external edits before showing history, unless the directory is locked or read-only."""
     with suppress(LockedError, DiskError):
         if store.root.is_dir():
             store.notice(seconds=1.0)  # The time limit for the lock.

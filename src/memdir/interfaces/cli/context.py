@@ -19,7 +19,7 @@ _CLIP = "text lines lines_total bytes bytes_total dead over_lines over_bytes war
 
 @verb("show", "Print the index a session loads; `read` prints a memory.", "memdir show", "memdir show --json")
 def show_verb(call: CliContext, as_json: bool) -> None:
-    """Print what a session loads: each index, truncated to its limit, with a warning if it was."""
+    """Print each index as a session loads it: truncated to its limit, with a warning if so."""
     project = call.open()
     switch = project.places.switch
     indexes = instructions.load_indexes(find_frame(project))

@@ -112,13 +112,13 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
 
 
 def _fail(error: MemdirError, _: Request) -> Reply:
-    """Return the model; one that cannot be opened (missing key, unknown name) counts as a failing model."""
+    """Return a model that always fails, for one that cannot be opened (missing key, unknown name)."""
     raise ModelError(str(error), hint=error.hint)
 
 
 @contextmanager
 def _show_progress(call: CliContext) -> Iterator[OnProgress]:
-    """Show progress on a terminal. Ctrl-C is delayed while the dream is applied, a moment at the end."""
+    """Show progress on a terminal, delaying Ctrl-C while the dream is being applied."""
     restored: list[Any] = []
     began = monotonic()
 
@@ -307,7 +307,7 @@ _LOGS = (
 
 
 class LogGroup(app.VerbGroup):
-    """Treats anything that is not a subcommand as the text of an entry; shows today's log without arguments."""
+    """A group that treats any other first argument as entry text, and shows today's log without arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)

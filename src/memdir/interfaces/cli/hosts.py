@@ -148,7 +148,7 @@ def _advise(
 
 
 def _check_model(call: CliContext, spec: str) -> str:
-    """Return why a model cannot be used, such as a missing program, or ""; raises SettingsError if it is unknown."""
+    """Return why a model cannot be used, such as a missing program, or "". Raises SettingsError if it is unknown."""
     # Imported here, because only the choice of a model needs this package.
     from memdir.models.open import open_model
 
@@ -162,7 +162,7 @@ def _check_model(call: CliContext, spec: str) -> str:
 def _decide_model(
     call: CliContext, hosts: Sequence[Host], spec: str | None, problem: str, *, is_asking: bool, as_json: bool
 ) -> None:
-    """Store the model that was named or accepted; also store a refusal, so that the user is asked only once."""
+    """Store the model that the user chose, or the refusal, so that the question is asked only once."""
     settings = read_settings(call.environment, root=None)
     undecided, host = agents.render_undecided(settings, hosts), next((item for item in hosts if item.model), None)
     if spec is None and undecided and host is not None and is_asking:
@@ -523,7 +523,7 @@ def _show_import(
 
 
 def _show_texts(out: cli.Output, store: FileStore, plan: ImportPlan) -> None:
-    """Print every body and all index prose that would be imported, so that the user sees all of it first."""
+    """Print all bodies and index prose to be imported, so that the user can review them first."""
     for step in (planned for planned in plan.steps if planned.fate is ImportAction.NEW):
         out.line(Styled(f"{step.name}.md", "cyan"))
         for line in frontmatter.split_frontmatter(step.text).body.strip().splitlines():
@@ -537,7 +537,7 @@ _SHOWN = 8  # The rows of a group shown on a terminal.
 
 
 def _show_groups(out: cli.Output, rows: Sequence[Row]) -> None:
-    """Print the import for people: new memories by type, then the others by action."""
+    """Print the import plan as text: new memories by type, then the others by action."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         kind = _GROUPS.get(str(row["type"]), "others")
@@ -560,7 +560,7 @@ def _learn_export(
     chosen: tuple[Model | None, str],
     flags: Row,
 ) -> Row:
-    """Print the estimated cost of the conversations; with --learn and --apply, learn from the new ones."""
+    """Print the estimated cost of learning from the conversations; with --learn and --apply, learn from new ones."""
     # Imported here, because only chat exports need them.
     from memdir.extraction import ExtractSkip, turns
     from memdir.interfaces.cli.learn import is_agreed

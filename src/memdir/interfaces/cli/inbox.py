@@ -199,7 +199,7 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
 
 
 def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> int:
-    """Decide the items one after another; report failures and continue with the others."""
+    """Decide the items one by one; report failures and continue."""
     is_approved = done == "approved"
     project, out = call.open_to_write() if is_approved else call.open(), call.out
     if every == bool(ids):

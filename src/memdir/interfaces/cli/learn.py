@@ -102,7 +102,7 @@ def extract_verb(
 
 @click.command("worker", hidden=True, cls=CliVerb, examples=("memdir worker",), has_json=False)
 def worker_verb(call: CliContext) -> None:
-    """Learn from the queue without output, then update notes, index and dream; hooks start this."""
+    """Process the queue without output, then update notes, index and dream; hooks start this command."""
     project = call.open()
     if project.environment.inside:
         return
@@ -180,7 +180,7 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
 
 
 def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
-    """Return the usage of a run's model, if there was one."""
+    """Return the model usage of a run, if it used a model."""
     if ran is None:
         return {"requests": 0, tokens: None, "dollars": None}
     return {"requests": ran.turns, tokens: fill(TOKENS, ran.usage), "dollars": ran.usage.dollars}
@@ -308,7 +308,7 @@ def _update_notes(
 @notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
 @session_options
 def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
-    """Print the path of a session's notes, even if it does not exist."""
+    """Print the path of a session's notes, even if the file does not exist."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
     if not as_json:
@@ -342,7 +342,7 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
 def _choose_notes(
     call: CliContext, project: Project, session_id: str | None, transcript: Path | None
 ) -> tuple[str, NotesFile]:
-    """Return the session and its file: the named or current one, else that of the newest notes."""
+    """Return the session and its notes file: the named or current session, or the one with the newest notes."""
     home = find_home(project)
     if chosen_id := session_id or (_read_session(call, transcript) if transcript else project.environment.session):
         return chosen_id, notes.find_notes_file(home, chosen_id)

@@ -93,7 +93,7 @@ def where_verb(call: CliContext, as_json: bool) -> None:
 
 
 def find_collision(environment: Environment, paths: ProjectPaths) -> PathError | None:
-    """Return the error if another existing project uses the same directory, or None."""
+    """Return an error if another existing project uses the same directory, else None."""
     try:
         if paths.private.is_keyed:
             check_identity(find_state_dir(paths.private.path, environment), paths.root.path)
@@ -158,7 +158,7 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:
-    """Return the directory to move, or None if there are only candidates to show."""
+    """Return the directory to move, or None to only list the candidates."""
     if source is not None:
         path = (call.cwd / source).absolute()
         check_root(str(path))

@@ -43,7 +43,7 @@ class RecallCall(NamedTuple):
 
 
 def parse_recall(argv: list[str]) -> tuple[str | None, RecallCall] | None:
-    """The directory given and the call; None for any other call, and for one that click should look at."""
+    """Return the directory option and the recall call, or None if click should parse the command line."""
     directory: str | None = None
     rest = argv[:]
     if rest[:1] == ["--dir"] and len(rest) > 1 and not rest[1].startswith("-"):
@@ -113,7 +113,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
 
 
 def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":
-    """The model or encoder, if there is one; the local search where a person wants the best that match, or its scores."""
+    """Return the configured model or encoder, or local search if the user asks for best matches or scores."""
     if asked.explain or asked.no_semantic or asked.limit is not None or not selects_in_background(project):
         return lambda search: search
     # Imported here: most calls ask no model.

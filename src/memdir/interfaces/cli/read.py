@@ -323,7 +323,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
 
 
 def _undo(call: CliContext, store: FileStore, change: Change) -> tuple[int | None, Sequence[ChangedFile]]:
-    """Undo a change; return the number of the undo and the files that it changed."""
+    """Undo a change; return the number of the undo and the files it changed."""
     number = undo(store, change.id, WriteContext(call.origin(), call.open().now())).change
     return number, store.read_change(number).files if number is not None else ()
 

@@ -176,7 +176,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
 
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header], digests: Mapping[str, str]) -> dict[str, int]:
-    """Count the memories by verdict of the last verification of their current text."""
+    """Count memories by the verdict of the last verification, if it covers their current text."""
     verdicts = records.read_verdicts(store)
     counts = dict.fromkeys((state.value for state in VerifyState), 0)
     for header in headers:
@@ -198,7 +198,7 @@ def _show_state(out: Output, project: Project, row: Row) -> None:
 
 
 def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
-    """The last changes and recalls; nothing if history cannot be read, as `doctor` says."""
+    """Return the latest changes and recalls, or nothing if history cannot be read (`doctor` reports that)."""
     with suppress(DiskError):
         return [
             (change.at, f"{change.verb} {shorten(', '.join(cli.find_change_names(change)), 60)} by {change.origin.who}")
@@ -211,7 +211,7 @@ def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
 
 
 def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, problem: str) -> None:
-    """One screen: the state, what happened lately, what needs the person, and costs."""
+    """Print one screen: state, recent activity, items that need review, and costs."""
     now = project.now()
     _show_state(out, project, row)
     installed = {installation.host for installation in find_installed(project.environment, project.places.root.path)}
@@ -320,7 +320,7 @@ def _show_lists(out: Output, row: Row) -> None:
 
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str, *, whole: bool) -> None:
-    """A line a week for this project and all others; with `whole` the newest requests too, a line each."""
+    """Print one line per week for this project and all others; with `whole`, also one per recent request."""
     cap = f" of {day_cap:,}" if (day_cap := int(project.settings.number("budget.day_tokens"))) else ""
     out.line(Styled("models", "bold"), f"  {project.settings.text('model')}; today {report.today:,}{cap} tokens")
     if problem:
@@ -425,7 +425,7 @@ def verify_verb(
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
-    """The stores to look at, each with the names wanted of it; None for all."""
+    """Return the stores to check, each with the names to check, or None for all its memories."""
     if names:
         names_by_store: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
@@ -514,7 +514,7 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
 def _look(
     call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
 ) -> tuple[list[tuple[str, DoctorFinding]], int]:
-    """Everything that is wrong, with its scope, and how much of what was wrong has been fixed."""
+    """Return all problems with their scopes, and the number of problems fixed."""
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())

@@ -610,7 +610,7 @@ def _list(call: CliContext, as_json: bool) -> None:
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
 @_agent_arguments
 def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print the part of its memory that an agent loads, and list its memories."""
+    """Print the part of an agent's memory that is loaded, and list its memories."""
     project, out = call.open(), call.out
     own, row = _find_agent(project, name, scope)
     indexes = load_indexes(find_frame(project, agent=own))

@@ -108,13 +108,13 @@ def save_verb(
     is_replacing: bool,
     as_json: bool,
 ) -> None:
-    """Save one memory. A name that exists is refused with the difference; --replace or --new then decide.
+    """Save one memory. If the name is in use, shows the difference; choose --replace or --new.
 
-    --scope team puts it where the team's memory is synced from, --scope user into the memory for all projects (types
-    user and feedback only), --scope project into .claude/memory of the repository, for people to commit.
+    --scope team saves to the folder that is synced with the team, --scope user to the memory for all projects (types
+    user and feedback only), --scope project to .claude/memory in the repository, for you to commit.
 
-    Warnings (a missing Why or How, a secret, text that the project already says, an index nearly full) go to standard
-    error. In what a team shares a secret is refused.
+    Warnings (a missing Why or How, a secret, text already in the project, a nearly full index) go to standard error.
+    Team memories cannot contain secrets.
     """
     name = None if name is None else name.removesuffix(".md")
     shown_title = title if title is not None else name
@@ -211,7 +211,7 @@ def _report_saved(
     *,
     as_json: bool,
 ) -> None:
-    """Report a write; `words` are the verb's own words for an action, in JSON only that for CHANGED."""
+    """Report a write; `words` describe each action, and in JSON only CHANGED."""
     assert done.memory is not None
     header, out = done.memory.header, call.out
     action = words.get(done.action, done.action.value)
@@ -240,7 +240,7 @@ def _render_diff(call: CliContext, before: str, after: str, file: str, which: st
 
 
 def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> list[str]:
-    """Word the warnings of a write, and warn of a full index and of a team that is off."""
+    """Return the warnings for a write as text, including a full index and a disabled team."""
     texts = list[str]()
     if missing := [warning.text for warning in done.warnings if warning.kind == "parts"]:
         options = {PartKind.WHY.value: "--why TEXT", PartKind.HOW.value: "--how TEXT"}
@@ -266,7 +266,7 @@ def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> l
 
 
 def _measure_index(store: FileStore, name: str) -> IndexFill:
-    """Return the size of the index that has this memory; if it is very long, without a memory to forget."""
+    """Return the size of the index that lists this memory; if it is very long, without suggestions."""
     text = store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/"))
     return measure_index(text, store.scan() if text.count("\n") < _SCANNED_LINES else ())
 
