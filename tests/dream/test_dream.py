@@ -33,7 +33,7 @@ from dream_stores import (
     use,
     write,
 )
-from memdir.dream import DreamDue, DreamSkip, apply_kept, count_failures, dream, dream_is_due, preview_dream
+from memdir.dream import DreamDue, DreamSkip, apply_preview, count_failures, dream, dream_is_due, preview_dream
 from memdir.dream.by_model import DreamContext
 from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
@@ -578,7 +578,7 @@ def test_a_preview_leaves_the_logs_until_it_is_applied(store: FileStore) -> None
     append_log(store, "something happened", now=NOW)
     patches = preview_dream(store, model=DreamingModel([use(delete("limit-old")), end()], RAISED), now=NOW)
     assert len(list_undistilled(store)) == 1
-    apply_kept(store, patches.id, now=NOW)
+    apply_preview(store, patches.id, now=NOW)
     assert list_undistilled(store) == ()
 
 
@@ -610,10 +610,10 @@ def test_a_preview_changes_nothing_and_is_applied_by_its_id(store: FileStore) ->
     assert image(store.root) == before and read_last(store.root) is None and list_asked(store) == []
     path = store.state / "dreams" / f"{patches.id}.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and load(store.state, patches.id) == patches
-    done = apply_kept(store, patches.id, now=LATER)
+    done = apply_preview(store, patches.id, now=LATER)
     assert done.applied is not None and done.applied.change is not None and read_last(store.root) == LATER
     assert "hotfixes" not in list_names(store)
-    again = apply_kept(store, patches.id, now=LATER + timedelta(days=1))
+    again = apply_preview(store, patches.id, now=LATER + timedelta(days=1))
     assert again.applied is not None and again.applied.repeated and again.applied.change == done.applied.change
     assert read_last(store.root) == LATER
     store.undo(done.applied.change)
@@ -634,13 +634,13 @@ def test_only_the_newest_sets_are_kept(store: FileStore) -> None:
     ids = [preview_dream(store, now=NOW + timedelta(minutes=at)).id for at in range(DREAM_SETS + 3)]
     assert list(state.list_sets(store.state)) == ids[:2:-1]
     with pytest.raises(NotFoundError, match="no dream"):
-        apply_kept(store, ids[0], now=NOW)
+        apply_preview(store, ids[0], now=NOW)
 
 
 @pytest.mark.parametrize("id", ["", "../history", "x" * 100, "no-such-dream", "A/B"])
 def test_an_id_that_is_none_is_not_found(store: FileStore, id: str) -> None:
     with pytest.raises(NotFoundError):
-        apply_kept(store, id, now=NOW)
+        apply_preview(store, id, now=NOW)
 
 
 def test_a_kept_set_that_was_tampered_with_is_refused(store: FileStore) -> None:
@@ -653,7 +653,7 @@ def test_a_kept_set_that_was_tampered_with_is_refused(store: FileStore) -> None:
     path = store.state / "dreams" / f"{patches.id}.json"
     path.write_text("{", encoding="utf-8")
     with pytest.raises(NotFoundError):
-        apply_kept(store, patches.id, now=NOW)
+        apply_preview(store, patches.id, now=NOW)
 
 
 def test_the_folder_of_sets_may_not_be_a_link(store: FileStore, tmp_path: Path) -> None:

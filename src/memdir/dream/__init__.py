@@ -49,7 +49,7 @@ _Row = dict[str, object]
 
 
 class DreamSkip(SkipReason):
-    """A reason why there was no dream, or why it changed nothing, with its text."""
+    """The reasons why a dream did not run or changed nothing, each with its text."""
 
     OFF = "off", "dreaming is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -70,7 +70,7 @@ class DreamSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class DreamOptions:
-    """The dream settings of a project, with the same defaults."""
+    """A project's dream settings, with the same defaults."""
 
     on: bool = True
     paused: bool = False
@@ -84,7 +84,7 @@ _DEFAULTS = DreamOptions()
 
 @dataclass(frozen=True, slots=True)
 class DreamDue:
-    """The result of the preconditions. `sessions` is None if they were not counted; `next_at` is when to check again."""
+    """Whether a dream is due. `sessions` is None if they were not counted; `next_at` is when to check again."""
 
     skip: DreamSkip | None = None
     last: datetime | None = None
@@ -141,7 +141,7 @@ def dream(
     if not place.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
+    with _log_run(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         failures = 0 if model is None or insist else count_failures(place.state)
         failures = failures if failures >= DREAM_FAILURES else 0
         patches = _plan_and_keep(store, place, progress, None if failures else model, started_at, context, row)
@@ -159,19 +159,19 @@ def preview_dream(
     on_progress: records.OnProgress = records.say_nothing,
     cancelled: records.Cancelled = records.never_cancelled,
 ) -> PatchSet:
-    """Plan and store a set, which can be applied by its ID; this does not count as a dream."""
+    """Plan a dream and store its patch set, which can be applied by ID. This does not count as a dream."""
     started_at = now or utc_now()
     place = store.open_workplace(state)
     if not place.root.is_dir():
         return PatchSet(records.make_id(started_at), started_at, records.RULES)
     progress = DreamProgress(on_progress, cancelled)
-    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
+    with _log_run(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         lock.do_not_count()
         row["preview"] = True
         return _plan_and_keep(store, place, progress, model, started_at, context, row)
 
 
-def apply_kept(
+def apply_preview(
     store: StoreBase,
     id: str,
     *,
@@ -180,7 +180,7 @@ def apply_kept(
     now: datetime | None = None,
     on_progress: records.OnProgress = records.say_nothing,
 ) -> DreamResult:
-    """Apply a set that a preview stored, or its patches with these numbers; the other patches count as rejected."""
+    """Apply a patch set stored by a preview. With `accept`, apply only those patches and reject the others."""
     started_at = now or utc_now()
     place = store.open_workplace(state)
     patches = records.load(place.state, id)
@@ -189,7 +189,7 @@ def apply_kept(
         reject_patches(store, [patch for number, patch in numbered if number not in accept], started_at)
         patches = replace(patches, patches=tuple(patch for number, patch in numbered if number in accept))
     progress = DreamProgress(on_progress)
-    with _recorded(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
+    with _log_run(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         row["by"] = patches.by
         progress.enter(DreamPhase.APPLY)
         return _apply(store, patches, lock, started_at, row)
@@ -203,7 +203,7 @@ def find_dream_context(project: Project) -> DreamContext:
 
 
 def count_failures(state: Path) -> int:
-    """Count the last dreams in a row in which the model failed; locked and cancelled ones do not count."""
+    """Return how many dreams in a row the model has failed; locked and cancelled dreams do not count."""
     rows = (row for row in read_runs(state) if row.get("task") == TASK and not row.get("preview"))
     attempts = (row for row in rows if row.get("skipped") not in _UNTRIED)
     return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), attempts))
@@ -253,8 +253,8 @@ def _apply(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime, 
 
 
 @contextmanager
-def _recorded(place: Workplace, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
-    """Add a line to the run log, however the run ends; the block fills the row."""
+def _log_run(place: Workplace, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
+    """Yield a row for the caller to fill, and append it to the run log even if the run fails."""
     row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     try:
         yield row
@@ -275,12 +275,12 @@ def _recorded(place: Workplace, progress: DreamProgress, now: datetime) -> Itera
 
 
 def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
-    """Return whether a dream is due, by memdir's own session records and the default settings."""
+    """Return whether a dream is due, based on memdir's own session records and the default settings."""
     return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
 
 
 def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
-    """Return whether a dream is due in this project; does not count the current `session`."""
+    """Return whether a dream is due in this project, not counting the current `session`."""
     settings, environment, root = project.settings, project.environment, project.places.root.path
     options = DreamOptions(
         on=project.places.switch.on and settings.flag("dream"),
@@ -335,12 +335,12 @@ def _count_sessions(
     if scanned is not None and isinstance(known, list) and before == last and abs(now - scanned) < wait:
         too_few, ids, again = DreamSkip.SCANNED_LATELY, {id for id in known if isinstance(id, str)}, scanned + wait
     else:
-        _keep_scan(state, now, last, ())
+        _cache_scan(state, now, last, ())
         files = list_transcripts(environment, root, since=last) if environment and root else ()
         active = {make_leaf(file.session) for file in files if last is None or (file.ended or file.modified) > last}
         ids = {*list_sessions(state, last), *active}
         too_few, again = DreamSkip.TOO_FEW_SESSIONS, now + wait
-        _keep_scan(state, now, last, ids)
+        _cache_scan(state, now, last, ids)
     count = len(ids - {make_leaf(session)} if session else ids)
     return DreamDue(None, last, count) if count >= options.sessions else DreamDue(too_few, last, count, again)
 
@@ -362,8 +362,8 @@ def list_sessions(state: Path, since: datetime | None) -> list[str]:
         return []
 
 
-def _keep_scan(state: Path, scanned_at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
-    """Store a scan; if that fails, the next process counts again."""
+def _cache_scan(state: Path, scanned_at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
+    """Cache a session count; if that fails, the next process counts again."""
     table = {"at": scanned_at.isoformat(), "last": last and last.isoformat(), "ids": sorted(ids)[:DREAM_SCAN_KEPT]}
     if not state.is_symlink():
         with suppress(DiskError):

@@ -60,7 +60,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DreamContext:
-    """The context of a dream: the project's files, its transcript folders, the half-lives."""
+    """The context of a dream: the project's files, its transcript folders and the half-lives."""
 
     project: Path | None = None
     transcripts: tuple[Path, ...] = ()
@@ -81,7 +81,7 @@ class DreamInput:
     cueless: tuple[str, ...] = ()
 
     def render_drifted(self) -> str:
-        """List the memories that may be outdated, each with its caveat."""
+        """List the memories that may be outdated, each with a caveat."""
         lines = []
         for header in self.drifted:
             why = self.caveats.get(header.name, "")
@@ -99,19 +99,19 @@ class DreamInput:
         }
 
     def list_messages(self) -> Iterator[Message]:
-        """Return the log entries, to find the provenance of a text."""
+        """Return the log entries as messages, to trace where a text came from."""
         return (message for log in self.logs for message in split_log(log))
 
 
 def split_log(log: LogSlice) -> Iterator[Message]:
-    """Return the entries of a log, dated at the end of its day."""
+    """Return the entries of a log, dated at the end of the log's day."""
     end = datetime.combine(log.day, time.max).astimezone()
     return (Message("user", entry.strip(), at=end) for entry in _ENTRY.split(log.text) if entry.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDream:
-    """A run: reason and evidence of each write by folded name, and the texts from outside the memory it was shown."""
+    """A model's run: the reason and evidence for each write, by folded name, and the outside text it was shown."""
 
     reasons: Mapping[str, str]
     evidence: Mapping[str, str]
@@ -137,7 +137,7 @@ def gather(
 
 
 def count_removable(memories: int) -> int:
-    """Return how many memories a dream may remove, not counting those merged word for word."""
+    """Return how many memories a dream may remove, not counting exact duplicates."""
     return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
 
 
@@ -152,7 +152,7 @@ def dream_with_model(
     progress: DreamProgress,
     now: datetime,
 ) -> ModelDream:
-    """Let the model write to a staging; raises ReplyError for a failed run, and the model's own errors."""
+    """Let the model write to a staging area. Raises ReplyError if the run fails, and passes on the model's errors."""
     progress.enter(DreamPhase.ORIENT)
     slots = dream_input.render_slots(now)
     if can_use_tools(model):
@@ -204,7 +204,7 @@ def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]
 
 
 def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
-    """Stage the operations of a reply; return those staged, the problems, and the number for pinned memories."""
+    """Stage the operations in a reply. Return the staged ones, the problems, and the count for pinned memories."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
         return {}, ("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short",), 0
     try:
@@ -218,7 +218,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
-    """Fill the empty fields of an update from the memory, so that an update may contain only cues."""
+    """Fill the empty fields of an update from the existing memory, so that an update can contain only cues."""
     try:
         text = staging.read(operation.name) if operation.action == "update" else ""
     except MemdirError:
@@ -234,7 +234,7 @@ def _complete(operation: Operation, staging: Staging) -> Operation:
 
 
 def _render_texts(dream_input: DreamInput, view: StagedView) -> str:
-    """Return complete memories within the limit: those that may be outdated first, then the newest."""
+    """Render whole memories within the limit: possibly outdated ones first, then the newest."""
     texts, room = [], limits.DREAM_TEXT_CHARS
     for header in dict.fromkeys((*dream_input.drifted, *dream_input.headers)):
         try:

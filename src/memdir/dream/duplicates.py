@@ -64,13 +64,13 @@ class Word:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text is English prose of a length that can be compared word by word."""
+    """Return whether a text is English prose and short enough to compare word by word."""
     is_plain = len(text) <= _LONG and not _NO_PROSE.search(text)
     return is_plain and any(language.name == "en" for language in find_request_languages(text))
 
 
 def list_words(text: str) -> list[Word]:
-    """Return the words of a text without its markup and articles."""
+    """Return the words of a text without markup and articles."""
     return [word for word in _parse_words(text) if word.key not in _ARTICLES]
 
 
@@ -89,12 +89,12 @@ def differ_in_value(one: Sequence[Word], other: Sequence[Word]) -> bool:
 
 
 def find_words(text: str) -> frozenset[str]:
-    """Return the keys of all words of a text except articles."""
+    """Return the keys of all words in a text except articles."""
     return frozenset(word.key.lower() for word in list_words(text))
 
 
 def find_hard(text: str) -> frozenset[str]:
-    """Return the values and names of a text."""
+    """Return the values and names in a text."""
     return frozenset(word.key.lower() for word in list_words(text) if word.is_hard)
 
 
@@ -104,7 +104,7 @@ def _parse_words(text: str) -> tuple[Word, ...]:
 
 
 def _drop_markdown(match: re.Match[str]) -> str:
-    """Replace a bullet or heading with a full stop and drop stars; keep code."""
+    """Replace bullets and headings with a full stop and remove asterisks; keep code."""
     raw = match.group()
     if stars := match["stars"]:
         return f" {raw[len(stars) : -len(stars)]} "
@@ -156,7 +156,7 @@ _LINK = re.compile(r"(`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]")
 
 
 class MemoryFacts:
-    """One memory, parsed once. `exact` is the text to compare: a merged memory keeps its old one."""
+    """A parsed memory. `exact` is the text to compare; a merged memory keeps its original one."""
 
     def __init__(self, memory: StoredMemory, exact: str | None = None) -> None:
         self.memory = memory
@@ -171,12 +171,12 @@ class MemoryFacts:
 
     @cached_property
     def group(self) -> tuple[str, str]:
-        """Return type and index: memories that differ in these are never duplicates."""
+        """Return the type and index; memories that differ in either are never duplicates."""
         return str(self.memory.header.kind), index_path(self.name)[0]
 
     @cached_property
     def hard(self) -> frozenset[str]:
-        """Return the values and names in title and description."""
+        """Return the values and names in the title and description."""
         return find_hard(self.head)
 
     @cached_property
@@ -189,7 +189,7 @@ def is_copy(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 
 def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
-    """Return whether titles and descriptions agree in values and differ in more than one word ("left", "right")."""
+    """Return whether titles and descriptions have compatible values and do not differ in a single word."""
     if one.hard - other.words and other.hard - one.words:
         return False
     mine, theirs = one.memory.header, other.memory.header
@@ -202,7 +202,7 @@ def _differ_in_word(first: Sequence[Word], second: Sequence[Word]) -> bool:
 
 
 def make_exact(text: str) -> str:
-    """Return a text without its markup and with single spaces, except in blocks of code."""
+    """Return a text without markup and with single spaces, except in code blocks."""
     text = text.replace("\r\n", "\n")
     edges = [0, *(edge for fence in find_fences(text) for edge in (fence.start, fence.end)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(edges)]
@@ -213,7 +213,7 @@ def make_exact(text: str) -> str:
 
 
 def has_own_fields(away: MemoryFacts, kept: MemoryFacts) -> bool:
-    """Return whether `away` has frontmatter fields or comments that `kept` has not: a merge would drop them."""
+    """Return whether `away` has frontmatter fields or comments that `kept` lacks, which a merge would lose."""
     texts = (away.memory.text, kept.memory.text)
     own, theirs = (dict(_list_fields(frontmatter.parse_fields(text).raw)) for text in texts)
     remarks, known = (_COMMENT.findall(frontmatter.split_frontmatter(text).head) for text in texts)
@@ -256,7 +256,7 @@ def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) ->
 
 
 class DuplicateMerge:
-    """The memories during a merge: each step works on the result of the last one."""
+    """The memories during a merge; each step works on the result of the previous one."""
 
     def __init__(
         self,
@@ -325,9 +325,9 @@ class DuplicateMerge:
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
-        """Rank the memory to keep first: pinned, linked, indexed, then the older one; a conflict copy last.
+        """Return a sort key, the memory to keep first: pinned, linked, indexed, then older; conflict copies last.
 
-        Team memories are not ranked by facts that differ between machines, so that two dreams keep the same one.
+        Team memories are not ranked by facts that differ between machines, so that all machines keep the same one.
         """
         name, linked = fact.name, self._links[fact.name]
         pins, is_bare = (name not in self._keep, name in self._odd, not linked & self._keep), name not in self._hooks

@@ -45,7 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class DreamHolder:
-    """The process that dreams now, according to the file; `is_late` after more than an hour."""
+    """The process that is dreaming, according to the lock file; `is_late` after more than an hour."""
 
     pid: int
     since: datetime
@@ -55,7 +55,7 @@ class DreamHolder:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """The content of the file. Only ours has `before`, the time of the last dream, None for never."""
+    """The content of the lock file. Only memdir's has `before`, the time of the last dream, or None."""
 
     modified: int
     pid: int | None = None
@@ -73,7 +73,7 @@ class _Note:
 
 @contextmanager
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
-    """Hold the dream lock or raise LockedError; then set `now` as the last dream, unless told `do_not_count`."""
+    """Hold the dream lock, and record `now` as the last dream at the end; raises LockedError if it is taken."""
     with ExitStack() as stack:
         folder = files.open_root(root, create=True)
         stack.callback(os.close, folder)
@@ -94,7 +94,7 @@ def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock
 
 
 def read_last(root: Path) -> datetime | None:
-    """Return when a dream last finished, None for never; takes one `stat`, unless a dream is running or was killed."""
+    """Return when a dream last finished, or None. Costs one `stat`, unless a dream is running or was interrupted."""
     try:
         facts = os.stat(root / FILE, follow_symlinks=False)
     except OSError:
@@ -106,12 +106,12 @@ def read_last(root: Path) -> datetime | None:
 
 
 def find_holder(root: Path, *, now: datetime) -> DreamHolder | None:
-    """Return the process that dreams here now, without locking anything."""
+    """Return the process that is dreaming here, without locking anything."""
     return _find_holder(_read_note_at(root), now)
 
 
 class DreamLock:
-    """A held dream lock, created by `hold_dream` only. `last` is when a dream last finished, None for never."""
+    """A held dream lock, created only by `hold_dream`. `last` is when a dream last finished, or None."""
 
     def __init__(self, folder: int, note: _Note) -> None:
         self._folder, self._note = folder, note
@@ -123,7 +123,7 @@ class DreamLock:
         return _make_time(self._note.before)
 
     def check(self) -> None:
-        """Raise LockedError unless this is still the recorded holder; call this right before applying anything."""
+        """Raise LockedError unless this process still holds the lock; call this right before applying changes."""
         note = None if self._is_over else _read_note(self._folder)
         if self._is_recorded(note) and os.getpid() == self._note.pid:
             return
@@ -137,7 +137,7 @@ class DreamLock:
         self.is_not_counted = True
 
     def _leave(self, *, is_done: bool) -> None:
-        """Record the end. After a failed dream this raises nothing, because `before` in the file is still correct."""
+        """Record the end of the dream; never raises after a failed dream, because `before` is still correct."""
         self._is_over = True
         if os.getpid() != self._note.pid:
             return  # a forked child that ends does not hold the lock
@@ -157,7 +157,7 @@ class DreamLock:
 
 
 def _acquire(folder: int, lock: int, now: datetime) -> DreamLock:
-    """Record this process as the holder; raises LockedError if a process outside our flock holds the lock."""
+    """Record this process as the holder. Raises LockedError if a process outside our flock holds the lock."""
     note = _read_note(folder)
     # We hold the flock, so an older note on this file is stale, even if its PID is in use.
     is_released = note is not None and note.is_ours and note.lock == lock
@@ -196,7 +196,7 @@ def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
 
 
 def _read_note_at(root: Path) -> _Note | None:
-    """Read the file without creating the folder; an unreadable file counts as missing."""
+    """Read the lock file without creating its folder; an unreadable file counts as missing."""
     try:
         folder = files.open_root(root)
         try:
@@ -216,7 +216,7 @@ def _read_note(folder: int) -> _Note | None:
 
 
 def _write(folder: int, body: bytes, modified: int) -> None:
-    """Replace the file, with its mtime, atomically."""
+    """Atomically replace the lock file, including its mtime."""
     with files.disk_errors(FILE):
         files.check_target(folder, FILE, FILE)
         files.check_target(folder, _TEMP, _TEMP)
@@ -248,7 +248,7 @@ def _parse_count(text: str) -> int | None:
 
 
 def _make_time(ns: int | None) -> datetime | None:
-    """Convert a file time; None if it is out of range."""
+    """Convert a file time to a datetime; None if it is out of range."""
     try:
         return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
     except OverflowError:

@@ -42,7 +42,7 @@ _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One day's log: its path below the memory directory, its size and its mtime."""
+    """One day's log: its path relative to the memory directory, its size and its mtime."""
 
     day: date
     path: str
@@ -52,7 +52,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Complete lines of one day that are not summarised yet; `digest` is that of the file up to `end`."""
+    """Complete lines of one day's log, not yet summarised; `digest` covers the file up to `end`."""
 
     day: date
     path: str
@@ -64,7 +64,7 @@ class LogSlice:
 
 
 def append_log(store: Folder, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
-    """Append an entry to today's log in `zone`, by default the machine's own."""
+    """Append an entry to today's log; `zone` defaults to the machine's time zone."""
     local = now.astimezone(zone)
     return _append_to(store, local.date(), render_entry(text, local.time()))
 
@@ -112,7 +112,7 @@ def _check_entry(text: str) -> None:
 
 
 def read_log_file(store: Folder, path: str) -> str | None:
-    """Return the text at a path below the memory directory; None if there is no file."""
+    """Return the text at a path relative to the memory directory, or None if there is no file."""
     content = _read(store, path)
     return None if content is None else content[0].decode("utf-8", "replace")
 
@@ -127,7 +127,7 @@ def read_log(store: Folder, day: date) -> str:
 
 
 def list_logs(store: Folder) -> tuple[LogFile, ...]:
-    """Return all logs, oldest first; skips files that are not regular or not at the path of their day."""
+    """Return all logs, oldest first. Skips files that are not regular or whose path does not match their date."""
     try:
         root = files.open_root(store.root)
     except NotFoundError:
@@ -140,7 +140,7 @@ def list_logs(store: Folder) -> tuple[LogFile, ...]:
 
 
 def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
-    """Return the log lines that are not summarised yet, oldest first, without unfinished lines."""
+    """Return the log lines that have not been summarised, oldest first, without unfinished lines."""
     known = _read_distilled(store.state)
     slices = []
     for log in list_logs(store):
@@ -160,7 +160,7 @@ def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
 
 
 def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
-    """Record that these slices are summarised."""
+    """Record that these slices have been summarised."""
     rows = {log.day.isoformat(): (log.end, log.digest, log.mtime_ns) for log in slices}
     if not rows:
         return
@@ -172,7 +172,7 @@ def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
 
 @contextmanager
 def _holding(store: Folder) -> Iterator[int]:
-    """Open the memory directory, created if missing, and hold the lock of its logs."""
+    """Open the memory directory, creating it if necessary, and hold its log lock."""
     root = files.open_root(store.root, create=True)
     try:
         with (
@@ -186,7 +186,7 @@ def _holding(store: Folder) -> Iterator[int]:
 
 
 def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | None:
-    """Append data to a file atomically; None if the file was replaced in the meantime."""
+    """Append data to a file atomically. Returns None if the file has been replaced in the meantime."""
     files.check_target(folder, leaf, path)
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | files.NOFOLLOW | files.CLOEXEC
     handle = os.open(leaf, flags, 0o600, dir_fd=folder)
@@ -244,7 +244,7 @@ def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]
 
 
 def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
-    """Return for each day the number of summarised bytes, their digest, and the file's mtime then."""
+    """Return for each day the number of summarised bytes, their digest, and the file's mtime at that point."""
     rows = {}
     for day, row in read_table(state, DISTILLED, _DISTILLED_BYTES).items():
         size, digest, mtime = map(row.get, _DISTILLED_KEYS) if isinstance(row, dict) else (None, None, None)
@@ -254,14 +254,14 @@ def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
 
 
 def mark_shown_logs(store: Folder, logs: Sequence[LogSlice]) -> None:
-    """Record that these logs are summarised, except those that have been marked since."""
+    """Record that these logs have been summarised, except those marked since."""
     if logs:
         starts = {(log.day, log.start) for log in list_undistilled(store)}
         mark_distilled(store, [log for log in logs if (log.day, log.start) in starts])
 
 
 def select_logs(store: Folder) -> Iterator[LogSlice]:
-    """Yield the oldest logs that fit into a dream, the last one cut at an entry."""
+    """Yield the oldest logs that fit into a dream, cutting the last one between entries."""
     room = limits.DREAM_LOG_CHARS
     for log in list_undistilled(store):
         if len(log.text) > room:
@@ -273,7 +273,7 @@ def select_logs(store: Folder) -> Iterator[LogSlice]:
 
 
 def _cut_log(store: Folder, log: LogSlice, room: int) -> LogSlice | None:
-    """Return the first entries that fit; None if not even one does."""
+    """Return the first entries that fit, or None if not even one does."""
     end = max((entry.start() for entry in _ENTRY.finditer(log.text) if entry.start() <= room), default=0)
     try:
         data = store.read_bytes(log.path)

@@ -82,7 +82,7 @@ def plan_dream(
     context: DreamContext = NO_CONTEXT,
     progress: DreamProgress | None = None,
 ) -> PatchSet:
-    """Plan the changes of a dream; without a model, or if it fails, only those of the patterns."""
+    """Plan the changes of a dream. Without a model, or if it fails, plans only those from built-in patterns."""
     now, progress = now or utc_now(), progress or DreamProgress()
     progress.enter(DreamPhase.TIDY)
     folder = store if isinstance(store, Folder) else None
@@ -122,7 +122,7 @@ def plan_dream(
     safe, doubtful = review.review_patches(
         staging, overlay, run, notes, ages=ages, reader=progress.wrap(fresh), now=now
     )
-    accepted = _leave_undone(store, safe)
+    accepted = _drop_undone(store, safe)
     result = replace(
         patch_set,
         by=records.MODEL,
@@ -142,7 +142,7 @@ def _count_spent(patch_set: PatchSet, progress: DreamProgress) -> PatchSet:
 
 
 def mark_applied_logs(store: StoreBase, state: Path) -> None:
-    """Mark the logs of applied dreams as summarised: a dream killed after its change could not do it."""
+    """Mark the logs of applied dreams as summarised, in case a dream was interrupted after its change."""
     for patch_set in reversed(records.list_sets(state)):
         if patch_set.logs and store.has_mark(patch_set.mark):
             _mark_logs(store, patch_set)
@@ -155,7 +155,7 @@ def _mark_logs(store: StoreBase, patches: PatchSet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TidyResult:
-    """The changes planned without a model; `logs` are those that become memories."""
+    """The changes planned without a model; `logs` are the logs that become memories."""
 
     patches: tuple[Patch, ...] = ()
     proposals: tuple[NamedItem, ...] = ()
@@ -170,13 +170,13 @@ class TidyResult:
         return {name for names in groups for name in names}
 
     def list_items(self, changed: Iterable[Patch]) -> tuple[InboxItem, ...]:
-        """Return the items, except for memories that change: those are left to the next dream."""
+        """Return the inbox items, except those about memories that change, which the next dream handles."""
         touched = {name for patch in changed for name in patch.names}
         return tuple(item for names, item in self.proposals if not touched.intersection(names))
 
 
 def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
-    """Plan memories for log entries that name a type or match a pattern; the rest of a day becomes one item."""
+    """Plan memories from log entries that name a type or match a pattern; the rest of a day becomes one inbox item."""
     staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(folder))
     days: dict[str, str] = {}
     for log in logs:
@@ -190,11 +190,11 @@ def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: dateti
         edits = make_edits([memory if memory.before is None else replace(memory, text=stamp(memory.text or "", now))])
         patches.append(Patch(kind, (memory.name,), edits, f"from the log of {days[memory.name]}"))
     waiting = tuple(((), item) for item in items if _is_new(store, item))
-    return TidyResult(_leave_undone(store, patches), waiting, logs=logs)
+    return TidyResult(_drop_undone(store, patches), waiting, logs=logs)
 
 
 def _place_entry(entry: Message, staging: Staging) -> bool:
-    """Stage a log entry and return whether the patterns recognised it."""
+    """Stage a log entry and return whether a pattern recognised it."""
     typed_entry, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
     before = staging.copy()
     try:
@@ -228,12 +228,12 @@ def _tidy(store: StoreBase, now: datetime) -> TidyResult:
     tidied = plan_tidy(store, now=now)
     all_patches = tidied.patches
     patches = [patch for patch in all_patches if not _changes_team(patch)]
-    left = accepted = _leave_undone(store, patches)
+    left = accepted = _drop_undone(store, patches)
     accepted_ids = set(map(id, accepted))  # by identity, because comparing all patches would be slow
     spared = frozenset(name for patch in all_patches if id(patch) not in accepted_ids for name in patch.names)
     if spared:  # plan again as if they were pinned, so that the index fits the memories that stay
         tidied = plan_tidy(store, now=now, keep=spared)
-        left = _leave_undone(store, [patch for patch in tidied.patches if not _changes_team(patch)])
+        left = _drop_undone(store, [patch for patch in tidied.patches if not _changes_team(patch)])
     proposals = [*tidied.proposals, *(_make_team_item(patch, now) for patch in all_patches if _changes_team(patch))]
     new = tuple(proposal for proposal in proposals if _is_new(store, proposal[1]))
     return TidyResult(left, new, len(patches) - len(accepted))
@@ -252,7 +252,7 @@ def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
     return patch.names, item
 
 
-def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
+def _drop_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
     """Drop patches that the user undid or rejected after an earlier dream, as long as the text is the same."""
     if not patches:
         return ()
@@ -291,7 +291,7 @@ def _is_new(store: StoreBase, item: InboxItem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """The number of removed sentences, of those in other memories and in history, and the sentences in neither."""
+    """The number of removed sentences, how many are in other memories and in history, and the sentences in neither."""
 
     removed: int = 0
     elsewhere: int = 0
@@ -313,7 +313,7 @@ class ApplyResult:
 
 
 def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime) -> ApplyResult:
-    """Apply a set; raises LockedError, without changes, if this dream has lost its lock."""
+    """Apply a patch set. Raises LockedError, without changes, if this dream has lost its lock."""
     lock.check()
     if store.has_mark(patches.mark):
         _mark_logs(store, patches)
@@ -343,7 +343,7 @@ def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datet
 
 
 def _prove(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
-    """Look for every sentence that a change removed from these memories, in all memories and in history."""
+    """Look in all memories and in history for every sentence that a change removed from these memories."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _read_texts(store, names).items()}
     standing = frozenset[str]().union(*now.values())
@@ -388,8 +388,8 @@ def _fold_all(text: str) -> frozenset[str]:
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:
     """Plan the repairs that need no model, without writing them.
 
-    Relative dates come first, then duplicates, then the index: broken lines are removed, missing ones added, long ones
-    shortened after their details have been moved into the memory. Later steps skip a merged memory. Pinned memories, and
+    Relative dates come first, then duplicates, then the index: broken lines are removed, missing ones added, and long
+    ones shortened after moving their details into the memory. Later steps skip merged memories. Pinned memories, and
     those named in `keep`, are never changed.
     """
     headers = store.scan()
@@ -429,7 +429,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
 
 
 def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[Patch]:
-    """Set the age of each rewritten memory to that of the newest memory it is made of."""
+    """Set the age of each rewritten memory to that of its newest source."""
     for patch in patches:
         if merged_ages := [ages[edit.name] for edit in patch.edits if isinstance(edit, Forget)]:
             ages[patch.names[0]] = max(ages[patch.names[0]], *merged_ages)
@@ -441,7 +441,7 @@ def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[
 
 
 def _is_odd(name: str) -> bool:
-    """Return whether a name is invalid, as of a sync tool's conflict copy ("x (1)"): it can be deleted, not written."""
+    """Return whether a name is invalid, such as a sync tool's conflict copy ("x (1)"), and so can only be deleted."""
     try:
         check_name(name)
     except MemdirError:
@@ -450,7 +450,7 @@ def _is_odd(name: str) -> bool:
 
 
 def _read_indexes(store: StoreBase) -> dict[str, str]:
-    """Return each readable index by the prefix of its names."""
+    """Return each readable index by the prefix of its memory names."""
     indexes: dict[str, str] = {}
     for prefix in ("", f"{TEAM_FOLDER}/"):
         with suppress(MemdirError):
@@ -495,7 +495,7 @@ def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
 def _plan_long_lines(
     text: str, prefix: str, memories: Mapping[str, StoredMemory], digests: Mapping[str, str], keep: frozenset[str]
 ) -> Iterator[Patch]:
-    """Shorten long lines of one index. `memories` are those without other changes, by folded name."""
+    """Shorten the long lines of one index. `memories` are those without other changes, by folded name."""
     names: set[str] = set()
     for line in find_long_lines(text):
         memory = memories.get(fold(prefix + line.name)) if line.is_pointer else None
@@ -519,7 +519,7 @@ def _plan_long_lines(
 
 
 def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str], store: StoreBase) -> Iterator[Patch]:
-    """Drop lines whose file does not exist, and add lines for memories without one. Logs and unreadable files exist."""
+    """Drop lines whose file does not exist, and add missing lines; logs and unreadable files count as existing."""
     entries = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
     known = set(map(fold, own))
     for name in entries:
@@ -534,7 +534,7 @@ def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str
 
 
 def _is_missing(store: StoreBase, path: str) -> bool:
-    """Return whether a path is valid and has no file."""
+    """Return whether a path is valid but has no file."""
     try:
         check_path(path)
         return store.read_bytes(path) is None
@@ -543,7 +543,7 @@ def _is_missing(store: StoreBase, path: str) -> bool:
 
 
 def _shorten_line(line: IndexLine) -> str:
-    """Return the line with its link unchanged and as much of its hook as fits."""
+    """Return the line with the same link and as much of its hook as fits."""
     whole = line.text.strip()
     if not line.hook:  # the older form: text, then the file in brackets
         start = whole.rfind("[")
@@ -566,7 +566,7 @@ def _cut(words: str, room: int) -> str:
 
 
 def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
-    """Yield the parts of a hook that have words the memory does not contain."""
+    """Yield the parts of a hook with words that the memory does not contain."""
     body = frontmatter.split_frontmatter(memory.text).body
     known = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
     for part in (line.hook or line.title).split("; "):

@@ -59,7 +59,7 @@ class PatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Edits that are applied together or not at all; `names` are their memories, the one that stays first."""
+    """Edits that are applied together or not at all; `names` lists their memories, the one to keep first."""
 
     kind: str
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """`spared` counts changes that are not repeated because the user undid them; `error` is the model's failure."""
+    """Patches of a dream; `spared` counts changes omitted because the user undid them, `error` is the model's."""
 
     id: str
     at: datetime
@@ -116,7 +116,7 @@ def summarize(patches: Iterable[Patch]) -> str:
 
 
 def describe_change(state: Path, change: Change) -> str:
-    """Return what a dream changed and how to undo it, from its stored set or, if that is missing, its files."""
+    """Return what a dream changed and how to undo it, based on its stored set or, if that is missing, its files."""
     changed = {file.path.removesuffix(".md"): file.after is not None for file in change.files}
     try:
         applied = []
@@ -129,12 +129,12 @@ def describe_change(state: Path, change: Change) -> str:
 
 
 def make_key(edits: Sequence[Mapping[str, object]]) -> str:
-    """Return the key of an inbox item; it is the same for the same edits, so they are proposed once."""
+    """Return the key of an inbox item. The same edits give the same key, so they are proposed only once."""
     return KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
 
 
 def stamp(text: str, since: datetime) -> str:
-    """Set the time from which a memory's age counts, if its frontmatter allows it."""
+    """Set the time that a memory's age is counted from, if its frontmatter allows that."""
     try:
         return frontmatter.set_fields(text, {"modified": since.isoformat(timespec="seconds")})
     except FormatError:
@@ -142,7 +142,7 @@ def stamp(text: str, since: datetime) -> str:
 
 
 def make_id(now: datetime) -> str:
-    """Return a new ID; IDs sort by time."""
+    """Return a new ID; IDs sort chronologically."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(3).hex()}"
 
 
@@ -209,7 +209,7 @@ def _take(record: object, fields: Iterable[str]) -> dict[str, object]:
 
 
 def parse_set(table: Mapping[str, Any]) -> PatchSet:
-    """Return a stored set; raises FormatError if it is damaged."""
+    """Parse a stored patch set. Raises FormatError if it is damaged."""
     try:
         return PatchSet(
             table["id"],
@@ -236,7 +236,7 @@ def _parse_item(row: Mapping[str, Any]) -> InboxItem:
 
 
 class DreamPhase(StrEnum):
-    """The phase of a dream: patterns tidy, a model works in four phases, then the result is checked and applied."""
+    """The phases of a dream: built-in tidying, four phases with a model, then checking and applying the result."""
 
     TIDY = "tidy"
     ORIENT = "orient"
@@ -269,22 +269,22 @@ Cancelled = Callable[[], bool]
 
 
 def say_nothing(progress: ProgressStep) -> None:
-    """Do nothing; the default of `on_progress`."""
+    """Do nothing; the default for `on_progress`."""
 
 
 def never_cancelled() -> bool:
-    """Return False; the default of `cancelled`."""
+    """Return False; the default for `cancelled`."""
     return False
 
 
 class DreamProgress:
-    """The progress of one dream: reports every step and checks whether the dream is cancelled."""
+    """Reports every step of a dream, and checks whether it has been cancelled."""
 
     def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled) -> None:
         self.now, self._on_progress, self._cancelled = ProgressStep(DreamPhase.TIDY), on_progress, cancelled
 
     def enter(self, phase: DreamPhase) -> None:
-        """Enter a phase; ignores a phase before the current one."""
+        """Enter a phase; phases before the current one are ignored."""
         phases = list(DreamPhase)
         self._report(replace(self.now, phase=max(phase, self.now.phase, key=phases.index)))
 
@@ -308,7 +308,7 @@ class DreamProgress:
             raise StoppedError("the dream was cancelled", hint="no changes were made")
 
     def wrap(self, model: Model) -> Model:
-        """Wrap the model, so that its requests are counted and cancelled with the dream."""
+        """Wrap the model so that its requests are counted, and stop when the dream is cancelled."""
 
         def ask(request: Request) -> Reply:
             self.check()

@@ -59,7 +59,7 @@ _SHARE = "one dream would delete more than a fifth of the memories, and other ch
 
 
 class SentenceFate(IntEnum):
-    """The fate of a sentence that a memory no longer says; the best-supported first."""
+    """What happened to a sentence that was removed from a memory, best supported first."""
 
     KEPT = 0  # word for word
     REWORDED = 1
@@ -69,7 +69,7 @@ class SentenceFate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemovedSentence:
-    """A sentence that a memory no longer says, and the memories that say it or supersede it."""
+    """A sentence that was removed from a memory, and the memories that contain or supersede it."""
 
     name: str
     text: str
@@ -116,7 +116,7 @@ class SaidSentences:
                 self._names[fold_words(sentence, signs=True)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
-        """Return the fate of a sentence, and the texts that contain it."""
+        """Return the fate of a sentence and the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
@@ -139,12 +139,12 @@ class _Group:
 
     @property
     def founded(self) -> SentenceFate:
-        """Return how well the removals are supported, by the weakest one."""
+        """Return how well the removals are supported, judged by the weakest."""
         return max((sentence.fate for sentence in self.removed), default=SentenceFate.KEPT)
 
     @property
     def gone(self) -> int:
-        """Count the memories that keep no sentence, except those that others contain word for word."""
+        """Count the memories left without a sentence, except those that others contain word for word."""
         reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
         remaining = {
             memory.name: {*parse_document(memory.before or "").list_sentences()}
@@ -180,7 +180,7 @@ class _Review:
     # --- removed and added sentences --------------------------------------------------------------------------------
 
     def find_removed(self) -> list[RemovedSentence]:
-        """Return the sentences that memories no longer say, and descriptions with names that no other text has."""
+        """Return the sentences removed from memories, and removed descriptions with otherwise unknown names."""
         remaining = SaidSentences(self._after)
         things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
         removed = []
@@ -192,7 +192,7 @@ class _Review:
         return removed
 
     def find_added(self) -> dict[str, tuple[str, ...]]:
-        """Return by name the sentences, title, description and cues that no source has."""
+        """Return, by name, the sentences, title, description and cues that are in no source."""
         typed, added = self._list_typed(), {}
         sources = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
         for memory in self._staged:
@@ -213,7 +213,7 @@ class _Review:
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """Return the removed sentences after the second check, and set the unsupported additions."""
+        """Return the removed sentences after the second check, and store the unsupported additions."""
         lost: dict[str, list[str]] = defaultdict(list)
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
@@ -249,7 +249,7 @@ class _Review:
         return list(self._let_reasons_go(judged))
 
     def _list_typed(self, since: float = 0.0) -> str:
-        """Return what the user typed after a time, in logs and conversations."""
+        """Return the text the user typed after a given time, in logs and conversations."""
         return "\n\n".join(text for time, text in self._typed if time.timestamp() > since)
 
     def _list_newer(self, name: str) -> dict[str, str]:
@@ -269,7 +269,7 @@ class _Review:
         return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
 
     def _let_reasons_go(self, removed: Sequence[RemovedSentence]) -> Iterator[RemovedSentence]:
-        """Let the other parts of a memory share the rule's fate if the complete rule is superseded."""
+        """If a rule is entirely superseded, treat the other parts of its memory as superseded too."""
         fates = {(sentence.name, sentence.text): sentence.fate for sentence in removed}
         for sentence in removed:
             main = parse_document(self.before.get(sentence.name, "")).list_sentences(PartKind.FACT)
@@ -281,7 +281,7 @@ class _Review:
     # --- patches and items ------------------------------------------------------------------------------------------
 
     def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
-        """Group each change with those that contain its sentences."""
+        """Group each change with the changes that contain its sentences."""
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
         heads = {name: name for name in staged}
@@ -311,7 +311,7 @@ class _Review:
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
-        """Replace an unsupported title or description and drop such cues, so that they do not block a memory."""
+        """Replace an unsupported title or description and drop unsupported cues, so that they do not block a memory."""
         unfounded = self._unfounded.get(staged.name, ())
         if staged.text is None or not unfounded:
             return staged
@@ -354,7 +354,7 @@ class _Review:
         return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:
-        """Set the digest of an existing file; an unsupported new name is made from the title."""
+        """Set the digest of an existing file, or replace an unsupported new name with one made from the title."""
         if staged.digest is not None or staged.text is None:
             return replace(staged, digest=self._overlay.find_digest(staged.name))
         fields = frontmatter.parse_fields(staged.text)
@@ -362,7 +362,7 @@ class _Review:
         return staged if is_fit else replace(staged, name=frontmatter.make_slug(fields.title) or staged.name)
 
     def _make_edits(self, group: _Group, staged: StagedMemory) -> Sequence[Edit]:
-        """Return the edits of one memory, with its age: tidying does not make a memory younger."""
+        """Return the edits of one memory, keeping its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
         known = SaidSentences(self.before)
@@ -381,7 +381,7 @@ class _Review:
         return [Put(name, stamp(text, since))]
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
-        """Yield rewrites that change nothing: if such a memory has changed since, the group is left out."""
+        """Yield rewrites that change nothing; if such a memory has changed since, its group is left out."""
         headers = {header.name: header for header in self._overlay.scan()}
         for name in group.leans:
             is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
@@ -424,7 +424,7 @@ class _Review:
 def _ask_reader(
     reader: Model, cases: Mapping[tuple[str, str], OpinionCase], now: datetime
 ) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return for each case the sentences that follow; none if the reader fails or the case has no text."""
+    """Return for each case the sentences that follow from it; none if the check fails or the case has no text."""
     asked = {str(number): key for number, (key, case) in enumerate(cases.items()) if case.typed or case.before}
     try:
         named = [replace(cases[key], name=id) for id, key in asked.items()]
@@ -435,7 +435,7 @@ def _ask_reader(
 
 
 def _shares_subject(sentence: str, case: OpinionCase) -> bool:
-    """Return whether a newer text has the same subject: a passed date alone does not supersede a sentence."""
+    """Return whether a newer text has the same subject, because a past date alone does not supersede a sentence."""
     terms = set(parse_terms(sentence))
     return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
 

@@ -73,7 +73,7 @@ def render_passed(memory: StoredMemory, now: datetime) -> str:
 
 
 def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[NamedItem]:
-    """Propose to forget project memories whose dates have all passed."""
+    """Propose forgetting project memories whose dates have all passed."""
     for fact in facts:
         memory, name = fact.memory, fact.name
         if memory.header.kind is Kind.PROJECT and _is_expired(fact, now):
@@ -102,7 +102,7 @@ def propose_repairs(
 def propose_reviews(
     store: StoreBase, memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> Iterator[NamedItem]:
-    """Propose to review the oldest memories by half-life, up to the limit of reviews in the inbox."""
+    """Propose reviewing the memories furthest past their half-life, up to the inbox limit for reviews."""
     room = DREAM_REVIEWS - sum(item.key.startswith(_REVIEW) for item in store.inbox())
     known = {name for name, verdict in verdicts.items() if verdict.state is not VerifyState.UNCHECKED}
     limit = 0.5**DREAM_REVIEW_LIVES
@@ -119,7 +119,7 @@ def propose_reviews(
 
 
 def repair_text(text: str, stale: Sequence[CheckedClaim], now: datetime) -> str:
-    """Replace moved names in the body, where they match the claim, and append a line on the other outdated claims."""
+    """Replace moved names in the body where they match the claim, and append a line about other outdated claims."""
     start = len(text) - len(frontmatter.split_frontmatter(text).body)
     in_body = [check for check in stale if check.claim.start >= start]
     moved = [check for check in in_body if check.status is ClaimStatus.MOVED and check.to]
@@ -149,7 +149,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
 
 
 def _find_last_days(text: str) -> list[date | None]:
-    """Return for each date in a text, `2027-05-03` or `2027-05`, the last day it can mean; None for an invalid one."""
+    """Return the last day that each date in a text (`2027-05-03`, `2027-05`) can mean; None for an invalid date."""
     days: list[date | None] = []
     for match in _DAY.finditer(text):
         try:

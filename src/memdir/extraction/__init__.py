@@ -66,7 +66,7 @@ _AFTER = timedelta(minutes=1)  # a write this long after the last message still 
 
 
 class ExtractSkip(SkipReason):
-    """A reason not to learn from a turn, or not yet."""
+    """The reasons not to learn from a turn, or not yet."""
 
     OFF = "off", "learning is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -85,7 +85,7 @@ class ExtractSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class ConversationSource:
-    """The conversation of a run: its ID, its project and home directory, and the host's own last request."""
+    """The conversation to learn from: its ID, project and home directory, and the host's last request."""
 
     session: str = ""
     project: Path | None = None
@@ -100,7 +100,7 @@ NOWHERE = ConversationSource()
 
 @dataclass(frozen=True, slots=True)
 class ExtractReason:
-    """The reason why a memory was written, changed, forgotten or put into the inbox."""
+    """The reasons why a memory was written, changed, forgotten or sent to the inbox."""
 
     name: str
     action: str
@@ -111,7 +111,7 @@ class ExtractReason:
 
 @dataclass(frozen=True, slots=True)
 class ExtractResult:
-    """The result of a run. Without a `cursor` the next run starts at the same message."""
+    """The result of a run. Without a `cursor`, the next run starts at the same message."""
 
     written: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
@@ -151,15 +151,13 @@ def extract(
     context: Sequence[Message] = (),
     is_partial: bool = False,
 ) -> ExtractResult:
-    """Learn from messages: `Message` records, tables such as `{"role": "user", "content": …}`, or objects of an SDK.
+    """Learn from messages: `Message` records, dictionaries such as `{"role": "user", "content": …}`, or SDK objects.
 
-    `model` is a function or a model name for `open_model`. Only the messages after the cursor are new; with `start` all
-    are, and `start` messages came before them. `context` are the last messages before these; by default, the messages
-    before the cursor.
-
-    Without a model, and after too many `failures` with the same messages, only the built-in patterns are used.
-    `explicit_only` saves only explicit requests; a partial run leaves the rest of these messages to a later run. A dry
-    run returns its result but writes nothing.
+    `model` is a function or a model name for `open_model`. Only the messages after the cursor are new; with `start`,
+    all of them are, and `start` is the number of messages before them. `context` contains the last messages before
+    these, by default those before the cursor. Without a model, and after too many `failures` with the same messages,
+    only the built-in patterns are used. `explicit_only` saves only explicit requests; a partial run leaves the rest of
+    these messages to a later run. A dry run returns its result but writes nothing.
     """
     messages = read_host_messages(messages)
     model = open_model(model) if isinstance(model, str) else model
@@ -186,7 +184,7 @@ def extract(
 
 
 def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return the messages of people, agent and tools, without text that hosts or memdir inserted."""
+    """Return the messages from users, agents and tools, without text that hosts or memdir inserted."""
     cleaned = []
     for message in messages:
         if message.is_meta:
@@ -205,7 +203,7 @@ def _make_key(session: str, cursor: Cursor | None) -> str:
 def _find_new(
     store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
 ) -> MessageSlice:
-    """Return the messages after the cursor, or after the last one in history: a killed run may not have moved it."""
+    """Return the messages after the cursor, or after the last run in history if that run did not move the cursor."""
     new = slice_after(messages, after)
     for index in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
         key = _make_key(session, make_cursor(messages, index, before=before))
@@ -215,7 +213,7 @@ def _find_new(
 
 
 class _Run:
-    """One pass over one slice; plans the change but does not write it."""
+    """One pass over a slice of messages; plans the change but does not write it."""
 
     def __init__(
         self,
@@ -240,12 +238,12 @@ class _Run:
         self.foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """Save only explicit requests: the model's writes conflict, and one run does not ask it twice."""
+        """Save only explicit requests, because the model's writes conflict and a run asks the model only once."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
     def make_plan(self) -> "_Plan":
-        """Return the planned writes, on a new staging; credentials and shared memories need review."""
+        """Return the planned writes in a new staging area; credentials and shared memories need review."""
         plan = self._plan()
         rules = self.store.rules
         checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
@@ -264,7 +262,7 @@ class _Run:
 
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
-        requests = self._leave_out_kept(find_requests(self._hide_echoes(), now=self.now))
+        requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now))
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
@@ -305,7 +303,7 @@ class _Run:
         return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
     def _stage_again(self, staging: Staging) -> dict[str, str]:
-        """Stage the last run's cut sentences again, which the user may have said since; return their quotes by name."""
+        """Stage the sentences cut by the last run, which the user may have said since; return their quotes by name."""
         new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
         for write in self.trimmed:
             with suppress(NotFoundError, PathError):
@@ -350,7 +348,7 @@ class _Run:
         return tuple(messages[-by_model.CONTEXT_MESSAGES :])
 
     def _hide_echoes(self) -> list[Message]:
-        """Remove untrusted text from the agent's messages: a request may point to what the agent said."""
+        """Remove untrusted text from the agent's messages, because a request may refer to something the agent said."""
         foreign = frozenset(self.foreign)
         return [
             one if one.role != "assistant" else replace(one, text=cut_echoes(one.text, foreign).replace(OMITTED, ""))
@@ -366,7 +364,7 @@ class _Run:
         return tuple(placement for request in requests for placement in self._place_one(request, staging))
 
     def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """Stage one request. An invalid one does not stop the others; one older than the memory does not correct it."""
+        """Stage one request; an invalid one does not stop the others, and an old one never corrects a newer memory."""
         before = staging.copy()
         try:
             placed = place(request, staging)
@@ -378,13 +376,13 @@ class _Run:
         return placed
 
     def _is_newer(self, name: str, said_at: datetime | None) -> bool:
-        """Return whether a memory changed after this time, as with an old transcript; ignores changes in the future."""
+        """Return whether a memory changed after this time (transcripts may be old); ignores changes in the future."""
         return said_at is not None and any(
             self.now >= change.at > said_at for change in self.store.changes(name, limit=1)
         )
 
-    def _leave_out_kept(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
-        """Drop requests that an unfinished run over these messages saved: the user may have undone them since."""
+    def _drop_saved(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
+        """Drop requests that an unfinished run over these messages saved, because the user may have undone them."""
         if not any(request.is_explicit for request in requests):
             return list(requests)
         messages, session = self.new.messages, self.conversation.session
@@ -397,7 +395,7 @@ class _Run:
         return list(requests)
 
     def _find_own_writes(self) -> list[tuple[StoreBase, str]] | None:
-        """Return the memories that another process wrote during this conversation; None if there are none."""
+        """Return the memories that another process wrote during this conversation, or None."""
         stores = (self.store, *self.conversation.others)
         rooted = [(store, store.root) for store in stores if isinstance(store, Folder)]
         roots = {os.path.normpath(path): store for store, root in rooted for path in (root, os.path.realpath(root))}
@@ -443,7 +441,7 @@ class _Plan:
         return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
 
     def commit(self, end: Cursor | None) -> ExtractResult:
-        """Write the inbox, then the change: a run killed in between is repeated and replaces its own items."""
+        """Write the inbox, then the change, so that an interrupted run can be repeated and replaces its own items."""
         session = self.run.conversation.session
         ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
         source = f", from {', '.join(ids[-5:])}" if ids else ""
@@ -507,7 +505,7 @@ class _Plan:
 
 
 def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
-    """Return the requests that the agent's own writes have not handled: neither saved in nor removed from one."""
+    """Return the requests that the agent's own writes have not already handled by saving or removing a memory."""
     current, past = list[str](), list[str]()
     for store, name in own:
         with suppress(NotFoundError, PathError):
@@ -523,7 +521,7 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
 
 
 def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of memories before their last changes."""
+    """Yield the texts that memories had before their last changes."""
     files = (file for name in names for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
     for file in files:
         if file.before is not None and file.splice is None:
@@ -544,7 +542,7 @@ def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[s
 
 
 def _takes_away(staging: Staging, name: str) -> bool:
-    """Return whether a staged memory lost a sentence."""
+    """Return whether a staged memory has lost a sentence."""
     memory = next((staged for staged in staging.staged if staged.name == name), None)
     if memory is None or memory.before is None:
         return False

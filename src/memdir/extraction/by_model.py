@@ -46,7 +46,7 @@ _SCOPES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """The result of a run, and the quote each write is based on, by name; a fork gives no evidence."""
+    """The result of a run and, by name, the quote each write is based on; a fork gives no evidence."""
 
     ran: ForkResult
     evidence: Mapping[str, str]
@@ -55,7 +55,7 @@ class ModelExtraction:
 
 @dataclass(frozen=True, slots=True)
 class ExtractTask:
-    """The input of a run: `stores` are listed in the manifest, the one written to first; `foreign` is untrusted text."""
+    """The input of a run; `stores` lists the store to write to first, and `foreign` is untrusted text."""
 
     messages: Sequence[Message]
     context: Sequence[Message]
@@ -90,7 +90,7 @@ def fork_for_operations(
 
 
 def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> ModelExtraction:
-    """Ask with one request that contains everything, and with a second one to repair invalid operations."""
+    """Send everything in one request, and a second request to repair invalid operations."""
     content = render_prompt(
         "extract_slice",
         today=render_today(task.now),
@@ -123,7 +123,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
 
 
 def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _MESSAGE_CHARS) -> str:
-    """Return the conversation without untrusted text; the user's messages have priority, then the newest."""
+    """Return the conversation without untrusted text; the user's messages take priority, then the newest."""
     parts = [_render_message(message, foreign, chars) for message in messages]
     room = EXTRACT_SLICE_CHARS
     chosen: list[int] = []
@@ -148,7 +148,7 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
 
 
 def _mark_foreign(message: Message) -> str:
-    """Return a message with each paste replaced by a line that gives its length."""
+    """Return a message with each paste replaced by a line stating its length."""
     parts = []
     for span in split_typed(message):
         count = len(span.text.strip().splitlines())
@@ -170,7 +170,7 @@ def _parse(reply: Reply) -> Sequence[Operation]:
 
 
 def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
-    """Return the memories most similar to the user's messages, below the recall threshold too."""
+    """Return the memories most similar to the user's messages, including those below the recall threshold."""
     text = "\n".join(message.text for message in task.messages if message.role == "user")
     if not text.strip():
         return []
@@ -181,7 +181,7 @@ def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
 
 
 def _render_manifest(task: ExtractTask) -> str:
-    """List all memories by scope; above the limit, the most similar and the newest."""
+    """List all memories by scope; above the limit, only the most similar and the newest."""
     headers = [header for store in task.stores for header in store.scan()]
     if len(headers) > MANIFEST_ENTRIES:
         newest = sorted(headers, key=lambda header: header.modified, reverse=True)
@@ -198,7 +198,7 @@ def _render_manifest(task: ExtractTask) -> str:
 
 
 def _render_closest(task: ExtractTask) -> str:
-    """Return the text of the most similar memories: an update needs it, and this model cannot read files."""
+    """Return the text of the most similar memories, which an update needs because this model cannot read files."""
     texts = []
     for header in _find_closest(task, _CLOSE):
         homes = (home for home in task.stores if home.scope is header.scope)

@@ -68,7 +68,7 @@ _DATE = re.compile(r"\b\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])\b")
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """One thing the user wants remembered or forgotten, as a memory, with a quote."""
+    """One request to remember or forget something, as a memory, with a quote."""
 
     category: RequestCategory
     action: str
@@ -98,7 +98,7 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class RuleMatch:
-    """A pattern that matches a sentence: the content as it was said, its subject, and the full quote."""
+    """A pattern match in a sentence: the content in the user's words, its subject, and the full quote."""
 
     category: RequestCategory
     language: RequestLanguage
@@ -119,10 +119,10 @@ def find_hidden_requests(messages: Sequence[Message], *, now: datetime) -> tuple
 
 
 def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secrets: bool = False) -> Draft:
-    """Return a draft of a typed text, without a "remember that" at its beginning.
+    """Return a draft from typed text, without a leading "remember that".
 
-    Raises FormatError if it is too vague or should not be saved (`find_unwanted`). `secrets` allows a secret, but only in
-    the body, because titles and descriptions are shown in lists.
+    Raises FormatError if it is too vague or should not be saved (see `find_unwanted`). `secrets` allows a secret, but
+    only in the body, because titles and descriptions are shown in lists.
     """
     values = _find_secret_values(text)
     if values and not secrets:
@@ -155,7 +155,7 @@ def find_unwanted(text: str) -> str:
 
 
 def find_forgetting(text: str, *, now: datetime) -> MemoryRequest | None:
-    """Return the forget request in a text addressed to memory, where "forget the deploy day" is meant literally."""
+    """Return the forget request in a text addressed to memory, in which "forget the deploy day" is meant literally."""
     for request in find_requests([Message("user", text)], now=now):
         if request.action == FORGET:
             return request
@@ -177,7 +177,7 @@ def mask_values(text: str, values: Sequence[str]) -> str:
 
 
 def _find_secret_values(text: str) -> tuple[str, ...]:
-    """Return the secrets in a text, longest first, because one may be part of another."""
+    """Return the secrets in a text, longest first because one may contain another."""
     numbers = {match["value"] for match in compile_any("secret_number").finditer(text)}
     secrets = {text[secret.start : secret.end] for secret in find_secrets(text)}
     return tuple(sorted(secrets | numbers, key=len, reverse=True))
@@ -208,7 +208,7 @@ def _read_message(message: Message, now: datetime) -> Iterator[MemoryRequest]:
 
 
 def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], now: datetime) -> list[RuleMatch]:
-    """Return the matches of all sentences, with the list or sentence they refer to; consecutive orders become one."""
+    """Return the matches in all sentences, with the list or sentence they refer to, merging consecutive orders."""
     matches: list[RuleMatch] = []
     last = -1  # the last sentence that belongs to a match
     for number, sentence in enumerate(sentences):
@@ -245,14 +245,14 @@ def _put_after(match: RuleMatch, content: str, quote: str) -> RuleMatch:
 
 
 def _continues_order(sentence: Sentence, language: RequestLanguage) -> bool:
-    """Return whether a sentence after an order on the same line gives its reason or its rest, and is not a task."""
+    """Return whether a sentence after an order on the same line explains or completes it, and is not a task."""
     text, other = sentence.hidden, f"{language.orders}|{language.small_talk}"
     is_other = is_question(text, language) or has(language.tasks, text) or starts(other, text)
     return not is_other and not sentence.begins and len(text) < _NEAR
 
 
 def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> RuleMatch | None:
-    """Return the first pattern that matches a sentence which asks or states something permanent."""
+    """Return the first pattern that matches a sentence with a permanent request or statement."""
     text = sentence.hidden
     asks = is_question(text, language)
     if len(text) > _SENTENCE or _CODE.match(text) or (asks and not has(language.asks, text)):
@@ -315,7 +315,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
 
 
 def _strip_cue(text: str, language: RequestLanguage, now: datetime) -> tuple[str, str, Kind | None]:
-    """Return a text without a "remember that" at its beginning, its subject, and its kind if that is clear."""
+    """Return a text without a leading "remember that", its subject, and its kind if that is clear."""
     sentences = split_sentences(text)
     first = _match(sentences[0], language, now) if sentences else None
     if first is None or not first.content:
@@ -326,7 +326,7 @@ def _strip_cue(text: str, language: RequestLanguage, now: datetime) -> tuple[str
 
 
 def _guess_kind(content: str, language: RequestLanguage) -> Kind:
-    """Return the likely kind of memory, judged by how the content begins."""
+    """Return the likely kind of memory, judged by the beginning of the content."""
     directs = starts(language.directs, content)
     if has(language.places, content) and not directs:
         return Kind.REFERENCE
@@ -334,7 +334,7 @@ def _guess_kind(content: str, language: RequestLanguage) -> Kind:
 
 
 def _tidy(content: str, language: RequestLanguage) -> str:
-    """Return the content on one line, without a leading "no," and trailing politeness."""
+    """Return the content on one line, without a leading "no," and trailing polite phrases."""
     text = compile_any("reply").sub("", one_line(content))
     tail = compile_pattern(language.tail).search(text)
     return (text[: tail.start()] if tail and tail.start() else text).strip(" ,;–—-、，?？")

@@ -50,7 +50,7 @@ _STEM = 5  # letters that "allergy" and "allergic" share
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The outcome of a request: create, update, forget, unchanged or unclear; and the memory, if known."""
+    """The outcome of a request (create, update, forget, unchanged or unclear), and the memory if known."""
 
     name: str
     action: str
@@ -59,7 +59,7 @@ class Placement:
 
 
 class SentenceRelation(IntEnum):
-    """The relation of a new sentence to an old one, weakest first."""
+    """How a new sentence relates to an old one, weakest relation first."""
 
     OTHER = 0
     RIVAL = 1  # they differ in one word
@@ -80,7 +80,7 @@ class SentenceSense:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A memory: its fields, and the sentences of its rule or fact."""
+    """An existing memory: its fields, and the sentences of its rule or fact."""
 
     name: str
     text: str
@@ -94,13 +94,13 @@ class _Known:
 
 
 def place(request: MemoryRequest, staging: Staging, *, team: bool = False) -> tuple[Placement, ...]:
-    """Stage a request and return the outcome. `team` compares with and writes to team memories only."""
+    """Stage a request and return the outcome. With `team`, only team memories are compared and written."""
     name, action = _forget(request, staging) if request.action == FORGET else _save(request, staging, team=team)
     return (Placement(name, action, request, request.quote),)
 
 
 def is_said(request: MemoryRequest, text: str) -> bool:
-    """Return whether a memory's text covers a request, perhaps in other words; for a forget, whether it is its target."""
+    """Return whether a memory already covers a request, perhaps reworded, or is the target of a forget request."""
     known = _parse("", text)
     if request.action == FORGET:
         return _covers(_find_terms(request.target), _find_terms(known.full_text))
@@ -112,7 +112,7 @@ def is_said(request: MemoryRequest, text: str) -> bool:
 
 
 def find_rival(text: str, name: str, staging: Staging) -> tuple[str, str] | None:
-    """Return the memory (other than `name`) and its sentence that disagrees with the first sentence of a text."""
+    """Return the memory (other than `name`) and its sentence that contradicts the first sentence of a text."""
     sense = _parse_sense(next(iter(MemoryDocument(text).list_sentences()), text))
     for known in (known for known in _find_candidates(text, staging) if known.name != name):
         relation, old = _compare(sense, known)
@@ -147,7 +147,7 @@ def _save(request: MemoryRequest, staging: Staging, *, team: bool) -> tuple[str,
 
 
 def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]) -> str:
-    """Return the memory with the new sentences, in place of the old one if there is one."""
+    """Return the memory with the new sentences added, or replacing the old one if there is one."""
     added, document = " ".join(fresh) if len(fresh) > 1 else request.body.strip(), parse_document(known.text)
     text = replace_sentence(document, old, added) if old else add_to_fact(document, added)
     changes: dict[str, str | None] = {}
@@ -167,7 +167,7 @@ def _create(request: MemoryRequest, staging: Staging, folder: str) -> str:
 
 
 def _find_candidates(text: str, staging: Staging) -> list[_Known]:
-    """Return the memories whose headers share most words with a text, and those of this run."""
+    """Return the memories whose headers share the most words with a text, and those written in this run."""
     terms, headers = _find_terms(text), staging.scan()
     texts = {header.name: f"{header.name.replace('-', ' ')} {header.title} {header.description}" for header in headers}
     scores = {name: _measure(terms, _find_terms(text)) for name, text in texts.items()}
@@ -175,13 +175,13 @@ def _find_candidates(text: str, staging: Staging) -> list[_Known]:
 
 
 def _compare(new: SentenceSense, known: _Known) -> tuple[SentenceRelation, str]:
-    """Return the sentence most closely related to the new one, and the relation."""
+    """Return the sentence most closely related to the new one, and how they are related."""
     pairs = [(_relate(new, _parse_sense(old)), old) for old in known.sentences]
     return max(pairs, key=lambda pair: pair[0], default=(SentenceRelation.OTHER, ""))
 
 
 def _find_fresh(new: Sequence[str], known: _Known) -> list[str]:
-    """Return the sentences that a memory, with its Why and How, does not say yet."""
+    """Return the sentences that a memory, including its Why and How, does not contain yet."""
     old = [_parse_sense(sentence) for sentence in parse_document(known.text).list_sentences()]
     return [text for text in new if all(_relate(_parse_sense(text), one) is not SentenceRelation.SAME for one in old)]
 
@@ -237,7 +237,7 @@ def _find_rest(target: frozenset[str], sentence: str) -> str | None:
 
 
 def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:
-    """Return these memories, and those that this run has created."""
+    """Return these memories, and those created in this run."""
     new = [memory.name for memory in staging.staged if memory.before is None and memory.text is not None]
     memories = []
     for name in dict.fromkeys([*names, *new]):
@@ -252,7 +252,7 @@ def _parse(name: str, text: str) -> _Known:
 
 
 def _find_terms(text: str) -> frozenset[str]:
-    """Return the words that say what a text is about."""
+    """Return the words that describe the subject of a text."""
     light = load_words("light")
     terms = [term for term in parse_terms(text) if term not in light and not term.isdigit()]
     terms += [name.casefold() for name in _NAME.findall(text)]
@@ -263,14 +263,14 @@ def _find_terms(text: str) -> frozenset[str]:
 
 
 def _measure(target: frozenset[str], terms: frozenset[str]) -> float:
-    """Return the share of the target that is among the terms; words with the same stem count."""
+    """Return the share of the target's words found among the terms; words with the same stem count."""
     stems = {term[:_STEM] for term in terms if len(term) > _STEM}
     shared = sum(term in terms or (len(term) > _STEM and term[:_STEM] in stems) for term in target)
     return shared / max(len(target), 1)
 
 
 def _covers(target: frozenset[str], terms: frozenset[str]) -> bool:
-    """Return whether a text is about a target; if that has at most two words, both must be there."""
+    """Return whether a text is about a target; if the target has at most two words, it must contain both."""
     return bool(target) and _measure(target, terms) >= (1 if len(target) <= 2 else _COVER)
 
 
@@ -288,7 +288,7 @@ def _parse_sense(sentence: str) -> SentenceSense:
 
 
 def _holds(one: SentenceSense, other: SentenceSense) -> bool:
-    """Return whether the meaningful words of a sentence occur in another, in the same order."""
+    """Return whether another sentence contains the meaningful words of a sentence in the same order."""
     free = STOP | load_words("only")  # "only on Tuesdays" is "on Tuesdays only"
     remaining = iter(other.words)
     return all(word in remaining for word in one.words if word not in free)
@@ -316,7 +316,7 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
 
 @cache
 def _compile_values() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of dates, weekdays, numbers and counting words, in this order, then of negations."""
+    """Return the patterns for dates, weekdays, numbers and number words, in this order, then for negations."""
     days = "|".join(name for language in load_date_languages() if language.spaced for name in language.weekdays)
     counts = "|".join(load_words("counts") | load_words("only"))
     named = rf"\b(?:{days})s?\b|(?:周|週|星期)[一二三四五六日天]|[月火水木金土日]曜日?"

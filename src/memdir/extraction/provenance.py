@@ -78,7 +78,7 @@ class DoubtfulWrite:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The writes of a run to save, those that need review, and the sentences cut; `whole` are the texts before cuts."""
+    """A run's writes to save, its writes that need review, and the cut sentences; `whole` has the texts before cuts."""
 
     kept: tuple[StagedMemory, ...] = ()
     doubts: tuple[DoubtfulWrite, ...] = ()
@@ -91,7 +91,7 @@ Opine = Callable[[Sequence[OpinionCase]], SecondOpinion | None]
 
 
 def render_typed(typed: Sequence[TypedMessage]) -> str:
-    """Return the conversation for the second check; if not all fits, the newest messages."""
+    """Return the conversation for the second check, or the newest messages if it is too long."""
     blocks: list[str] = []
     room = OPINION_CHARS
     for message in reversed(typed):
@@ -151,7 +151,7 @@ def ask_second_opinion(
 
 
 def render_today(now: datetime) -> str:
-    """Return date, weekday and time zone in the form that all prompts use."""
+    """Return the date, weekday and time zone in the form that all prompts use."""
     local = now.astimezone() if now.tzinfo is None else now
     return f"{local:%A, %Y-%m-%d, %H:%M} (UTC{local:%z})"
 
@@ -167,7 +167,7 @@ def judge_staged(
     *,
     is_asked: Callable[[str], bool],
 ) -> Judgement:
-    """Decide which writes of a run to save; `is_asked` returns whether the patterns found a request to forget a text."""
+    """Decide which of a run's writes to save. `is_asked` returns whether the user asked to forget a text."""
     source = _TypedText.read(typed)
     own = [memory for memory in staged if not is_team(memory.name)]
     written = {memory.name: _Writing.read(memory) for memory in own if memory.text is not None}
@@ -230,14 +230,14 @@ class _TypedText:
         return fold_words(sentence) in self.sentences
 
     def has_quote(self, quote: str | None) -> bool:
-        """Return whether the text contains a quote, perhaps with gaps; without a quote, whether there is any text."""
+        """Return whether the text contains a quote, perhaps with gaps; for an empty quote, whether any text exists."""
         if not quote:
             return bool(self.words.strip())
         parts = [words for part in _ELLIPSIS.split(quote) if (words := fold_words(part))]
         return bool(parts) and all(f" {words} " in self.words for words in parts)
 
     def find_around(self, quote: str) -> list[str]:
-        """Return the typed sentences that a quote was taken from, without questions."""
+        """Return the typed sentences that contain a quote, except questions."""
         parts = [words for part in _ELLIPSIS.split(quote) if (words := fold_words(part))]
         matches = [
             text
@@ -257,7 +257,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One memory that a run wrote, by sentence."""
+    """One memory that a run wrote, split into sentences."""
 
     staged: StagedMemory
     fields: frontmatter.FrontmatterFields
@@ -278,20 +278,20 @@ class _Writing:
 
     @property
     def name_words(self) -> str:
-        """Return the words of a new memory's name if its title and text do not contain them all, otherwise ""."""
+        """Return the words in a new memory's name, or "" if its title and text contain them all."""
         text = f"{self.fields.title} {self.fields.description} {self.document.text}"
         stems = {word[:_STEM] for word in fold_words(text).split()}
         words = fold_words(self.staged.name.rpartition("/")[2].replace("_", " ")).split()
         return "" if self.staged.before is not None or {word[:_STEM] for word in words} <= stems else " ".join(words)
 
     def list_open(self) -> tuple[str, ...]:
-        """Return the sentences that are new in the memory, and a statement for each that it lost."""
+        """Return the memory's new sentences, and a statement for each sentence it lost."""
         head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
         new = [text for text in (*head, *self.sentences) if text and fold_words(text) not in self.old]
         return (*dict.fromkeys(new), *map(_render_dropped, self.gone))
 
     def trim(self, follows: Collection[str]) -> _Verdict:
-        """Cut the sentences that do not follow; rejects the memory if that is more than half."""
+        """Cut the unsupported sentences; rejects the memory if that is more than half of it."""
 
         def fits(text: str) -> bool:
             return not text or text in follows or fold_words(text) in self.old
@@ -318,7 +318,7 @@ class _Writing:
             return _Verdict(None, why=UNTYPED)
 
     def keep_typed(self, quote: str, source: _TypedText) -> _Verdict:
-        """Keep only sentences that the user said literally; the rest needs review."""
+        """Keep only sentences that the user typed literally; the rest need review."""
         typed = [text for text in self.sentences if source.says(text) and fold_words(text) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
         if not typed or self.fields.kind is None:
@@ -337,7 +337,7 @@ class _Writing:
             return _Verdict(None, why=UNCHECKED)
 
     def _write(self, name: str, title: str, description: str, body: str, cues: tuple[str, ...]) -> StagedMemory:
-        """Return the memory with these fields; no other field of its frontmatter is new."""
+        """Return the memory with these fields, without any other new frontmatter fields."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
         values: dict[str, frontmatter.FieldValue] = {"name": title, "description": description, "cues": cues or None}
@@ -360,20 +360,20 @@ def _render_dropped(sentence: str) -> str:
 
 
 def _add_sentences(document: MemoryDocument, sentences: Sequence[str]) -> str:
-    """Return the text with the sentences that it does not say yet added to its fact."""
+    """Return the text with the sentences it does not contain yet added to its fact."""
     known = {fold_words(sentence) for sentence in document.list_sentences()}
     new = [sentence for sentence in sentences if fold_words(sentence) not in known]
     return add_to_fact(document, " ".join(new)) if new else document.text
 
 
 def _is_alike(old: str, new: str) -> bool:
-    """Return whether a new sentence rewords an old one: most of the old words are there."""
+    """Return whether a new sentence rewords an old one, that is, contains most of its words."""
     mine, other = (set(fold_words(text).split()) for text in (old, new))
     return len(mine & other) >= _ALIKE * len(mine)
 
 
 def _is_talk(text: str) -> bool:
-    """Return whether a message surely contains no paste: one short line, and no request to work on a text."""
+    """Return whether a message certainly contains no paste: a short line that does not ask for work on a text."""
     return len(text) < _TALK_CHARS and "\n" not in text and not compile_any("text_work").search(text)
 
 
@@ -385,7 +385,7 @@ def _strip_end(sentence: str) -> str:
 
 
 def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | None:
-    """Return a doubt if others read this memory, otherwise None."""
+    """Return a doubt if other people read this memory, otherwise None."""
     return DoubtfulWrite(staged, SHARED) if is_shared(staged.name, rules) else None
 
 
@@ -396,7 +396,7 @@ def doubt_credentials(staged: StagedMemory, find: Finder | None) -> DoubtfulWrit
 
 
 def mask_doubt(doubt: DoubtfulWrite, find: Finder | None) -> DoubtfulWrite:
-    """Return a doubt with the credentials masked in text, reason and quote."""
+    """Return a doubt with credentials masked in its text, reason and quote."""
     text, before = doubt.staged.text or "", doubt.staged.before or ""
     secrets = [text[finding.start : finding.end] for finding in find_new_secrets(text, before, find)]
     staged = doubt.staged
@@ -413,7 +413,7 @@ def mask_words(text: str, find: Finder | None) -> str:
 
 
 def _mask_file(text: str, secrets: Sequence[str]) -> str:
-    """Mask field by field, so that the frontmatter stays valid."""
+    """Mask secrets field by field, so that the frontmatter stays valid."""
     fields = frontmatter.parse_fields(text)
     if fields.problem:
         return mask_values(text, secrets)

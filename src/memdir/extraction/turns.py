@@ -43,10 +43,10 @@ _TASK_TOKENS = 1_500  # per request, in addition to the conversation; includes t
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """The extraction settings of a project, with the same defaults.
+    """A project's extraction settings, with the same defaults.
 
-    `on`: memory is on. `explicit_only`: `extract` is off, so only explicit requests are saved. `remote`: the host runs on
-    its provider's machine. `every`: the number of user messages per run.
+    `on`: memory is on. `explicit_only`: `extract` is off, so only explicit requests are saved. `remote`: the host runs
+    on its provider's machine. `every`: the number of user messages per run.
     """
 
     on: bool = True
@@ -74,7 +74,7 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ExtractEstimate:
-    """The size of a harvest; tokens only matter with a model."""
+    """The size of a harvest; tokens matter only with a model."""
 
     transcripts: int = 0
     messages: int = 0
@@ -178,7 +178,7 @@ def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) 
 
 
 def _asks(talk: Sequence[Message], now: datetime) -> bool:
-    """Return whether these messages contain an explicit request, which is handled at once."""
+    """Return whether these messages contain an explicit request, which is handled immediately."""
     is_asked = any(request.is_explicit for request in find_requests(talk, now=now))
     return is_asked or bool(find_hidden_requests(talk, now=now))
 
@@ -216,7 +216,7 @@ def _note(session: SessionFile, result: ExtractResult, now: datetime) -> Extract
 
 
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
-    """Return how much is new in these transcripts."""
+    """Return the amount of new text in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
         before = pieces
@@ -238,7 +238,7 @@ def harvest(
     now: datetime,
     dry_run: bool = False,
 ) -> Iterator[ExtractResult]:
-    """Learn from one transcript, piece by piece; stops at a piece that fails and resumes there the next time."""
+    """Learn from one transcript, piece by piece. Stops at a piece that fails; the next call resumes there."""
     conversation = replace(conversation, session=session.id)
     if dry_run and session.read().private:
         yield ExtractResult(skipped=ExtractSkip.PRIVATE)
@@ -275,7 +275,7 @@ def harvest_chat(
     conversation: ConversationSource,
     now: datetime,
 ) -> ExtractResult:
-    """Learn from an exported conversation under this ID; without a model, only explicit requests."""
+    """Learn from an exported conversation with this ID; without a model, save only explicit requests."""
     total = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
     if model is None and not _asks(clean_messages(chat.messages), now):
         return total
@@ -303,5 +303,5 @@ def harvest_chat(
 
 
 def _cut_new(path: Path, session: SessionFile) -> Iterator[MessageRun]:
-    """Read a transcript after the session's cursor, or all of it if the cursor's message is missing."""
+    """Read a transcript from the session's cursor, or from the start if the cursor's message is missing."""
     return read_pieces(path, parse_cursor(session.read().extra.get("cursor")))

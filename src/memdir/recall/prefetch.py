@@ -187,7 +187,7 @@ class ModelSelector:
         limit = min(limit, SELECTED)
         if not headers or limit < 1:
             return ()
-        listed = self._choose_shown(query, headers)
+        listed = self._choose_headers(query, headers)
         request = make_select_request(query, listed, limit)
         try:
             text = self._model(request).text
@@ -202,7 +202,7 @@ class ModelSelector:
             return self._fallback(query, headers, limit)
         return _match_names(names, [header for header in listed if header not in query.seen], limit)
 
-    def _choose_shown(self, query: Query, headers: Sequence[Header]) -> list[Header]:
+    def _choose_headers(self, query: Query, headers: Sequence[Header]) -> list[Header]:
         """Return the manifest, oldest first; above the limit, the newest and the best that were not shown."""
         known = [*headers, *query.seen]
         if len(known) > MANIFEST_ENTRIES:

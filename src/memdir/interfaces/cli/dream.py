@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from memdir.dream import DreamResult, DreamSkip, apply_kept, dream, find_dream_context, find_due, preview_dream
+from memdir.dream import DreamResult, DreamSkip, apply_preview, dream, find_dream_context, find_due, preview_dream
 from memdir.dream.lock import find_holder, read_last
 from memdir.dream.logs import append_log, list_logs, list_undistilled, read_log
 from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, ProgressStep, list_sets
@@ -80,7 +80,7 @@ def dream_verb(
             model, around = call.choose_model(spec), find_dream_context(project)
             result = DreamResult(preview_dream(store, model=model, now=project.now(), context=around, on_progress=show))
         elif apply_id is not None:
-            result = apply_kept(store, apply_id, now=project.now(), on_progress=show)
+            result = apply_preview(store, apply_id, now=project.now(), on_progress=show)
         else:
             result = _dream(call, project, spec, show, is_gated=if_due)
     if as_json:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from memdir.dream import apply_kept
+from memdir.dream import apply_preview
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
@@ -379,7 +379,7 @@ def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
     _check_on(site)
     count = int(form["count"]) if form["count"].isdecimal() else 0
     accept = {number for number in range(count) if form[f"h{number}"] != "no"}
-    result = apply_kept(site.local_project.private, id, accept=accept, now=site.now())
+    result = apply_preview(site.local_project.private, id, accept=accept, now=site.now())
     applied = result.applied
     change = applied.change if applied else None
     names = ", ".join(plain(name, 60) for name in applied.dropped[:5]) if applied else ""
