@@ -51,9 +51,9 @@ _ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
 def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
-    """Find the records that were not rolled back after the message `after`; if it is missing, at least the last `count`
-    messages, or all."""
-    start = _find_record(file, after)
+    """Find the records not rolled back after the message `after`, or else the last `count` messages, or all."""
+    start = int(after.partition(".")[0], 16) if _ID.fullmatch(after) else -1
+    start = start if start >= 0 and _make_id(file, start) == after else -1
     return RecordPath(_list_kept(file, 0 if start >= 0 else count, start), start >= 0)
 
 
@@ -71,12 +71,6 @@ def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
 def _make_id(file: BinaryIO, position: int) -> str:
     offset, _ = split_position(position)
     return f"{position:x}.{zlib.crc32(read_line(file, offset).rstrip()):08x}"
-
-
-def _find_record(file: BinaryIO, id: str) -> int:
-    """Return the position of the record with an id, -1 if there is none."""
-    position = int(id.partition(".")[0], 16) if _ID.fullmatch(id) else -1
-    return position if position >= 0 and _make_id(file, position) == id else -1
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
@@ -170,15 +164,12 @@ def _read_output(output: object) -> tuple[str, bool]:
             output = json.loads(output)
     if not isinstance(output, dict):
         text = join_texts(output)
-        return text, _has_failed(text) or text.startswith("Script failed\n")
+        head = takewhile(lambda line: line != "Output:", text.split("\n", _EXIT_LINES)[:_EXIT_LINES])
+        failed = next((exited[1] != "0" for line in head if (exited := _EXIT.match(line))), False)
+        return text, failed or text.startswith("Script failed\n")
     code = read_table(output.get("metadata")).get("exit_code")
     text = join_texts(output.get("output")) or join_texts(output.get("content"))
     return text, code not in (0, None) or output.get("success") is False
-
-
-def _has_failed(text: str) -> bool:
-    head = takewhile(lambda line: line != "Output:", text.split("\n", _EXIT_LINES)[:_EXIT_LINES])
-    return next((exited[1] != "0" for line in head if (exited := _EXIT.match(line))), False)
 
 
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:

@@ -149,11 +149,7 @@ def strip_comments(text: str) -> str:
 
 
 def split_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the text in pieces: code, block comments, and other text; joined, they are the text again.
-
-    It is one pass over the lines, because each hides the others: a fence inside a comment is not a fence. Inside nested
-    lists, where Markdown needs the full tree, a line counts as code: nothing is included from there or removed.
-    """
+    """Yield code, block comments and other text in one pass, as each hides the others; joined, they are the text."""
     in_list = False
     after_gap = True  # a blank line, the start, or indented code: indented code may follow
     offset, has_ends = 0, True

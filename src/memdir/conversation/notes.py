@@ -18,7 +18,6 @@ import json
 import os
 import re
 import stat
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -28,7 +27,6 @@ from memdir import files, limits
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_file import (
-    Notes,
     check_update,
     cut_notes,
     make_template,
@@ -217,7 +215,10 @@ def update_from_transcript(
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
     news = NotesInput((), 0)
     if model is not None and find_skip(options, session) is None:
-        news = next(iter(deque(_read_inputs(path, session, file), maxlen=1)), news)
+        cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
+        limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
+        for piece in read_pieces(path, cursor, **limit):
+            news = NotesInput(piece.messages, piece.start)
     return update_notes(file, session, news, now=now, options=options, model=model, force=force)
 
 
@@ -246,14 +247,6 @@ def does_compact(project: Project, transcript: Path) -> bool:
     claude = read_claude_settings(project.environment, project.places.root.path)
     values = [table.get(_COMPACT_KEY) for table in (claude.policy, claude.local, claude.project, claude.user)]
     return next((value for value in values if isinstance(value, bool)), True)
-
-
-def _read_inputs(path: Path, session: SessionFile, file: NotesFile) -> Iterator[NotesInput]:
-    """Yield the messages of a transcript since the last notes, all if there are no notes."""
-    cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
-    limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
-    for piece in read_pieces(path, cursor, **limit):
-        yield NotesInput(piece.messages, piece.start)
 
 
 def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
@@ -395,7 +388,10 @@ def _update(
     before = open_notes(text, template)
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
     try:
-        after, fork_result = _write(task, replace(news, messages=since), model)
+        if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
+            after, fork_result = fork_for_notes(model, news.parent, task)
+        else:
+            after, fork_result = ask_for_notes(model, since, task)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:
@@ -406,12 +402,6 @@ def _update(
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
     _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
     return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), fork_result)
-
-
-def _write(task: NotesTask, news: NotesInput, model: Model) -> tuple[Notes, ForkResult]:
-    if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
-        return fork_for_notes(model, news.parent, task)
-    return ask_for_notes(model, news.messages, task)
 
 
 def _read_last(record: SessionRecord) -> _LastUpdate:

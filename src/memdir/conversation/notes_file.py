@@ -198,12 +198,12 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def cut_notes(
-    notes: Notes, *, section: int = NOTES_SECTION_TOKENS, total: int = NOTES_TOKENS, where: str = ""
-) -> CutNotes:
+def cut_notes(notes: Notes, *, where: str = "") -> CutNotes:
     """Cut the notes to both limits; `where` is the file that contains the removed lines, if any."""
     sizes = [measure_section(old) for old in notes.sections]
-    room = share_out([min(size, section) for size in sizes], total - estimate_tokens(notes.preamble))
+    room = share_out(
+        [min(size, NOTES_SECTION_TOKENS) for size in sizes], NOTES_TOKENS - estimate_tokens(notes.preamble)
+    )
     sections: list[NotesSection] = []
     lost: dict[str, int] = {}
     for old, size, limit in zip(notes.sections, sizes, room, strict=True):

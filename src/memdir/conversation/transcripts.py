@@ -256,11 +256,7 @@ def copy_plain(value: Any) -> Any:
 
 
 def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Message, ...]:
-    """Return messages from any known format, without others.
-
-    `era` counts how often the conversation was cleared or compacted. A message without an id is identified by its text and
-    position, which may both occur again in a later era, so it then gets an id that contains the era.
-    """
+    """Return messages of any known format; one without an id gets it from text, position and `era` (clears)."""
     plain_messages: list[Message] = []
     for message in messages:
         if isinstance(message, Message):

@@ -221,7 +221,12 @@ def strip_reminders(text: str) -> str:
     if not _HEADER.search(text) and not _TAG.search(text):
         return text
     rest = "".join(part for part, ours in _split_blocks(text) if not ours)
-    return _strip_bare(rest).strip() if rest != text or _HEADER.search(rest) else text
+    if rest == text and not _HEADER.search(rest):
+        return text
+    while header := _HEADER.search(rest):
+        tag = _TAG.search(rest, header.end())
+        rest = rest[: _find_start(rest, header.start())] + (rest[tag.start() :] if tag else "")
+    return rest.strip()
 
 
 def _split_blocks(text: str) -> Iterator[tuple[str, bool]]:
@@ -251,13 +256,6 @@ def _split_blocks(text: str) -> Iterator[tuple[str, bool]]:
 def _is_alone(text: str, tag: re.Match[str]) -> bool:
     line = text[text.rfind("\n", 0, tag.start()) + 1 : (text.find("\n", tag.end()) + 1 or len(text) + 1) - 1]
     return line.strip() == tag[0].strip()
-
-
-def _strip_bare(text: str) -> str:
-    while header := _HEADER.search(text):
-        tag = _TAG.search(text, header.end())
-        text = text[: _find_start(text, header.start())] + (text[tag.start() :] if tag else "")
-    return text
 
 
 def _find_start(text: str, header: int) -> int:
@@ -329,7 +327,10 @@ _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MUL
 def split_message(text: str) -> tuple[MessageSpan, ...]:
     """Split the full message into spans, in order."""
     regions = _merge([*_find_marked(text), *_find_announced(text), *_find_handed_over(text), *_find_letter(text)])
-    regions = _merge([*regions, *_find_blocks(_blank(text, regions))])
+    rest = text
+    for start, end, _ in regions:
+        rest = rest[:start] + "\n" * (end - start) + rest[end:]
+    regions = _merge([*regions, *_find_blocks(rest)])
     spans = tuple(_make_spans(text, regions))
     plain = [span for span in spans if span.plain and span.text.strip()]
     if sum(_measure(span.text) for span in plain) > _MESSAGE_CHARS:
@@ -357,13 +358,6 @@ def _merge(regions: list[Region]) -> list[Region]:
         elif end > start:
             merged.append((start, end, why))
     return merged
-
-
-def _blank(text: str, regions: list[Region]) -> str:
-    """Return the text with these regions replaced by line ends."""
-    for start, end, _ in regions:
-        text = text[:start] + "\n" * (end - start) + text[end:]
-    return text
 
 
 def _measure(text: str) -> float:

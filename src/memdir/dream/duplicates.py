@@ -193,12 +193,11 @@ def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
     if one.hard - other.words and other.hard - one.words:
         return False
     mine, theirs = one.memory.header, other.memory.header
-    heads = ((mine.title, theirs.title), (mine.description, theirs.description))
-    return not any(_differ_in_word(list_words(first), list_words(second)) for first, second in heads)
-
-
-def _differ_in_word(first: Sequence[Word], second: Sequence[Word]) -> bool:
-    return len(first) == len(second) > 1 and sum(a != b for a, b in zip(first, second, strict=True)) == 1
+    for heads in ((mine.title, theirs.title), (mine.description, theirs.description)):
+        first, second = map(list_words, heads)
+        if len(first) == len(second) > 1 and sum(a != b for a, b in zip(first, second, strict=True)) == 1:
+            return False
+    return True
 
 
 def make_exact(text: str) -> str:

@@ -153,11 +153,7 @@ def _render(message: Message) -> list[Block]:
 
 
 def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
-    """Set breakpoints up to which the next request will equal this one.
-
-    In a run with tools these are the ends of the last two user turns (a turn with many calls is longer than the API looks
-    back), otherwise the end of the first of several messages.
-    """
+    """Set breakpoints at the last two user turns of a run with tools, otherwise after the first of several messages."""
     turns = list(zip(request.messages, rendered, strict=True))
     if not request.tools:
         user_blocks = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]

@@ -87,7 +87,11 @@ class HostModel:
             raise ModelError("memdir is running inside a program that it started itself", hint=hint)
         self._name, self._environment, self._seconds = name, environment, silence * _PATIENCE
         self._program = PROGRAMS[provider]
-        self._command = _find_command(command, self._program, environment)
+        if (program_path := shutil.which(command, path=environment.inherited.get("PATH"))) is None:
+            key = self._program.setting
+            hint = f"install {self._program.title} and log in, or `memdir config set {key} /full/path/to/{key}`"
+            raise ModelError(f"program not found: {shorten(one_line(command), 80)!r}", hint=hint)
+        self._command = str(Path(program_path).absolute())
         self._who = f"{provider}:{name}" if name else provider
 
     def __call__(self, request: Request) -> Reply:
@@ -183,14 +187,6 @@ def render_host_prompt(messages: Sequence[Message]) -> str:
         return text
     names = {"user": "User", "assistant": "You, before"}
     return "\n\n".join(f"[{names[role_of(message)]}]\n{message.text}" for message in spoken)
-
-
-def _find_command(command: str, program: HostProgram, environment: Environment) -> str:
-    if (program_path := shutil.which(command, path=environment.inherited.get("PATH"))) is None:
-        key = program.setting
-        hint = f"install {program.title} and log in, or `memdir config set {key} /full/path/to/{key}`"
-        raise ModelError(f"program not found: {shorten(one_line(command), 80)!r}", hint=hint)
-    return str(Path(program_path).absolute())
 
 
 def _write_system(request: Request, folder: Path, more: str = "") -> Path:

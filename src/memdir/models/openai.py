@@ -237,7 +237,13 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     """Parse an answer as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
-    _check_error(answer, choice, who)
+    # Gateways report provider errors with a success status.
+    faulty = next((table for table in (answer, choice) if as_table(table.get("error"))), None)
+    if faulty is not None:
+        code = as_count(as_table(faulty["error"]).get("code"))
+        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, faulty)
+    if choice.get("finish_reason") == "error":
+        raise make_fault(who, "broken")
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise ReplyError(
@@ -262,16 +268,6 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
     is_starved = stop is StopReason.LENGTH and bool(thought) and not raw
     return AdaptedReply(Reply(text, usage, calls, stop, raw or None), is_starved)
-
-
-def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
-    """Raise an error that has a success status, as gateways report provider errors."""
-    faulty = next((table for table in (answer, choice) if as_table(table.get("error"))), None)
-    if faulty is not None:
-        code = as_count(as_table(faulty["error"]).get("code"))
-        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, faulty)
-    if choice.get("finish_reason") == "error":
-        raise make_fault(who, "broken")
 
 
 def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None) -> Usage:

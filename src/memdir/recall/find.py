@@ -5,6 +5,7 @@ A word is matched by itself, anywhere and in any case, or by another form of it 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
@@ -91,19 +92,13 @@ def make_snippet(line: str, start: int = 0) -> str:
 
 def _find_in(store: StoreReader, words: Sequence[QueryWord]) -> Iterator[tuple[bool, SearchHit]]:
     for header in store.scan() if words else ():
-        text = _read_text(store, header)
-        if text is not None and has_all(f"{header.name}\n{text}", words):
+        data = None
+        with suppress(MemdirError):
+            data = store.read_bytes(header.file)
+        text = (data or b"").decode("utf-8", "replace")
+        if data is not None and has_all(f"{header.name}\n{text}", words):
             spot = find_spot(text, words) or BestLine(0, make_snippet(header.description or header.title), 0)
             yield spot.met == len(words), SearchHit(header, store.locate(header), spot.line, spot.snippet)
-
-
-def _read_text(store: StoreReader, header: Header) -> str | None:
-    """Return a memory's text; None if it is missing or unreadable."""
-    try:
-        data = store.read_bytes(header.file)
-        return None if data is None else data.decode("utf-8", "replace")
-    except MemdirError:
-        return None
 
 
 def _make_word(text: str) -> QueryWord:

@@ -65,11 +65,7 @@ class RecallSkip(SkipReason):
 
 @runtime_checkable
 class StoreFinder(Protocol):
-    """A selector that knows its stores and needs no headers: in a large directory a scan costs more than a search.
-
-    `drop` returns why the memory with this scope and name cannot be selected, or "". Dropped memories do not influence
-    the other scores; they may be returned too, with the reason.
-    """
+    """A selector that needs no headers; `drop` returns why a memory cannot be selected, or "", and affects no score."""
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]: ...
 

@@ -87,11 +87,7 @@ Matches = dict[str, list[tuple[int, float]]]  # a word of the directory -> numbe
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A prepared question: its terms with their weights, and the words of the directory that match them.
-
-    `shares` are the terms of its subject, each with its share of the weight, without dates that no memory mentions.
-    `unknown` is the share of those that no memory has.
-    """
+    """A question's weighted terms and their matches; `shares` are its subject's, `unknown` those no memory has."""
 
     weights: dict[str, float]
     shares: dict[str, float]
@@ -241,10 +237,7 @@ class LocalSearch:
         return self._retry(lambda: self._select(query, headers, limit))
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
-        """Return the best memories, at most `limit`, and the next best; dropped ones do not count as matches.
-
-        Unless the query is `wide`, the gate must pass them, and there are at most SHOWN.
-        """
+        """Return the best memories, at most `limit`, and the next best; unless `wide`, only over the threshold."""
         table = open_words()
         # The gate was trained in English: at other prompts only common words count.
         is_taught = table is None or not query.text or knows_words(table, query.text)
@@ -295,11 +288,11 @@ class LocalSearch:
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
-        own = [number for number, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
+        own = [number for number, store in enumerate(self._stores) if _home_of(store.scope) is Scope.PRIVATE]
         own = [number for number in own if number not in self._empty]
 
         def find_reason(store: StoreReader, name: str) -> str:
-            scope = _scope_of(store)
+            scope = _home_of(store.scope)
             is_hidden = scope is Scope.USER and any(self._open(number).has_name(name) for number in own)
             return HIDDEN if is_hidden else drop(scope, name)
 
@@ -311,11 +304,11 @@ class LocalSearch:
         headers_by_key = {(_home_of(header.scope), header.name): header for header in headers}
 
         def drop(store: StoreReader, name: str) -> str:
-            return "" if (_scope_of(store), name) in headers_by_key else "not asked for"
+            return "" if (_home_of(store.scope), name) in headers_by_key else "not asked for"
 
         result = self.search(query, limit, drop=drop)
         return [
-            replace(pick, header=headers_by_key[_scope_of(owner), pick.header.name])
+            replace(pick, header=headers_by_key[_home_of(owner.scope), pick.header.name])
             for pick, owner in zip(result.picks, result.owners, strict=True)
         ]
 
@@ -433,17 +426,14 @@ def _home_of(scope: Scope) -> Scope:
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
 
-def _scope_of(store: StoreReader) -> Scope:
-    return _home_of(store.scope)
-
-
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
     """Return every candidate with its weak evidence, best first; the newer wins a tie."""
     dates = parse_dates(query.text)
     priors = {}
     for memory in scored:
         fresh = weigh_age(memory.priors.modified, query.now, find_half_life(memory.priors.kind, lives))
-        priors[memory.path] = _find_prior(memory.priors, dates, fresh)
+        dated = DATE * match_date(dates, memory.priors.modified) if dates else 0.0
+        priors[memory.path] = dated + RECENT * fresh + (PINNED if memory.priors.pinned else 0.0)
     best = sorted(scored, key=lambda memory: (-(memory.score + priors[memory.path]), memory.path))
     linked: dict[str, float] = {}
     for memory in best[:5]:
@@ -455,11 +445,6 @@ def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> li
             priors[memory.path] += linked.get(fold_link(name), linked.get(fold_link(name.rpartition("/")[2]), 0.0))
     rows = [(memory, priors[memory.path]) for memory in best]
     return sorted(rows, key=lambda row: (-(row[0].score + row[1]), -row[0].priors.modified.timestamp(), row[0].path))
-
-
-def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: float) -> float:
-    value = DATE * match_date(dates, priors.modified) if dates else 0.0
-    return value + RECENT * fresh + (PINNED if priors.pinned else 0.0)
 
 
 def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:

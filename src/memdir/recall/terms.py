@@ -1,7 +1,4 @@
-"""Split text into terms (English stems without stop words, CJK character pairs) and passages, and find dates.
-
-Indexing and searching use the same functions.
-"""
+"""Split text into terms (English stems without stop words, CJK character pairs) and passages, and find dates."""
 
 import re
 from collections.abc import Iterator

@@ -3,7 +3,6 @@
     check.py    verify, refresh, stamp: a store against its project
     records.py  claims, verdicts, and their cache in the derived index
     claims.py   the text of a memory -> claims
-    shapes.py   what paths, symbols, flags and commands look like
     project.py  the files of a project, the words in them, and its manifests
     past.py     the history of a project: renames, removals, replacements
     lookup.py   claims and a project -> present, moved, gone, passed or not checkable

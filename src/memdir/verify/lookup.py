@@ -146,11 +146,7 @@ def _group_by_leaf(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 class _PathLookup:
-    """Files and folders: there, moved, or gone; and lines that a file no longer has.
-
-    A path may be written from any folder down, so the end of a longer path matches. What git ignores may exist on the
-    writer's machine, and a file that is built from another is on no list: neither is an alarm.
-    """
+    """Files and folders: there, moved or gone. The end of a longer path matches; ignored and built files may exist."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
@@ -281,11 +277,7 @@ def _report_moved(claim: Claim, gone: RemovedBy) -> CheckedClaim:
 
 
 class _WordLookup:
-    """Symbols, constants and variables: defined or used, or gone, and then what replaced them.
-
-    A symbol that is still used but no longer defined is gone, if history shows where its definition was removed. A
-    dotted name needs all its parts, and its last part in the body of the one before.
-    """
+    """Symbols, constants and variables: defined or used, or gone (used but no longer defined) and replaced."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
