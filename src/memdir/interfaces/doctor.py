@@ -85,7 +85,7 @@ _NEEDS: tuple[tuple[str, Value, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """A problem: its kind, file, message, and what to do. `--fix` repairs it if it is `fixable`."""
+    """A problem with its kind, file, message and remedy. `--fix` repairs it if it is `fixable`."""
 
     kind: str
     where: str
@@ -133,7 +133,7 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
 def examine_background(
     state: Path, *, now: datetime, installed: Sequence[InstalledHost] = (), ran: Sequence[HostConversation] = ()
 ) -> tuple[DoctorFinding, ...]:
-    """Return the problems of a project's hooks, worker and sync; `state` is the state folder of its own memory."""
+    """Return problems with a project's hooks, worker and sync; `state` is the state folder of its private memory."""
     return _sort(
         _check_hooks(state, installed, ran, now),
         _check_problems(state, now),
@@ -153,7 +153,7 @@ def count_kinds(findings: Sequence[DoctorFinding]) -> dict[str, int]:
 
 
 def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
-    """Rebuild derived state, each step as a change that can be undone; return how many findings were fixed."""
+    """Rebuild derived state, each step as an undoable change; return the number of findings fixed."""
     orphans = [
         finding.where.removesuffix(".md") for finding in findings if finding.kind == "orphan" and finding.fixable
     ]
@@ -169,7 +169,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
 
 
 def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
-    """Mark hook problems as seen; return how many findings were fixed."""
+    """Mark hook problems as seen; return the number of findings fixed."""
     if count := sum(finding.kind == "hook_problem" for finding in findings):
         clear_problems(state, until=now)
     return count
@@ -195,7 +195,7 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[HostConversation], now: datetime
 ) -> Findings:
-    """Yield hooks that sent nothing in the last two finished conversations since their installation."""
+    """Yield hooks that were not called in the last two finished conversations since they were installed."""
     # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
     arrived = {(row.host, row.event): row.at for row in read_events(state)}
     for host in dict.fromkeys(row.host for row in installed):
@@ -248,7 +248,7 @@ def _check_team(state: Path, now: datetime) -> Findings:
 
 
 def _check_own(home: Path, now: datetime) -> Findings:
-    """Check the sync of the user's machines, whose folder is in the state folder of all projects."""
+    """Check the sync between the user's machines, whose folder is in the user's state folder."""
     folder = home / OWN_FOLDER
     return (
         _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if os.path.isfile(folder / OWN_SETUP) else iter(())
@@ -308,7 +308,7 @@ def _advise_name(store: FileStore, path: str) -> str:
 
 
 def _check_state(state: Path) -> Findings:
-    """Yield memdir's own files that cannot be used; some of them block saving."""
+    """Yield problems with memdir's own files, some of which block saving."""
     for path, reason in find_bad_files(state):
         quoted = shlex.quote(str(path))
         fix = f"move it away: `mv {quoted} {shlex.quote(f'{path}.bad')}`; memdir creates a new one"
@@ -410,7 +410,7 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
 
 
 def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
-    """Yield an unreadable history, and edits missing from it, which `undo` and `restore` do not know."""
+    """Yield an unreadable history, and unrecorded edits, which `undo` and `restore` cannot handle."""
     try:
         store.check_history()
         recorded = store.recorded()
@@ -427,7 +427,7 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
 
 
 def check_deep(store: FileStore) -> Findings:
-    """Yield every version, change and index line of the history that fails its check."""
+    """Yield every version, change and index line in the history that fails verification."""
     try:
         damage = store.find_damage()
     except MemdirError:

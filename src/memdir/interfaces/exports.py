@@ -33,7 +33,7 @@ VERSION = 1  # The version of the JSON lines format.
 
 
 class ExportFormat(StrEnum):
-    """`claude-code` and `flat` are archives with every memory in that dialect."""
+    """The export formats; `claude-code` and `flat` are archives in that dialect."""
 
     TAR = "tar"
     MARKDOWN = "markdown"
@@ -48,7 +48,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The exported file, its memories, the files that could not be read with the reason, and its secrets described."""
+    """The exported file, its memories, unreadable files with the reason, and a description of its secrets."""
 
     data: bytes
     names: tuple[str, ...]
@@ -67,7 +67,7 @@ class _Content:  # Memories in index order, their bytes and ages by name, and in
 def export(
     store: FileStore, format: ExportFormat, *, now: datetime, scope: Scope | None = None, with_history: bool = False
 ) -> ExportResult:
-    """Export all memories of a store, or only those of a scope: private or team."""
+    """Export the memories of a store, or only its private or team memories."""
     content, unread = _read(store, now, scope)
     if format is ExportFormat.MARKDOWN:
         data = _render_markdown(content).encode("utf-8", "replace")
@@ -148,7 +148,7 @@ def _copy_history(store: FileStore) -> bytes | None:
 
 
 def _render_rows(content: _Content) -> bytes:
-    """Return one JSON object per line: the indexes, then the memories in their order."""
+    """Return one JSON object per line: the indexes, then the memories in index order."""
     rows: list[dict[str, object]] = []
     hooks: dict[str, str] = {}
     for path, data in content.indexes.items():

@@ -65,10 +65,9 @@ _READERS = frozenset("read readfile viewfile view".split())
 def handle_start(call: HookInput, output: HookOutput) -> None:
     """Handle the start of a session, or its continuation after a compaction.
 
-    The model is shown the index, if the host does not load it and, in a resumed conversation, only if it has changed;
-    after a compaction also the session's notes and the memories shown before. The person is shown what was saved since
-    the last start, news from the team, problems, and that nothing was decided about a model. A worker takes up what was
-    left undone.
+    The model gets the index unless the host loads it or, in a resumed conversation, it has not changed; after a
+    compaction it also gets the session's notes and the memories shown before. The user sees saved memories and team
+    changes since the last start, problems, and a hint if no model is set. A worker resumes unfinished work.
     """
     with open_hook_project(call, output) as project:
         if project is None:
@@ -138,7 +137,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
-    """The date and the log of the day for a conversation, if it was given another day or none; at the start always."""
+    """Return the date and the day's log if the conversation does not have today's date yet; always at the start."""
     session, now = open_session(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
@@ -186,10 +185,10 @@ def _note_started(call: HookInput, project: Project) -> None:
 
 
 def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) -> None:
-    """Queue conversations of this project whose end no hook has queued, as after a crash of the host.
+    """Queue conversations of this project that no hook has queued, for example because the host crashed.
 
-    Only those that began while memory was on, and none from before the hooks were installed. One that was written to a
-    moment ago is open in another window.
+    Skips conversations that began while memory was off or before the hooks were installed, and those written to moments
+    ago, which are still open.
     """
     if since is None:
         return
@@ -206,8 +205,7 @@ def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) 
 
 
 def _start_due_work(call: HookInput, project: Project) -> None:
-    """Start a worker if turns are queued, or the index is missing or not brought up to its files by prompts alone, and
-    a sync if one is due."""
+    """Start a worker if turns are queued or the index is missing or outdated, and a sync if one is due."""
     from memdir.recall.index import is_large
 
     store = project.private
@@ -236,8 +234,8 @@ def _is_member(project: Project) -> bool:
 
 
 def handle_tool(call: HookInput, output: HookOutput) -> None:
-    """Check a tool's write to memory before it. After a tool, show the memories selected since, and record those that
-    the tool has read or written."""
+    """Check a tool's write to memory before it runs. After a tool, show newly selected memories, and record the
+    memories that the tool read or wrote."""
     if call.event is HookEvent.BEFORE_TOOL:
         from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
 
@@ -273,7 +271,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
 
 
 def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerdict":
-    """Refuse what only a person may do: pins, and without their review what a team shares; that goes into the inbox."""
+    """Refuse to pin memories, and send writes to team memory to the inbox if the user reviews them."""
     from memdir.conversation.tool_calls import WriteVerdict
     from memdir.format.frontmatter import decode, parse_fields
     from memdir.store.plan import FileChange, is_index_path, is_team
@@ -302,7 +300,7 @@ def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerd
 
 
 def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
-    """Every directory that holds memory here, a worktree's own too; of equal paths the last one counts."""
+    """Return every memory directory in use, including a worktree's own; the last of equal paths wins."""
     from memdir.conversation.tool_calls import MemoryRoot
 
     root, home = project.places.root.path, project.environment.claude_home
@@ -355,7 +353,7 @@ def _note_read(call: HookInput, project: Project) -> None:
 
 
 def handle_end(call: HookInput, output: HookOutput) -> None:
-    """A turn or session ends, or the host is about to compact: queue the turn and start a worker."""
+    """Queue the turn and start a worker, because a turn or session ends or the host is about to compact."""
     # Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
     if call.is_subagent:
         return
@@ -377,7 +375,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
 
 
 def _stop_catching_up(output: HookOutput, session: str) -> None:
-    """Memory is off now: what is said in this conversation is not to be learned when it is on again."""
+    """Exclude messages sent while memory is off from later learning."""
     if output.state and session and STARTED in (file := open_session(output.state, session)).read().extra:
         file.change(lambda at: replace(at, extra={key: value for key, value in at.extra.items() if key != STARTED}))
 
@@ -398,7 +396,7 @@ def _is_extracted(record: SessionRecord, transcript: str) -> bool:
 
 
 def handle_agent(call: HookInput, output: HookOutput) -> None:
-    """A subagent begins: show it the indexes of its memories, but for the one of its definition, which the host loads."""
+    """Show a new subagent the indexes of its memories, except the one its host loads."""
     from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
     from memdir.recall.reminder import fit_lines
 

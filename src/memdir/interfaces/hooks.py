@@ -66,7 +66,7 @@ _SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
 @dataclass(frozen=True, slots=True)
 class HookInput:
-    """One call of a hook; text fields that the host did not send are empty."""
+    """The input of one hook call; text fields that the host did not send are empty."""
 
     event: HookEvent
     host: Host
@@ -76,7 +76,7 @@ class HookInput:
 
     @property
     def patience(self) -> float:
-        """The factor for the deadline from the environment; the project's settings are read later."""
+        """Return the deadline factor from the environment; the project's settings are read later."""
         try:
             return float(self.environment.variables.get("hook_patience", ""))
         except ValueError:
@@ -92,11 +92,11 @@ class HookInput:
 
     @property
     def is_headless(self) -> bool:
-        """Whether a program talks to the agent; only Claude Code says so."""
+        """Return whether the agent runs non-interactively; only Claude Code reports this."""
         return self.host is CLAUDE_CODE and self.environment.entrypoint.startswith("sdk")
 
     def text(self, *keys: str) -> str:
-        """The first of these fields that holds text."""
+        """Return the first of these fields that contains text."""
         return next((value for key in keys if isinstance(value := self.table.get(key), str) and value), "")
 
     def find_tool_input(self) -> Mapping[str, object]:
@@ -106,7 +106,7 @@ class HookInput:
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """`context` is shown to the model, `message` to the person; `refused` is the reason why a tool may not run."""
+    """The reply: `context` for the model, `message` for the user, `refused` as the reason to block a tool."""
 
     context: str = ""
     message: str = ""
@@ -114,8 +114,8 @@ class HookReply:
 
 
 class HookOutput:
-    """State that the two threads share. `patience` multiplies the deadline as soon as it is known; `kept` is the file
-    that `__main__` keeps of a turn that has ended."""
+    """State shared by the two threads. `patience` multiplies the deadline once it is known; `kept` is the file in which
+    `__main__` saved an ended turn."""
 
     def __init__(self, host: Host, kept: str = "") -> None:
         self.kept = kept
@@ -127,11 +127,11 @@ class HookOutput:
 
 
 def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
-    """Run one hook; the reply goes to standard output, and the exit code is always 0. `given` was read of standard
-    input before, all of it if an ended turn is `kept`."""
+    """Run one hook and write the reply to standard output; the exit code is always 0. `given` is the standard input
+    read so far, or all of it if `kept` names a saved turn."""
     host, event = _parse_arguments(argv)
     if host is None or event is None:
-        text = f"memdir: no hook is meant by {' '.join(argv)!r}; `memdir hook --help` tells which there are\n"
+        text = f"memdir: unknown hook {' '.join(argv)!r}; `memdir hook --help` lists the hooks\n"
         _write(2, text.encode("utf-8", "replace"))
         return 0
     output, latch = HookOutput(host, kept), _thread.allocate_lock()
@@ -154,9 +154,9 @@ def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
 
 
 def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
-    """One line of ASCII; empty if there is nothing to say, or the host does not read it.
+    """Return one line of ASCII, or nothing if there is no reply or the host ignores it.
 
-    Only fields that all documented versions of a host know are written: Codex refuses a reply with any other.
+    Contains only fields that every documented version of the host supports, because Codex rejects unknown ones.
     """
     if event in _SILENT:
         return ""
@@ -178,7 +178,8 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
 
 @contextmanager
 def open_hook_project(call: HookInput, output: HookOutput) -> Iterator[Project | None]:
-    """Open the project of a call; None where memory is off. The event is recorded last: `handle_start` reads it."""
+    """Open the project of a call, or return None if memory is off. Records the event last, because `handle_start` reads
+    the previous one."""
     project = open_project(call.cwd)
     is_on = project.places.switch.on
     try:
@@ -224,7 +225,7 @@ def _work(event: HookEvent, output: HookOutput, given: bytes, done: Callable[[],
 
 
 def _read_input(event: HookEvent, host: Host, given: bytes) -> HookInput | None:
-    """Parse standard input; None inside a program that memdir itself started. Raises FormatError."""
+    """Parse standard input. Returns None in a program that memdir started. Raises FormatError if it is invalid."""
     environment = read_environment()
     if environment.inside:
         return None
@@ -261,7 +262,7 @@ def _read_stdin(given: bytes) -> bytes:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Write without a buffer: the process ends without flushing any."""
+    """Write without buffering, because the process exits without flushing."""
     try:
         while data:
             data = data[os.write(descriptor, data) :]
@@ -270,7 +271,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _note_error(output: HookOutput, event: HookEvent, error: Exception) -> None:
-    """Record an error, in the user's state folder if no project was opened; at a session's start show it, too."""
+    """Record an error, in the user's state folder if no project is open; at the start of a session, also show it."""
     text = str(error) if isinstance(error, MemdirError | TimeoutError) else f"{type(error).__name__}: {error}"
     try:
         if event is HookEvent.START and isinstance(error, MemdirError) and output.reply == HookReply():
@@ -284,7 +285,7 @@ def _note_error(output: HookOutput, event: HookEvent, error: Exception) -> None:
 
 
 def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
-    """Record a missed deadline, in a thread: the disk may be what hangs."""
+    """Record a missed deadline in a separate thread, because the disk may be unresponsive."""
     latch = _thread.allocate_lock()
     latch.acquire()
     _thread.start_new_thread(record_late, (event, output, seconds, latch.release))
@@ -304,7 +305,7 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
 
 
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
-    """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
+    """Show the model memories relevant to the prompt, and with the first prompt the index if START did not."""
     from memdir.conversation.typed import strip_host_text
     from memdir.recall.pipeline import RecallSkip, recall_in_project, take_selection
 
@@ -343,8 +344,8 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
 def render_recalled(
     project: Project, memories: "Sequence[Excerpt]", before: str = "", saved: Sequence[str] = ()
 ) -> HookReply:
-    """Return the text for the model: `before`, then as much of the memories as fits the limits of a hook; and the line for the
-    person, with the titles of the memories and of what was saved."""
+    """Return the text for the model and the line for the user. The text is `before` and as many memories as fit the
+    hook limits; the line lists the titles of recalled and saved memories."""
     titles = [excerpt.header.title for excerpt in memories] if project.settings.flag("visible") else []
     message = render_line(titles, saved)
     if not memories:
@@ -358,12 +359,12 @@ def render_recalled(
 
 
 def take_saved_titles(project: Project) -> tuple[str, ...]:
-    """Return the titles saved in the background since the last call; none if the setting `visible` is off."""
+    """Return titles saved in the background since the last call, or none if the setting `visible` is off."""
     return take_saved(project.private.state) if project.settings.flag("visible") else ()
 
 
 def render_line(recalled: Sequence[str], saved: Sequence[str]) -> str:
-    """One line for the person: what was recalled and what was saved, by title; empty if nothing was."""
+    """Return one line for the user with the titles of recalled and saved memories, or ""."""
     parts = []
     if recalled:
         parts.append(f"recalled {len(recalled)} ({_list_titles(recalled)})")
@@ -378,7 +379,7 @@ def _list_titles(titles: Sequence[str]) -> str:
 
 
 def _start_selection(call: HookInput, project: Project, text: str) -> None:
-    """Start background selection if there is a model or an encoder; a later hook shows the result."""
+    """Start background selection if a model or encoder is configured; a later hook shows the result."""
     from memdir.recall.pipeline import selects_in_background
     from memdir.store.sessions import QUESTION, open_session
 

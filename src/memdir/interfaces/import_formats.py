@@ -83,7 +83,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of a source, and the paths not read with the reason. `where` is the path the user gave."""
+    """The files of a source, and skipped paths with the reason. `where` is the path the user gave."""
 
     where: str
     files: tuple[SourceFile, ...]
@@ -102,9 +102,9 @@ class ImportContext:
 
 
 def read_sources(argument: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
-    """Return the candidates at a path or under a tool's name.
+    """Return the candidates for a path or a tool's name.
 
-    Raises NotFoundError if there is nothing, FormatError if the format is unknown.
+    Raises NotFoundError if there are none, FormatError if the format is unknown.
     """
     paths, named = _find_paths(argument, format, cwd=cwd, context=context)
     if format in (None, ImportFormat.CHATGPT, ImportFormat.CLAUDE) and (export := find_export(paths[0])) is not None:
@@ -172,7 +172,7 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
 
 
 def detect_source(source: SourceFiles) -> ImportFormat | None:
-    """Return the format that the contents of the files show, or None."""
+    """Detect the format from the contents of the files; return None if it is unknown."""
     if _is_codex(source):
         return ImportFormat.CODEX
     if _has_memories(source):
@@ -222,7 +222,8 @@ def read_files(path: Path) -> SourceFiles:
 
 
 def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
-    """Return the files by path; the last of equal paths wins. A member with a string in place of bytes was refused."""
+    """Return the files by path; the last of equal paths wins. A string instead of bytes is the reason a member was
+    refused."""
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0
@@ -333,7 +334,7 @@ def _walk_zip(data: bytes) -> Iterator[_Member]:
 
 
 def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
-    """Return every memory of a directory in the order of its index; team memories only with `with_team`."""
+    """Return every memory of a directory in index order; team memories only with `with_team`."""
     files = list(_find_memories(source))
     listed = next((decode(file.data) for path, file in files if path == index.INDEX_FILE), "")
     lines = [line for line in index.parse_index(listed) if line.is_pointer]
@@ -392,7 +393,7 @@ def _find_memories(source: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
 
 
 def _find_base(source: SourceFiles) -> str:
-    """Return the folder of the outermost index, else `memory/` if it exists, else the folder all files share."""
+    """Return the folder of the outermost index, else `memory/` if it exists, else the common parent folder."""
     indexes = [file.path for file in source.files if file.name == index.INDEX_FILE]
     if indexes:
         return min(indexes, key=lambda path: (path.count("/"), path)).removesuffix(index.INDEX_FILE)
@@ -460,7 +461,7 @@ def _read_own_export(source: SourceFiles, with_team: bool) -> ReadSource:
 
 
 def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
-    """Yield each line's number and JSON object, or None if it is not a JSON object."""
+    """Yield each line's number and its JSON object, or None if the line is not a JSON object."""
     # Split only at line feeds: JSON strings may contain other line endings unescaped.
     for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
         if line.strip():

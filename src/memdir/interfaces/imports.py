@@ -94,7 +94,7 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """The candidates of a source in their order, with its index and the chat export they come from, if any."""
+    """The candidates of a source in order, with its index and, if there is one, the chat export."""
 
     format: ImportFormat
     candidates: tuple[ImportCandidate, ...]
@@ -138,7 +138,7 @@ class ImportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The change, or None if nothing was written; memories that others changed since; new inbox items."""
+    """The change (None if nothing was written), memories that changed since planning, and new inbox items."""
 
     change: int | None
     dropped: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class ImportResult:
 def plan_import(
     store: FileStore, found: ReadSource, *, now: datetime, origin: Origin, since: datetime | None = None
 ) -> ImportPlan:
-    """Return the steps for all candidates in their order, without those older than `since`."""
+    """Return the steps for all candidates in order, except those older than `since`."""
     recent = [item for item in found.candidates if since is None or item.modified is None or item.modified >= since]
     return _Planning(store, now, origin).run(replace(found, candidates=tuple(recent)))
 
@@ -244,7 +244,7 @@ class _Planning:
 
 
 def _find_past(store: FileStore) -> dict[str, str]:
-    """Return the memories added by earlier imports that were not undone: names by the key of their text."""
+    """Return names of memories from earlier imports that were not undone, by the key of their text."""
     past: dict[str, str] = {}
     for change in store.changes():
         if change.verb != VERB or change.undone_by is not None:
@@ -361,7 +361,7 @@ def _add_lines(text: str, steps: Sequence[ImportStep], find: Finder) -> str:
 
 
 def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
-    """Set the times of files whose text does not state one; ignores errors, because the memories are written."""
+    """Set file times if the text does not contain one; ignores errors, because the memories are already written."""
     now = store.clock().timestamp()
     times = [
         (step.name, when)
@@ -441,7 +441,7 @@ def make_list(
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
-    """Make a candidate from its parts; it is refused if they yield no usable description."""
+    """Make a candidate from its parts, refused if they do not yield a usable description."""
     summary = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
     fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": summary.rstrip(" ."), "type": kind.value}
     if at is not None:

@@ -53,9 +53,9 @@ _CACHE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OwnCommand:
-    """The words of a host's call of memdir before the subcommand. `note` is shown to the user.
+    """The command line with which a host calls memdir, without the subcommand. `note` is shown to the user.
 
-    A shared command, for committed files, uses the bare program name and does nothing where memdir is not installed.
+    A shared command, for committed files, uses the bare program name and does nothing if memdir is not installed.
     """
 
     words: tuple[str, ...]
@@ -73,8 +73,9 @@ SHARED = OwnCommand((NAME,), is_shared=True)
 def find_program(script: str, executable: str, which: Callable[[str], str | None]) -> OwnCommand:
     """Return the command for the user's own settings; `script` is the path this process was started with.
 
-    An installed script gets its full path, because graphical programs have another PATH. From a cache (uvx, pipx run)
-    this is another installation or `uvx`; for `python -m memdir` the same interpreter, without the current directory.
+    An installed script gets its full path, because graphical programs have a different PATH. If memdir runs from a
+    cache (uvx, pipx run), returns another installation or `uvx`; for `python -m memdir`, the same interpreter, without
+    the current directory.
     """
     here = os.path.abspath(script) if script else ""
     if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _CACHE.search(os.path.realpath(here)):
@@ -90,9 +91,9 @@ def find_program(script: str, executable: str, which: Callable[[str], str | None
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """Our part of a host's file: all of it (`text`), or entries in a JSON or TOML file that others also write.
+    """Our part of a host's file: all of it (`text`), or entries in a JSON or TOML file shared with others.
 
-    `hooks`: event name -> our group; `servers`: key -> our server.
+    `hooks` maps event names to our groups; `servers` maps keys to our servers.
     """
 
     path: Path
@@ -224,7 +225,7 @@ def _is_there(part: HostFile, text: str) -> bool:
 def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
     """Return the text without our entries, or None if the entire file is ours.
 
-    `made` are the containers that we created; if it is None, every empty one around our entries counts as ours.
+    `made` lists the containers that we created; if it is None, every empty container around our entries counts as ours.
     """
     if part.text:
         return None
@@ -262,7 +263,7 @@ def _walk(node: JsonNode, keys: Keys) -> JsonNode:
 
 
 def _list_ours(part: HostFile, root: JsonNode) -> Iterator[tuple[Keys, int]]:
-    """Yield our entries: the keys of the container and the position in it."""
+    """Yield our entries: the keys of the container and the position inside it."""
     hooks = root.find(_HOOKS)
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None
@@ -290,7 +291,7 @@ def _is_ours(group: object) -> bool:
 
 
 def _find_server(table: object, key: str) -> object:
-    """Return our server, None if no server has our name, or _THEIRS if another program's has."""
+    """Return our server, None if the name is unused, or _THEIRS if another program uses it."""
     servers = table.get(key) if isinstance(table, dict) else None
     if not isinstance(servers, dict) or NAME not in servers:
         return None
@@ -347,7 +348,7 @@ def plan_uninstall(
 
 
 def apply_changes(changes: Iterable[InstallChange], environment: Environment) -> None:
-    """Write the changes and the record, one process at a time."""
+    """Write the changes and the install record under a lock."""
     chosen = tuple(changes)
     if all(change.what == "unchanged" and change.entry is None for change in chosen):
         return
@@ -417,7 +418,7 @@ def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
 
 @contextmanager
 def _read(path: Path, root: Path | None) -> Iterator[str | None]:
-    """Yield a file's text for planning changes; adds the file's name to a FormatError raised in the block."""
+    """Yield a file's text for planning changes; adds the file name to any FormatError raised in the block."""
     for part in takewhile(lambda part: part != root, (path, *path.parents)) if root is not None else ():
         if part.is_symlink():
             raise PathError(str(path), f"{part} is a symbolic link in the project")

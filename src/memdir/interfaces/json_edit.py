@@ -35,7 +35,7 @@ class TextSplice(NamedTuple):
         return text[: self.at] + self.text + text[self.at :]
 
     def undo(self, text: str) -> str:
-        """Return the text before the insertion; `text` must be exactly what `apply` returned."""
+        """Revert the insertion; `text` must be exactly the return value of `apply`."""
         return text[: self.at] + text[self.at + len(self.text) :]
 
 

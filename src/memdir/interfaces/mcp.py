@@ -104,7 +104,7 @@ _MORE = {401: ((b"www-authenticate", b"Bearer"),), 405: ((b"allow", b"POST"),)}
 
 
 def serve(*, cwd: Path, directory: Path | None, http: bool, port: int, token_file: Path | None) -> int:
-    """Serve until the client goes, or on loopback until the process is stopped; returns the exit code."""
+    """Serve until the client disconnects or, on loopback, until the process is stopped; return the exit code."""
     context = McpContext(cwd, directory)
     context.check()
     # A call of the command line does without the collector; this one may live for days.
@@ -128,7 +128,7 @@ class McpContext:
     variables: Mapping[str, str] | None = None
 
     def check(self) -> None:
-        """Raise errors now that would occur at every call; if memory is off, tools say so."""
+        """Raise errors now that would otherwise occur at every call. If memory is off, the tools report it."""
         if not self.cwd.is_dir():
             raise PathError(str(self.cwd), "there is no such folder", hint="give the project's folder with --project")
         open_project(self.cwd, environ=self.variables, directory=self.directory).close()
@@ -145,7 +145,7 @@ class McpContext:
 
 
 def make_server(context: McpContext) -> Server[Any]:
-    """A server for one project; it holds no state, so one serves all connections."""
+    """Return a server for one project; it is stateless, so one server handles all connections."""
 
     async def run(work: Callable[[Project], Answer]) -> Answer:
         try:
@@ -225,7 +225,7 @@ def _serve_stdio(context: McpContext) -> int:
 
 
 def _list_resources(project: Project, cursor: str | None) -> types.ListResourcesResult:
-    """The indexes, then every memory, newest first; memory that is off has none."""
+    """Return the indexes, then every memory, newest first; nothing if memory is off."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
         raise FormatError("invalid cursor", field="cursor", hint="begin without one")
     start = int(cursor or 0)
@@ -257,7 +257,7 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
 
 
 def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
-    """A prompt as its message; `recall` holds what memory has, the others are instructions."""
+    """Return a prompt as a message; `recall` contains memories, the other prompts are instructions."""
     if name not in PROMPTS:
         hint = f"there are {', '.join(PROMPTS)}"
         raise NotFoundError(f"there is no prompt {shorten(one_line(name), 60)!r}", name=name, hint=hint)
@@ -313,19 +313,20 @@ def _list_indexes(project: Project) -> list[types.Resource]:
 
 @dataclass(frozen=True, slots=True)
 class McpToken:
-    """The bearer token of the server on loopback, and its file. Nothing that memdir prints shows the value."""
+    """The bearer token of the loopback server, and its file. memdir never prints the value."""
 
     file: Path
     value: bytes = field(repr=False)
 
     def is_shown_by(self, header: bytes) -> bool:
-        """Whether an Authorization header shows it, compared in constant time."""
+        """Return whether an Authorization header contains the token, compared in constant time."""
         scheme, _, token = header.strip().partition(b" ")
         return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.value)
 
 
 def open_token(path: Path) -> McpToken:
-    """The token of a file, made if there is none; raises SettingsError if others can read it or it is too short."""
+    """Return the token in a file, creating it if missing. Raises SettingsError if it is too short or others can read
+    it."""
     if not os.path.lexists(path):
         _make_token(path)
     reading = read_small(path, _TOKEN_BYTES, follow=False)
@@ -357,7 +358,7 @@ def _make_token(path: Path) -> None:
 
 
 class TokenGate:
-    """The ASGI application that checks a request before the SDK's own sees it."""
+    """ASGI middleware that checks each request before the SDK's application receives it."""
 
     def __init__(self, app: App, port: int, token: McpToken) -> None:
         self._app, self._port, self._token = app, port, token
@@ -382,7 +383,7 @@ class TokenGate:
 
 
 def _serve_loopback(context: McpContext, port: int, token: McpToken) -> int:
-    """Serve on loopback until the process is stopped; port 0 takes a free one."""
+    """Serve on loopback until the process is stopped; port 0 chooses a free port."""
     listener = listen(port)
     own = listener.getsockname()[1]
     most = HttpLimits().body_bytes

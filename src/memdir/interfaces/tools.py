@@ -60,9 +60,9 @@ READ_CHARS = 60_000  # of one memory: hosts cut a tool's result at about 25,000 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `reads`: it changes nothing; `destroys`: it may delete; `repeats`: calling it twice is harmless.
+    """One tool. `reads`: it changes nothing; `destroys`: it may delete; `repeats`: it is idempotent.
 
-    `core`: an agent should see it without having to search for it.
+    `core`: agents should see the tool without searching for it.
     """
 
     name: str
@@ -95,12 +95,12 @@ def _whole(least: int, most: int | None = None) -> Schema:
 
 
 def _object(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    """Without additionalProperties, which would cost tokens in every prompt; `_check_arguments` refuses others."""
+    """Return an object schema, without additionalProperties to save tokens; `check_arguments` refuses extra fields."""
     return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
 def _result(**properties: Schema) -> Schema:
-    """The schema of a result: every field is always there, and no other."""
+    """Return the schema of a result: all fields are required, and no others are allowed."""
     return {**_object(properties, list(properties)), "additionalProperties": False}
 
 
@@ -196,7 +196,7 @@ BY_NAME: Mapping[str, ToolSpec] = {offer.name: offer for offer in OFFERS}
 
 
 def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin = _AGENT) -> Row:
-    """Call one tool; the result fits its output schema. `origin.session` is the conversation, if known."""
+    """Call a tool; the result matches its output schema. `origin.session` is the conversation, if known."""
     if name not in BY_NAME:
         hint = f"there are {', '.join(BY_NAME)}"
         raise NotFoundError(f"there is no tool {shorten(one_line(name), 60)!r}", name=name, hint=hint)
@@ -209,13 +209,13 @@ def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin =
 
 
 def render_refusal(error: MemdirError) -> str:
-    """An error for a model: what is wrong, and what to do next."""
+    """Return an error as text for a model: the problem and what to do next."""
     message = str(error).rstrip(".")
     return f"{message}. {error.hint[:1].upper()}{error.hint[1:]}." if error.hint else f"{message}."
 
 
 def check_visible(store: FileStore, name: str) -> None:
-    """Raise SettingsError for a memory that the conversation could not see after writing it."""
+    """Raise SettingsError if the conversation could not see a memory after writing it."""
     if is_team(name) and not store.team:
         hint = "leave `team/` out, or ask the person to set `team = true`"
         raise SettingsError("the team's memory is off here", key="team", hint=hint)
@@ -237,14 +237,14 @@ def make_tool_time(when: datetime) -> str:
 
 
 def describe_tool(offer: ToolSpec) -> dict[str, Any]:
-    """Return the fields of a tool that are the same in every MCP server: all but its schemas."""
+    """Return the fields of a tool that are the same in every MCP server: all except its schemas."""
     hints = {"read_only_hint": offer.reads, "destructive_hint": offer.destroys, "idempotent_hint": offer.repeats}
     facts = {"name": offer.name, "title": offer.title, "description": offer.description}
     return facts | {"annotations": hints | {"open_world_hint": False}}
 
 
 def check_arguments(tool: str, schema: Schema, given: Arguments) -> dict[str, Any]:
-    """Return the arguments without those that are null; raise FormatError for what the schema does not allow."""
+    """Return the arguments without null values. Raises FormatError if they do not match the schema."""
     properties, required = schema["properties"], schema.get("required", ())
     assert isinstance(properties, Mapping) and isinstance(required, Sequence)
     known = f"it takes {', '.join(properties)}"

@@ -50,7 +50,7 @@ def work(
     store: FileStore, *, options: ExtractOptions, model: Model | None, conversation: ConversationSource = NOWHERE,
     clock: Callable[[], datetime], on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
 ) -> int:  # fmt: skip
-    """Extract from queued turns until none is left; return how many conversations were done, 0 if another worker runs."""
+    """Process queued turns until none are left; return the number of conversations, 0 if another worker is running."""
     count = 0
     left: set[Path] = set()
     while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
@@ -73,8 +73,8 @@ def work(
 
 
 def collect_ended(project: Project) -> int:
-    """Queue the turns whose hook was killed or late, each in its own project, start a worker in other projects, and
-    return how many. One whose project cannot be opened stays, for as long as conversations are kept."""
+    """Queue turns whose hook was killed or late, each in its own project, and return how many. Starts a worker in other
+    projects. A turn whose project cannot be opened is kept as long as conversations are."""
     others: set[Path] = set()
     count = 0
     for turn in read_ended(project.environment.state_home):
@@ -108,7 +108,7 @@ def _note_saved(store: FileStore, result: ExtractResult) -> None:
 
 
 def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
-    """Group turns by conversation and transcript, the oldest group first; the newest turn of each group is last."""
+    """Group turns by conversation and transcript, oldest group first; the newest turn of a group is last."""
     # A resumed conversation may continue in another file, so that neither is complete.
     key = attrgetter("session", "transcript")
     groups = [list(group) for _, group in groupby(sorted(entries, key=key), key=key)]
@@ -119,7 +119,7 @@ def _extract_from(
     store: FileStore, entry: QueuedTurn, options: ExtractOptions, model: Model | None, conversation: ConversationSource,
     now: datetime,
 ) -> Iterator[ExtractResult]:  # fmt: skip
-    """Yield the results of one queued turn, in pieces if it is long; the last one decides whether it is done."""
+    """Yield the results of one queued turn, in pieces if it is long; the last decides whether the turn is done."""
     session = open_session(store.state, entry.session)
     try:
         turns = read_turns(Path(entry.transcript), session, conversation, entry.headless)
@@ -187,7 +187,7 @@ def _record_error(
 
 
 def do_worker_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
-    """Do every chore after the turns of these entries; errors are recorded for the next start."""
+    """Run all chores after the turns of these entries; errors are recorded for the next session start."""
     latest = list({entry.session: entry for entry in entries}.values())
     context = TurnContext(
         project.stores,

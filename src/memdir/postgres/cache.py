@@ -34,8 +34,8 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore another
-    change may have its number."""
+    """The files of a store at a revision. `key` identifies that change, because after a failover or restore another
+    change may have the same number."""
 
     revision: int = 0
     epoch: int = -1
@@ -45,7 +45,7 @@ class StoreSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SearchHead:
-    """The last change of a store, and the one at which its search rows were updated: `version` is empty if never."""
+    """The last change of a store, and the one at which its search rows were updated; `version` is empty if never."""
 
     revision: int
     epoch: int
@@ -64,8 +64,8 @@ def list_folder(snapshot: StoreSnapshot, folder: str) -> list[str]:
 
 
 class StoreCache:
-    """The cache of one store, shared in this process: the last snapshot, contents and headers by digest. A snapshot
-    is checked at every use, and a digest names its bytes."""
+    """A store's cache in this process: the last snapshot, and contents and headers by digest. Each use checks that the
+    snapshot is current; contents with the same digest never change."""
 
     def __init__(self) -> None:
         self.snapshot = StoreSnapshot()
@@ -114,7 +114,7 @@ class StoreCache:
 
 
 class SnapshotView:
-    """The files of a snapshot, as a plan sees them; `load` reads rows of `_READ` by path."""
+    """The files of a snapshot, as seen by a plan; `load` reads rows of `_READ` by path."""
 
     def __init__(self, cache: StoreCache, snapshot: StoreSnapshot, load: Callable[[Sequence[str]], list[Row]]) -> None:
         self._cache, self._files, self._snapshot, self._load = cache, snapshot.files, snapshot, load

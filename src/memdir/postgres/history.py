@@ -26,7 +26,7 @@ def render_limit(limit: int) -> str:
 
 
 class PostgresHistory:
-    """The history of one store, for readers."""
+    """The history of one store, for reading."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -44,7 +44,7 @@ class PostgresHistory:
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """Return the newest change that can be undone: not an undo, and not undone."""
+        """Return the newest change that can be undone: neither an undo nor already undone."""
         undone = list(self._find_undone())
         where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
         return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
@@ -68,7 +68,7 @@ class PostgresHistory:
         return bytes(rows[0][0])
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
-        """Return by name the last change of the text of each memory, without its files; with `names` only these."""
+        """Return the last change to each memory's text by name, without files; `names` limits the result."""
         select = f"""
             SELECT DISTINCT ON (path) path, change, at, verb, actor, who, why, session
             FROM memdir.changed_files JOIN memdir.changes USING (tenant, store, change)
@@ -84,12 +84,12 @@ class PostgresHistory:
         }
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> tuple[ChangeDate, ...]:
-        """Return when the text of each memory last changed; every change of a file is a change of the store here."""
+        """Return when each memory's text last changed."""
         steps = self.find_last_steps([memory.name for memory in memories])
         return tuple(ChangeDate(steps[memory.name].at) if memory.name in steps else ChangeDate() for memory in memories)
 
     def find_people(self, changes: Iterable[int]) -> dict[int, str]:
-        """Return by change the name of the member or token that made it, or its credential if that has no name."""
+        """Return the member or token that made each change, or the credential if it has no name."""
         select = """
             SELECT change, coalesce(nullif(p.name, ''), nullif(t.name, ''), actor) FROM memdir.changes c
             LEFT JOIN memdir.tokens t ON t.tenant = c.tenant AND actor = 'token:' || t.token
@@ -135,7 +135,7 @@ def _make_changed(
 
 
 class PostgresInbox:
-    """The rows of a store's inbox, in whatever transaction `ask` runs."""
+    """The rows of a store's inbox, in the transaction that `ask` uses."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

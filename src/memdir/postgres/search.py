@@ -134,7 +134,7 @@ class PostgresSearch(LocalSearch):
         return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in results]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
-        """Score as for a directory, then read the best in one round trip, because ranking reads each of them."""
+        """Score rows as for a directory, then read the best in one round trip, because ranking needs their text."""
         scores = super()._score(number, query, drop, worth)
         best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda score: score.score)
         if best:
@@ -203,8 +203,8 @@ def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, Se
 
 @dataclass(frozen=True, slots=True)
 class SearchRows:
-    """Rows of a store, by number, with the documents of each word (number and count in one integer, as in a directory's
-    index), and its total count if these are not all rows."""
+    """A store's rows by number, the documents of each word (number and count packed in one integer, as in a directory's
+    index), and the total count if these are not all rows."""
 
     rows: Sequence[IndexRow | None]
     postings: Mapping[str, Sequence[int]]
@@ -213,8 +213,8 @@ class SearchRows:
 
 
 class _CachedRows:
-    """All rows of a store as of a change, updated row by row, in a StoreCache. One search at a time updates it, and a
-    search that has begun continues with the rows it has."""
+    """All rows of a store as of a change, updated incrementally, in a StoreCache. Only one search updates them at a
+    time; a running search keeps the rows it started with."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -270,7 +270,7 @@ def _find_cached(store: PostgresStore) -> _CachedRows:
 
 
 def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:
-    """Return the rows of a large store that have a word of a question, one that begins alike or a neighbour."""
+    """Return rows of a large store that contain a word of the question, a word with the same prefix, or a neighbour."""
     terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
     if not terms:
         return SearchRows((), {}, (), {})
@@ -342,7 +342,7 @@ def _make_queries(words: Sequence[str]) -> dict[str, object]:
 
 
 def _render_query(words: Iterable[str], kin: Iterable[str] = ()) -> str:
-    """Return a tsquery that matches any of the words, and words that begin like one of `kin`."""
+    """Return a tsquery that matches any of the words, and words with the same prefix as one of `kin`."""
     parts = [_quote(word) for word in words]
     parts += [f"{_quote(term[: max(KIN_LETTERS, len(term) - 3)])}:*" for term in kin]
     return " | ".join(parts)

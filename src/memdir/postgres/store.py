@@ -79,7 +79,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """Return the rows of each statement, all in one round trip and on one state of the database."""
+        """Return the rows of each statement, in one round trip and from one database snapshot."""
         bound = {**values, "tenant": tenant}
         if len(statements) == 1:  # statements sent together are one transaction
             return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", bound)[1:])
@@ -92,7 +92,7 @@ class PostgresDatabase:
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
 
     def count_migrations(self) -> int:
-        """Return how many migrations the schema has; these belong to no tenant."""
+        """Return the number of applied migrations, which do not belong to a tenant."""
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
 
     def show(self, statement: str) -> str:
@@ -103,12 +103,12 @@ class PostgresDatabase:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
 
     def measure(self) -> dict[str, int]:
-        """Return the figures of the connection pool."""
+        """Return the statistics of the connection pool."""
         return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
-        """Run `work` on a connection, again if another transaction came first or the connection was lost. Its second
-        argument says whether this is the first try. An open transaction is rolled back."""
+        """Run `work` on a connection, retrying if another transaction came first or the connection was lost. Its second
+        argument tells whether this is the first attempt. An open transaction is rolled back."""
         tries, until = 0, time.monotonic() + self.seconds
         while True:
             try:
@@ -135,7 +135,7 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self, tenant: UUID) -> "Iterator[psycopg.Connection[Row]]":
-        """Open a transaction for several steps. It is not repeated: a lost connection raises."""
+        """Open a transaction for several steps. It is not retried: a lost connection raises an error."""
         try:
             with self._pool.connection() as db, db.transaction():
                 db.execute(_TENANT, {"tenant": tenant})
@@ -145,7 +145,7 @@ class PostgresDatabase:
 
 
 def execute(db: "psycopg.Connection[Row]", text: str, values: Values) -> list[list[Row]]:
-    """Return the rows of every statement of a text, sent as one; a statement without rows has an empty list."""
+    """Send several statements as one and return the rows of each; a statement without rows gives an empty list."""
     results = []
     cursor = db.execute(text, values)
     while True:
@@ -159,7 +159,7 @@ def _unavailable(words: str) -> DiskError:
 
 
 def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
-    """Open a separate connection, for administration commands."""
+    """Open a separate connection for administrative commands."""
     try:
         return psycopg.connect(dsn, autocommit=True)
     except psycopg.OperationalError as error:
@@ -167,9 +167,9 @@ def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
 
 
 def migrate(dsn: str) -> list[str]:
-    """Migrate the schema to this version, as the role that owns it; return the migrations that ran.
+    """Migrate the schema to this version, as its owner role; return the migrations that ran.
 
-    Each runs in a transaction that begins by inserting its number: if two run at once, one waits and then finds it.
+    Each migration runs in a transaction that first inserts its number, so concurrent runs wait and then skip it.
     """
     names = []
     with run_as_owner(dsn) as db:
@@ -339,8 +339,8 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def holding(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
-        """Read some memories together and keep them until the end, for a search that reads them one by one. Those
-        that are cached as of `head` are not read again."""
+        """Read some memories together and keep them within this context, for a search that reads them one by one.
+        Memories cached as of `head` are not read again."""
 
         def hold(names: Iterable[str]) -> None:
             snapshot, cached, paths = self._cache.snapshot, self._cache.memories, list[str]()
@@ -507,8 +507,8 @@ class PostgresStore(StoreBase):
         return result
 
     def _try_commit(self, db: "psycopg.Connection[Row]", change: "_NewChange", planner: Planner) -> ChangeResult | None:
-        """Plan on the cached files, and send the change in one round trip; return None if they were not current, or
-        the change would be refused: then it is made under the lock of the store."""
+        """Plan on the cached files and send the change in one round trip. Returns None if the files were not current or
+        the change would be refused; the change is then made under the store's lock."""
         snapshot = self._cache.snapshot
 
         def load(paths: Sequence[str]) -> list[Row]:
@@ -531,8 +531,8 @@ class PostgresStore(StoreBase):
         snapshot: StoreSnapshot,
         changes: Sequence[FileChange],
     ) -> ChangeResult | None:
-        """Record and make changes planned on a snapshot, and commit; return None if the store is no longer at its
-        revision. `around`: statements before and after, the tenant if no transaction is open, otherwise COMMIT."""
+        """Record, apply and commit changes planned on a snapshot; return None if the store has a newer revision.
+        `around` are the statements before and after: the tenant if no transaction is open, otherwise COMMIT."""
         now, number = self.clock(), snapshot.revision + 1
         grown, size = _measure(changes)
         values: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
@@ -588,7 +588,7 @@ class PostgresStore(StoreBase):
     def _advance(
         self, snapshot: StoreSnapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
     ) -> StoreSnapshot:
-        """Return the snapshot with the changes since; loaded completely if the store was restored or purged."""
+        """Return the snapshot with later changes applied, or reloaded if the store was restored or purged."""
         keys: dict[int, UUID] = dict(rows[0])
         is_same = head.epoch == snapshot.epoch and (
             not snapshot.revision or keys.get(snapshot.revision) == snapshot.key
@@ -673,7 +673,7 @@ class PostgresStore(StoreBase):
 
 @dataclass(frozen=True, slots=True)
 class _NewChange:
-    """A change that is about to be made: its key, its mark, and the columns that do not depend on the files."""
+    """A change about to be made: its key, its idempotency key, and the columns that do not depend on the files."""
 
     key: UUID
     mark: str
@@ -687,7 +687,7 @@ def _measure(changes: Iterable[FileChange]) -> tuple[int, int]:
 
 
 def _write_files(changes: Sequence[FileChange], values: dict[str, object]) -> Iterator[str]:
-    """Yield the parts of the statement that records and makes changes; add their values to `values`."""
+    """Yield the parts of the statement that records and applies changes; add their values to `values`."""
     history, contents, files, gone = list[str](), list[str](), list[str](), list[str]()
 
     def slot(value: object, kind: str) -> str:
@@ -741,7 +741,7 @@ def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
 
 
 def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns: object) -> UUID:
-    """Create an empty store; raise ConflictError if the name is taken, BudgetError if there are too many."""
+    """Create an empty store. Raises ConflictError if the name is taken, BudgetError if there are too many."""
     store = uuid4()
     row: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": clean_text(name)}
     names, slots = ", ".join(row), ", ".join(f"%({key})s" for key in row)

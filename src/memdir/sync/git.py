@@ -102,7 +102,7 @@ class GitResult:
 
 
 class TeamClone:
-    """memdir's own copy of a team's branch. Every call is over at `deadline`, a time of the monotonic clock."""
+    """memdir's own clone of a team's branch. Every call ends by `deadline`, a monotonic time."""
 
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
         self.path, self._environment, self.deadline = path, environment, deadline
@@ -126,7 +126,7 @@ class TeamClone:
 
 
 def make_git_error(verb: str, result: GitResult) -> GitError:
-    """Return the error for a failed call, naming no path that git did not name."""
+    """Return the error for a failed call, mentioning only paths that git itself printed."""
     if result.code == LATE:
         hint = "try again, or give it --timeout"
         return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
@@ -176,7 +176,7 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
-    """Return the exit code when the process and its children, such as ssh, have ended."""
+    """Wait until the process and its children, such as ssh, have ended; return the exit code."""
     try:
         process.communicate(given, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -206,7 +206,7 @@ def hash_blob(data: bytes) -> str:
 
 
 def read_tree(copy: TeamClone, commit: str, most: int = TEAM_ENTRIES) -> dict[str, TreeEntry]:
-    """Return every name in a commit's tree, folders left out; raises FormatError if there are too many."""
+    """Return all entries of a commit's tree except folders. Raises FormatError if there are too many."""
     result = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
     rows = result.out.split(b"\0")
     if len(rows) > most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
@@ -226,7 +226,7 @@ def read_tree(copy: TeamClone, commit: str, most: int = TEAM_ENTRIES) -> dict[st
 
 
 def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents by object name; missing objects and other kinds are left out."""
+    """Return contents by object name, omitting missing objects and objects that are not blobs."""
     names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
     if not names:
         return {}
@@ -246,7 +246,7 @@ def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
 
 
 def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return texts by commit and path; files that are missing, too large or not regular are left out."""
+    """Return texts by commit and path, omitting files that are missing, too large or not regular."""
     stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
     rows = copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
     objects: dict[tuple[str, str], str] = {}
@@ -263,7 +263,7 @@ def has_commit(copy: TeamClone, commit: str) -> bool:
 
 
 def find_common(copy: TeamClone, one: str, other: str) -> str | None:
-    """Return the newest commit that both come from; None if there is none."""
+    """Return the newest common ancestor of two commits, or None."""
     result = copy.run("merge-base", one, other)
     ancestor = result.out.decode("ascii", "replace").strip()
     return ancestor if result.code == 0 and _SHA.fullmatch(ancestor) else None
@@ -272,7 +272,7 @@ def find_common(copy: TeamClone, one: str, other: str) -> str | None:
 def write_commit(
     copy: TeamClone, parent: str | None, files: Mapping[str, bytes | None], author: Author, now: datetime, words: str
 ) -> str:
-    """Write a commit on top of another with these files added, or removed if None; returns its name."""
+    """Commit these files on top of another commit (None removes a file) and return the new commit's name."""
     name = author.name.translate(_UNSIGNED).strip() or "unknown"
     when = f"{int(now.timestamp())} +0000"
     signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {when}"
@@ -310,7 +310,7 @@ def read_commits(copy: TeamClone, head: str, *, after: str = "") -> tuple[TeamCo
 
 
 def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, set[str]]:
-    """Return path -> its objects before and after each of the commits that `after` does not know; best effort."""
+    """Map each path to its objects before and after each commit that `after` lacks; best effort."""
     span = f"{after}..{head}" if after else head
     result = copy.run("log", *_LOG, "--raw", "--no-abbrev", "-n", str(TEAM_LOG), "--format=", span, "--")
     words = iter(result.out.split(b"\0") if result.code == 0 else ())
@@ -344,7 +344,7 @@ def _read_name(name: bytes) -> tuple[str, bool]:
 
 
 def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
-    """Fetch a branch into the clone; returns its commit, None if the remote has no such branch. Raises GitError."""
+    """Fetch a branch and return its commit, or None if the remote has no such branch. Raises GitError."""
     fetch_head = copy.path / "FETCH_HEAD"
     fetch_head.unlink(missing_ok=True)
     options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
@@ -398,8 +398,8 @@ _MARK_BYTES = 65_536
 
 
 class GitRemote:
-    """A branch of a git remote, read through memdir's own copy; without an address, only that copy. `mark` is the file that
-    identifies a branch of ours, `most` the maximum number of entries."""
+    """A branch of a git remote, read through memdir's own clone; without a URL, only that clone. `mark` is the file
+    that identifies memdir's branches, `most` the maximum number of entries."""
 
     def __init__(
         self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
@@ -423,7 +423,7 @@ class GitRemote:
         return RemoteTree(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None)
 
     def check_ours(self, branch: RemoteTree) -> None:
-        """Raises SettingsError for a branch that holds something else: nothing is added to that."""
+        """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
         if branch.head and not branch.is_ours:
             what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
             hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"

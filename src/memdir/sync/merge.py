@@ -26,14 +26,14 @@ _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A merged text, None for "no file", and a description of each conflict."""
+    """The merged text (None means no file), and a description of each conflict."""
 
     text: str | None
     clashes: tuple[str, ...] = ()
 
 
 def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeResult:
-    """Merge two versions of a memory file; None means "no file"."""
+    """Merge two versions of a memory file; None means no file."""
     if one in (base, other):
         return MergeResult(other)
     if other == base:
@@ -51,7 +51,7 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
 
 
 def split_paragraphs(body: str) -> tuple[str, ...]:
-    """Return the paragraphs of a body, without the blank lines between; a fenced block is one with its blank lines."""
+    """Split a body into paragraphs without the blank lines between them; a fenced block is one paragraph."""
     paragraphs: list[list[str]] = [[]]
     for line, fence in list_lines(body):
         if line.strip() or fence:
@@ -119,14 +119,15 @@ def _read_field(text: str, key: str) -> str:
 
 
 def _read_head(text: str) -> str:
-    """Return the frontmatter with its fences and normal line ends; "" if there is none."""
+    """Return the frontmatter with its fences and normalised line endings, or "" if there is none."""
     parts = frontmatter.split_frontmatter(text)
     lines = (parts.opening + parts.head + parts.closing).replace("\r\n", "\n").lstrip("\ufeff")
     return lines if not lines or lines.endswith("\n") else lines + "\n"
 
 
 def _split_keys(head: str) -> dict[str, str]:
-    """Return the lines of each key, in order; keys inside `metadata:` are separate. A line without a key goes with the last."""
+    """Return the lines of each key, in order; keys in `metadata:` are separate. A line without a key joins the previous
+    one."""
     fields: dict[str, str] = {}
     top = key = ""
     for line in frontmatter.split_lines(head)[1:-1]:

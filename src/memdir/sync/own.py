@@ -81,8 +81,8 @@ _LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "note
 
 @dataclass(frozen=True, slots=True)
 class OwnSetup:
-    """The remote of a user's memories. With `recipients` it is encrypted to them; `key_file` has the key to read it.
-    `names` is the filename key, once known."""
+    """The remote for a user's own memories. If it has `recipients`, it is encrypted to them, and `key_file` contains
+    the key to read it. `names` is the filename key, once known."""
 
     remote: str
     branch: str = BRANCH
@@ -103,7 +103,7 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A directory here: its path in the branch, or "" and why it has none."""
+    """A local directory with its path in the branch, or "" and the reason it has none."""
 
     path: Path
     prefix: str
@@ -111,7 +111,7 @@ class OwnDirectory:
 
 
 def read_setup(environment: Environment) -> OwnSetup | None:
-    """Return the setup; None if no remote was set up."""
+    """Return the setup, or None if there is no remote."""
     table = read_table(find_own_sync(environment), OWN_SETUP)
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
     rows = table.get("recipients")
@@ -136,10 +136,10 @@ def _write_setup(environment: Environment, setup: OwnSetup) -> None:
 def start(
     project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool = False, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
-    """Set up the remote and sync; raises if it cannot be reached, contains other files, or the key does not fit.
+    """Set up the remote and sync. Raises an error if it is unreachable or contains other files, or if the key is wrong.
 
-    `encrypt` without recipients uses the key in `key_file`, created if there is none. A remote that is already encrypted
-    does not need it: it is read with that key.
+    `encrypt` without recipients uses the key in `key_file`, which is created if missing. A remote that is already
+    encrypted does not need `encrypt`: it is read with that key.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -169,7 +169,7 @@ def start(
 
 
 def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
-    """Forget the remote and its local state; memories and keys stay. Return whether there was one."""
+    """Forget the remote and its local state, keeping memories and keys. Return whether there was a remote."""
     folder = find_own_sync(environment)
     if read_setup(environment) is None:
         return False
@@ -186,7 +186,7 @@ def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
 def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) -> SyncResult:
     """Sync every directory of this user. Raises SettingsError if no remote is set up.
 
-    Directories of one project, such as two clones, are synced one after another, each merged with the others' changes.
+    Directories of one project, such as two clones, are synced in turn, each merged with the changes of the others.
     """
     setup = _read_needed_setup(project.environment)
     with open_directories(project) as directories:
@@ -213,8 +213,8 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
 
 
 def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
-    """Set the branch's project for a directory without git, a fork or a new address, and return its ID.
-    A new name creates a project in the branch."""
+    """Link a directory without git, a fork or a clone with a new URL to a project in the branch, and return its ID. A
+    new name creates a project in the branch."""
     setup = _read_needed_setup(project.environment)
     with _hold(project.environment, seconds):
         remote = _open_remote(project, setup, seconds)
@@ -232,7 +232,7 @@ def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
 
 @contextmanager
 def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identity | None]]]:
-    """Yield every directory that could be synced; None in place of an identity for user memory."""
+    """Yield every directory that can be synced, with its identity, or None for user memory."""
     directories: list[tuple[FileStore, Identity | None]] = list(open_known(project))
     try:
         yield [*directories, *([(project.user, None)] if project.user else [])]
@@ -264,7 +264,7 @@ def _make_part(store: FileStore, prefix: str) -> SyncPart:
 
 
 def has_unsent(project: Project) -> bool:
-    """Return whether something was changed here, in this project or user memory, that the remote has not seen."""
+    """Return whether this project or user memory has local changes that the remote does not have."""
     unsent = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     for store in (project.private, project.user):
         if store is not None:
@@ -279,7 +279,7 @@ def has_unsent(project: Project) -> bool:
 
 
 def list_elsewhere(project: Project) -> list[ProjectRecord]:
-    """Return the projects in the branch at the last sync to which no directory here belongs."""
+    """Return projects in the branch, as of the last sync, that have no local directory."""
     remote = _open_remote(project, _read_needed_setup(project.environment), TEAM_SECONDS, is_offline=True)
     records = _read_records(remote, remote.fetch())
     with open_directories(project) as directories:
@@ -288,7 +288,7 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """The directories of the next sync; those with the same path in the branch are synced one at a time."""
+    """The directories still to be synced; directories with the same path in the branch are synced one at a time."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
@@ -299,7 +299,7 @@ class _Rounds:
         return bool(self._now)
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        """Return the parts of a tree, and the files it lacks: its own file, and new project facts."""
+        """Return the parts of a tree and the files to add to it: its own file and new project facts."""
         assert isinstance(remote, GitRemote | SealedRemote)
         remote.check_ours(tree)
         files = (
@@ -327,7 +327,7 @@ class _Rounds:
 
 
 def _note_project(store: FileStore, id: str) -> None:
-    """Record where a directory belongs. One that belonged elsewhere starts from scratch: its merge base is not valid here."""
+    """Record the project of a directory. If the project changed, the old merge base is discarded."""
     known = read_table(store.state, OWN_PROJECT).get("id")
     if known == id:
         return
@@ -338,8 +338,8 @@ def _note_project(store: FileStore, id: str) -> None:
 
 
 def find_record(identity: Identity, known: Mapping[str, object], records: Mapping[str, ProjectRecord]) -> ProjectRecord:
-    """Return the branch's project for a directory, updated with new facts, or a new one.
-    It has no ID if nothing identifies the directory."""
+    """Return the branch's project for a directory, updated with new facts, or a new one. It has no ID if the directory
+    cannot be identified."""
     address, commit = _find_address(identity), identity.root_commit or ""
     id, is_linked = str(known.get("id") or ""), known.get("linked") is True
     record = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
@@ -361,7 +361,7 @@ def find_record(identity: Identity, known: Mapping[str, object], records: Mappin
 
 
 def _find_address(identity: Identity) -> str:
-    """Return the URL of a project's remote, not a path, which means nothing on another machine."""
+    """Return the URL of a project's remote, but not a path, which is useless on other machines."""
     remote = identity.remote or ""
     is_path = remote.startswith(("/", ".", "~", "file:")) or ":" not in remote
     return "" if is_path else parse_address(remote)
@@ -422,7 +422,7 @@ def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
 
 
 class SealedRemote:
-    """A branch with encrypted names and contents; objects are those of the plain contents."""
+    """A branch with encrypted names and contents; object names are those of the decrypted contents."""
 
     def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
         self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
@@ -517,7 +517,7 @@ class SealedRemote:
         self._objects[git.hash_blob(data)] = sha
 
     def _open(self, shas: Iterable[str]) -> None:
-        """Decrypt the age files that were not read before, except those encrypted to others."""
+        """Decrypt age files that were not decrypted before, except those encrypted to others."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
                 path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
@@ -539,7 +539,7 @@ class SealedRemote:
 
 
 def find_names(branch: GitRemote, tree: RemoteTree) -> str:
-    """Return the encrypted filename key of a branch; "" if it is not encrypted."""
+    """Return the encrypted filename key of a branch, or "" if the branch is not encrypted."""
     try:
         table = json.loads(branch.read([tree.mark]).get(tree.mark, b"null"))
     except (ValueError, RecursionError):

@@ -75,7 +75,7 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed differently: where, and the text of each side."""
+    """A file that both sides changed differently: its location, and the text of each side."""
 
     path: str
     told: tuple[str, ...]
@@ -85,7 +85,7 @@ class SyncClash:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingChanges:
-    """`files` are to be written or, where None, deleted; `moved` are ours that got another's spelling."""
+    """`files` are to be written or, if None, deleted; `moved` are our files renamed to the remote's spelling."""
 
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class WaitingChange:
 
 @dataclass(frozen=True, slots=True)
 class IncomingChanges:
-    """`files` are to be written here, None for deleted; `received` says which of them others changed, and how."""
+    """`files` are to be written here or, if None, deleted; `received` tells which of them others changed, and how."""
 
     files: Mapping[str, bytes | None]
     point: SyncPoint
@@ -147,11 +147,11 @@ class SyncInputs:
         return find_twins(self.theirs, self.local.files)
 
     def list_known(self) -> list[str]:
-        """Return the files of the branch that are in the merge base."""
+        """Return the files in the branch that are also in the merge base."""
         return [path for path in self.theirs if self.point.find(path) is not None]
 
     def find_base(self, path: str) -> str | None:
-        """Return the object of a file in the merge base; None if there was none, or it is unknown."""
+        """Return the object of a file in the merge base, or None if it is missing or unknown."""
         if path in self.seen:
             return self.seen[path]
         if self.common is None or self.point.find(path) is None:
@@ -170,7 +170,7 @@ class SyncInputs:
         return self._verdicts[path, entry.sha]
 
     def judge_own(self, path: str, data: bytes) -> str:
-        """Return why a file here is not sent; empty if it may be."""
+        """Return why a local file is not sent, or ""."""
         return self.judge_place(path, PLAIN_MODE, len(data)) or self._judge_text(path, data).refused
 
     def judge_place(self, path: str, mode: str, size: int) -> str:
@@ -248,18 +248,17 @@ def _find_needed(inputs: SyncInputs) -> dict[str, int]:
 
 
 def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
-    """Return the merge base, without files if all of them and the index are missing here: a folder that was deleted by hand
-    or is not mounted must not delete everybody's memories."""
+    """Return the merge base, without files if all of them and the index are missing here, because a folder that was
+    deleted by hand or is not mounted must not delete everybody's memories."""
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
     return replace(point, files={}, index=None)
 
 
 def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[str, str]:
-    """Return path and object of files here that the remote has had in the same version since the merge base.
-
-    A new team member sends all files, so only files still in the branch count. Between a user's own machines, a file that
-    the remote once had and has no longer is an old copy, not a new memory."""
+    """Return path and object of local files whose version the remote has had since the merge base. A new team member
+    sends all files, so only files still in the branch count. Between a user's own machines, a file that the remote no
+    longer has is an old copy, not a new memory."""
     point, prefix = inputs.point, inputs.part.prefix
     if inputs.common is not None or branch.head in ("", point.head):
         return {}
@@ -274,7 +273,7 @@ def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[s
 
 
 def _find_blocked(inputs: SyncInputs) -> dict[str, str]:
-    """Return the remote's files that cannot be read here, with the reason: they do not count as deleted."""
+    """Return the remote's files that cannot be read here, with the reason; they do not count as deleted."""
     blocked = {}
     for path, entry in inputs.theirs.items():
         if path not in inputs.local.files and not inputs.judge_place(path, entry.mode, entry.size):
@@ -306,7 +305,7 @@ class _OutgoingPlan:
         self._spellings = {fold(path): path for path in sorted(inputs.theirs, reverse=True)}
 
     def add(self, path: str) -> None:
-        """Plan one file that is here, or was."""
+        """Plan one file that exists or existed here."""
         inputs = self.inputs
         mine, base, entry = inputs.ours.get(path), inputs.find_base(path), inputs.theirs.get(path)
         if mine == base or mine == (entry.sha if entry else None):
@@ -364,7 +363,7 @@ class _OutgoingPlan:
         return next(free for n in range(2, 10_000) if fold(free := f"{stem}-{n}.md") not in used)
 
     def add_index(self) -> None:
-        """Merge the index by line, with lines only for files that will exist."""
+        """Merge the index by line, keeping only lines for files that will exist."""
         inputs = self.inputs
         ours, base = inputs.local.index or "", inputs.point.index or ""
         if ours == base and not self.files:
@@ -388,7 +387,7 @@ class _OutgoingPlan:
             self.files[INDEX_FILE] = data
 
     def _renew_lines(self, text: str) -> str:
-        """Replace lines that describe one side of a merge by a line for the merged memory."""
+        """Replace lines that describe one side of a merge with a line for the merged memory."""
         inputs = self.inputs
         for path, data in self.files.items():
             name, entry = path.removesuffix(".md"), inputs.theirs.get(path)
@@ -408,7 +407,7 @@ def plan_incoming(
     review: bool,
     approved: Approved,
 ) -> IncomingChanges:
-    """Plan the changes here that match the files to the branch. `branch` is its tree after our changes."""
+    """Plan the local changes that bring the files in line with the branch. `branch` is its tree after our changes."""
     plan = _IncomingPlan(inputs, branch, sent, review, approved)
     for path in sorted({*branch, *inputs.ours, *inputs.list_known()} - {INDEX_FILE}):
         plan.add(path)
@@ -482,7 +481,7 @@ class _IncomingPlan:
         self.point[hash_path(path)] = entry.sha
 
     def _is_back(self, path: str) -> bool:
-        """Return whether this member's change of a file is not sent for now."""
+        """Return whether this member's change to a file is currently held back."""
         is_changed = self.inputs.ours.get(path) != self.inputs.find_base(path)
         return is_changed and (self.sent is None or path in self.sent.withheld)
 
@@ -499,7 +498,7 @@ class _IncomingPlan:
             self.received[path] = ArrivedChange.DELETED if data is None else written
 
     def add_index(self) -> str | None:
-        """Merge the index here; returns the branch's index it is based on."""
+        """Merge the local index and return the branch's index that it is based on."""
         inputs, entry = self.inputs, self.branch.get(INDEX_FILE)
         if entry is not None and (why := inputs.judge(INDEX_FILE, entry).refused):
             self.refused[INDEX_FILE] = why
@@ -527,8 +526,8 @@ class _IncomingPlan:
         return branch_index
 
     def _find_unsynced(self, ours: str) -> list[str]:
-        """Return names in our own index for files that neither side has: those of another part, or that an agent is about to
-        write. A team's index lists only the team's files."""
+        """Return names in our own index of files that neither side has: files of another part, or files that an agent
+        is about to write. A team's index lists only the team's files."""
         inputs = self.inputs
         if inputs.part.is_shared:
             return []
@@ -538,8 +537,8 @@ class _IncomingPlan:
         return [*inputs.local.others, *new]
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
-        """Return the lines of the branch's index that we have already, and for other memories lines made from their files.
-        Nobody reviews index lines, so a team's own lines, headings and prose are not imported."""
+        """Return the branch's index lines that we already have, and generated lines for other memories. Index lines are
+        not reviewed, so a team's own lines, headings and prose are not imported."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name): name for name in names}
         is_shared = self.inputs.part.is_shared
@@ -557,7 +556,7 @@ class _IncomingPlan:
         return "".join(lines)
 
     def _update_lines(self, ours: str) -> str:
-        """Return the index here, with the lines of memories that others changed updated."""
+        """Return the local index with updated lines for memories that others changed."""
         for path, how in self.received.items():
             if how is ArrivedChange.CHANGED:
                 name, before = path.removesuffix(".md"), self.inputs.local.files[path]
@@ -597,8 +596,8 @@ def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -
 
 
 def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) -> AdmitVerdict:
-    """Return whether a memory file may come in, by its content. A person's files on several machines may be about that
-    person, may lack a head, and is not searched for instructions; nothing with a secret leaves a machine."""
+    """Decide from its content whether a memory file can be imported. Files from a user's own machines may be about the
+    user, may lack frontmatter, and are not searched for instructions. Files with secrets never leave a machine."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -612,7 +611,7 @@ def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) 
 
 
 def judge_line(line: str, find: Finder) -> str:
-    """Return why a line of another member's index is left out; empty if it may stay."""
+    """Return why a line of another member's index is omitted, or ""."""
     if forbidden := find_forbidden(line, lines=True):
         return f"it contains {forbidden}"
     if _leads_outside(line):
@@ -623,7 +622,7 @@ def judge_line(line: str, find: Finder) -> str:
 
 
 def find_twins(paths: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
-    """Return paths that are case variants of an existing one -> that one; ours first, then by alphabet."""
+    """Map paths that are case variants of an existing path to that path; ours first, then alphabetically."""
     mine = set(ours)
     first_of: dict[str, str] = {}
     ordered = sorted(paths, key=lambda path: (path not in mine, path))

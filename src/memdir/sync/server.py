@@ -53,7 +53,7 @@ _STORE = re.compile(r"[^/?#\s]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class ServerStore:
-    """A store as the server describes it."""
+    """A store, as described by the server."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ class ServerStore:
 
 
 class ServerApi:
-    """The HTTP API of a server with one credential. Requests end at `deadline`, a time of the monotonic clock."""
+    """A server's HTTP API with one credential. Requests end by `deadline`, a monotonic time."""
 
     def __init__(self, address: str, token: str, *, deadline: float) -> None:
         self.address, self._token, self._deadline = check_server(address), token, deadline
@@ -74,7 +74,7 @@ class ServerApi:
     def ask(
         self, method: str, path: str, query: Mapping[str, object] | None = None, *, body: object = None, key: str = ""
     ) -> tuple[int, Any]:
-        """Return status and JSON of an answer below 500; raises RemoteError if there is none."""
+        """Return the status and JSON of a response below 500. Raises RemoteError if there is none."""
         suffix = urlencode({name: value for name, value in (query or {}).items() if value is not None})
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         headers |= {"Idempotency-Key": key} if key else {}
@@ -99,7 +99,7 @@ class ServerApi:
             raise RemoteError(f"the server cannot be reached: {shorten(one_line(str(reason)), 200)}") from None
 
     def read(self, path: str, query: Mapping[str, object] | None = None) -> Any:
-        """Return the JSON of an answer with status 200; raises SettingsError for a refusal."""
+        """Return the JSON of a response with status 200. Raises SettingsError if the request is refused."""
         status, answer = self.ask("GET", path, query)
         if status == 429:
             raise RemoteError(f"the server asks to wait: {find_message(answer)}")
@@ -138,7 +138,7 @@ def find_message(answer: Mapping[str, Any]) -> str:
 
 
 def check_server(address: str) -> str:
-    """Return the URL of a server without a trailing slash; raises SettingsError if it is invalid."""
+    """Return a server's URL without a trailing slash. Raises SettingsError if it is invalid."""
     try:
         parts = urlsplit(address)
         is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOCAL)
@@ -152,7 +152,7 @@ def check_server(address: str) -> str:
 
 
 def find_token(environment: Environment, address: str) -> str:
-    """Return the token for a server, from the environment or as stored when joining; "" if there is none."""
+    """Return the token for a server, from the environment or stored when joining, or ""."""
     parts = urlsplit(address)
     stored = read_table(environment.config_file.parent, TOKENS).get(f"{parts.scheme}://{parts.netloc}")
     return environment.keys.get(TOKEN_VARIABLE, "") or (stored if isinstance(stored, str) else "")
@@ -164,7 +164,7 @@ def write_token(environment: Environment, address: str, token: str) -> None:
 
 
 def choose_store(api: ServerApi, wanted: str) -> ServerStore:
-    """Return the store to join, by name or id; without one, the only team store that the token may read."""
+    """Return the store to join, by name or ID, or else the only team store that the token can read."""
     stores = api.list_stores()
     matches = [store for store in stores if (wanted in (store.id, store.name) if wanted else store.scope == "team")]
     if len(matches) != 1:
@@ -175,7 +175,7 @@ def choose_store(api: ServerApi, wanted: str) -> ServerStore:
 
 
 def make_store(api: ServerApi, name: str) -> None:
-    """Create a store for a team unless it exists. Raises SettingsError if the token does not allow it."""
+    """Create a team store unless it exists. Raises SettingsError if the token does not allow it."""
     status, answer = api.ask("POST", "stores", body={"name": name, "scope": "team"})
     if status not in (201, 409):
         hint = "an admin's token may; `memdir team join URL` takes part in a store that is there"
@@ -224,9 +224,8 @@ class ServerRemote:
         return RemoteTree(self._head, tree, is_ours=True)
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        """Return {} if the server was restored from a backup: files it lacks were then lost, not deleted.
-
-        A newer epoch means that something was purged, so missing files are deleted."""
+        """Return {} if the server was restored from a backup, so that missing files count as lost, not deleted. A newer
+        epoch means that something was purged, so missing files were deleted."""
         if not known:
             return None
         before, now = (tuple(map(int, head_text.split(":"))) for head_text in (known, head))
@@ -243,8 +242,8 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Send the files in several versions, the index last. The head stays the fetched one, because others may have
-        written other files since, which the next fetch gets."""
+        """Send the files in several versions, the index last. Keeps the fetched head, because others may have written
+        files since, which the next fetch gets."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
@@ -327,7 +326,7 @@ class ServerRemote:
         return TeamCommit(str(row["version"]), make_author(str(row["actor"]), "", read_time(row["at"])), changes)
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return texts by version and path, `VERSION^` for the one before."""
+        """Return texts by version and path; `VERSION^` is the previous version."""
         versions: dict[str, Any] = {}
         digests: dict[tuple[str, str], str] = {}
         for spec, path in wanted:

@@ -47,8 +47,8 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w.
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`remote` empty: the project's own. `review`: what others write needs this member's approval. With `is_server` the
-    remote is a server, and the branch the id of its store."""
+    """A member's settings. An empty `remote` means the project's own; with `review`, changes by others need approval.
+    With `is_server`, the remote is a server and the branch is the ID of its store."""
 
     remote: str = ""
     branch: str = BRANCH
@@ -58,7 +58,7 @@ class Membership:
 
 
 def read_membership(state: Path) -> Membership | None:
-    """Return this member's settings; None if they are in no team, or the record is damaged."""
+    """Return this member's settings, or None if they are not in a team or the record is damaged."""
     table = read_table(state, MEMBERSHIP)
     remote, branch = table.get("remote"), table.get("branch")
     if not isinstance(remote, str) or not isinstance(branch, str):
@@ -72,7 +72,7 @@ def write_membership(state: Path, member: Membership) -> None:
 
 
 def resolve_remote(member: Membership, root: Path) -> str:
-    """Return the URL of the remote; raises SettingsError if there is no usable one."""
+    """Return the URL of the remote. Raises SettingsError if there is none that can be used."""
     if member.is_server:
         return member.remote
     if member.remote:
@@ -93,7 +93,7 @@ def resolve_remote(member: Membership, root: Path) -> str:
 
 
 def check_remote(address: str, root: Path) -> str:
-    """Return a URL that git may use, with a path made absolute; raises SettingsError."""
+    """Return a URL that git may use, with an absolute path. Raises SettingsError if it is invalid."""
     display = one_line(address)
     if not address.strip() or printable(address) != address or address.startswith("-") or "\n" in address:
         raise _refuse(display, "invalid URL")
@@ -103,7 +103,7 @@ def check_remote(address: str, root: Path) -> str:
         raise _refuse(display, "invalid URL") from None
     scheme = parts.scheme.lower() if "://" in address else ""
     if "::" in address.split("/", 1)[0] or (scheme and scheme not in _SCHEMES):
-        raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are used")
+        raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are supported")
     if scheme in ("ssh", "https"):
         if parts.password is not None or (scheme == "https" and parts.username):
             hint = "leave it out; git's credential helpers keep passwords"
@@ -129,7 +129,7 @@ def _refuse(shown: str, why: str) -> SettingsError:
 
 @dataclass(frozen=True, slots=True)
 class SyncPoint:
-    """`head` is the commit, `files` digest of a path -> object, `index` the index as it was, None if there was none."""
+    """`head` is the commit, `files` maps path digests to objects, and `index` is the index text, or None."""
 
     head: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ def hash_path(path: str) -> str:
 
 
 def read_point(state: Path, file: str = POINT) -> tuple[SyncPoint, SyncPoint | None]:
-    """The merge base, and the pending one of an unfinished sync."""
+    """Return the merge base, and the pending one of an unfinished sync."""
     table = read_table(state, file)
     pending = table.get("pending")
     return _parse(table), _parse(pending) if isinstance(pending, dict) else None
@@ -193,7 +193,7 @@ class TeamNews:
 
 
 def read_team_news(state: Path) -> tuple[TeamNews, ...]:
-    """Return changes nobody has looked at yet, oldest first; none if they cannot be read."""
+    """Return changes not shown yet, oldest first, or none if they cannot be read."""
     rows = read_table(state, NEWS).get("news")
     news = []
     for row in rows if isinstance(rows, list) else ():
@@ -204,7 +204,7 @@ def read_team_news(state: Path) -> tuple[TeamNews, ...]:
 
 
 def add_news(state: Path, news: Sequence[TeamNews]) -> None:
-    """Store incoming changes, only the newest for each memory."""
+    """Store incoming changes, keeping only the newest for each memory."""
     if not news:
         return
     names = {entry.name for entry in news}
@@ -213,7 +213,7 @@ def add_news(state: Path, news: Sequence[TeamNews]) -> None:
 
 
 def mark_seen(state: Path) -> None:
-    """Delete the stored changes after they were shown; ignores errors, because showing them twice does no harm."""
+    """Delete stored changes that were shown; ignores errors, because showing them twice is harmless."""
     with suppress(DiskError, PathError):
         if read_team_news(state):
             _write(state, [])
@@ -251,7 +251,7 @@ class SyncOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncRefusal:
-    """A file that was not imported or not sent; `is_new` if the last sync did not report it."""
+    """A file that was not imported or not sent; `is_new` means the last sync did not report it."""
 
     path: str
     why: str
@@ -260,7 +260,7 @@ class SyncRefusal:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """Names of memories as they are here, `team/…`; `change` is what `undo` takes, None if nothing changed here."""
+    """The result, with local memory names (`team/…`); `change` is the change to undo, None if nothing changed here."""
 
     outcome: SyncOutcome
     error: str = ""
@@ -293,7 +293,7 @@ def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
 
 
 def mark_known(refused: Sequence[SyncRefusal], known: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
-    """Return refusals with whether they are new."""
+    """Return the refusals, each marked as new or already known."""
     return tuple(SyncRefusal(refusal.path, refusal.why, known.get(refusal.path) != refusal.why) for refusal in refused)
 
 
@@ -306,7 +306,7 @@ def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
 
 
 def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
-    """Store the result, ignoring errors. Entries that could not be checked this time stay refused."""
+    """Store the result, ignoring errors. Entries that could not be checked this time remain refused."""
     if done.outcome is SyncOutcome.BUSY:
         return
     before = read_sync_record(state, file)
@@ -325,7 +325,7 @@ def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = 
 
 
 def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES, file: str = RECORD) -> bool:
-    """Return whether the last sync is long enough ago; a time in the future counts as now."""
+    """Return whether enough time has passed since the last sync; a future time counts as now."""
     last = read_sync_record(state, file).at
     return last is None or abs(now - last) >= timedelta(minutes=minutes)
 
@@ -356,8 +356,8 @@ class RemoteError(MemdirError):
 
 @dataclass(frozen=True, slots=True)
 class SyncPart:
-    """`folder` is below the store's root; an empty one means all memories but `team/`. `prefix` is where its files are in
-    the remote's tree. Of what others share, more is asked than of what one person keeps on several machines."""
+    """A part of a store to sync. `folder` is below the store's root; "" means all memories except `team/`. `prefix` is
+    the location of its files in the remote's tree. Shared memories are checked more strictly than a user's own."""
 
     store: FileStore
     folder: str = TEAM_FOLDER
@@ -380,7 +380,7 @@ class SyncPart:
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One name in a tree: its mode as in git, its object, its size. A name that is not UTF-8 is shown with escapes."""
+    """One entry in a tree: its git mode, object and size. Names that are not UTF-8 are shown with escapes."""
 
     mode: str
     sha: str
@@ -390,8 +390,8 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """The local side of a part: files by path, the index or None, entries that must not be changed, and names of memories
-    that belong to no part."""
+    """The local side of a part: files by path, the index or None, protected entries, and names of memories that are not
+    in any part."""
 
     files: Mapping[str, bytes]
     index: str | None = None
@@ -401,8 +401,9 @@ class LocalTree:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTree:
-    """A fetched remote; `head` is empty if it has no commits. `mark` is the object of its own file, `is_ours` whether there
-    is one of any kind. `is_gone`: the remote has lost everything, and this is its last known state."""
+    """A fetched remote; `head` is empty if it has no commits. `mark` is the object of its own file, and `is_ours` tells
+    whether such a file exists in any form. `is_gone`: the remote has lost everything, and this is its last known
+    state."""
 
     head: str = ""
     tree: Mapping[str, TreeEntry] = field(default_factory=dict)
@@ -413,7 +414,7 @@ class RemoteTree:
 
 @dataclass(frozen=True, slots=True)
 class TeamCommit:
-    """A commit, and the paths it changed: path -> added, changed or deleted."""
+    """A commit and its changed paths, each mapped to added, changed or deleted."""
 
     sha: str
     author: Author
@@ -445,27 +446,27 @@ class Remote(Protocol):
         """Return the current tree."""
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        """Return None if `head` continues `known`, otherwise their common tree, empty if there is none."""
+        """Return None if `head` continues `known`, otherwise their common tree, which may be empty."""
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
-        """Return contents by object, without missing ones."""
+        """Return contents by object, omitting missing ones."""
 
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Write files on top of a tree, None for deleted ones, atomically; return the new head and the outcome."""
+        """Write files on top of a tree atomically (None deletes); return the new head and the outcome."""
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        """Return the objects that each path has had since `after`, as far as they are known."""
+        """Return the known objects of each path since `after`."""
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         """Return who last changed each path since `after`."""
 
     def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
-        """Return by path age and author that came with the messages since `after`."""
+        """Return age and author by path from the messages since `after`."""
 
     def keep(self, head: str) -> None:
-        """Keep this head, with which all parts are in sync; older objects may be dropped."""
+        """Keep this head, at which all parts are in sync; older objects may be dropped."""
 
 
 class TeamRemote(Remote, Protocol):
@@ -475,7 +476,7 @@ class TeamRemote(Remote, Protocol):
         """Return the commits up to a head, newest first."""
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return texts by commit and path, `COMMIT^` for the parent, without unreadable ones."""
+        """Return texts by commit and path, omitting unreadable ones; `COMMIT^` is the parent."""
 
 
 # The dates of files in the message of a commit: since when each says what it says.
@@ -491,7 +492,7 @@ def render_sources(sources: Mapping[str, MemorySource]) -> str:
 
 
 def parse_sources(text: str) -> dict[str, MemorySource]:
-    """Return ages and authors of a message by path; what cannot be read is left out."""
+    """Return the ages and authors in a message by path, omitting invalid lines."""
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError):
@@ -505,12 +506,12 @@ def parse_sources(text: str) -> dict[str, MemorySource]:
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
-    """Return the rows below a folder of a tree, by their paths in it."""
+    """Return the rows below a folder of a tree, by their relative paths."""
     return {path.removeprefix(prefix): row for path, row in rows.items() if path.startswith(prefix)} if prefix else rows
 
 
 def read_local(part: SyncPart) -> LocalTree:
-    """Return a part as it is here now; a missing directory counts as empty."""
+    """Return the current local state of a part; a missing directory counts as empty."""
     try:
         root = guard.open_root(part.store.root)
     except NotFoundError:

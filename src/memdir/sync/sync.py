@@ -78,8 +78,8 @@ _SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """What to sync with which remote. `arrange` returns the parts of a tree, and other files that the tree lacks;
-    `folder` and `record` locate the stored result, `message` starts the text of a commit."""
+    """A sync with one remote. `arrange` returns the parts of a tree and the files that the tree lacks; `folder` and
+    `record` locate the stored result, and `message` is the start of the commit message."""
 
     open_remote: Callable[[], Remote]
     arrange: Callable[[Remote, RemoteTree], tuple[Sequence[SyncPart], Mapping[str, bytes]]]
@@ -93,8 +93,8 @@ class SyncTask:
 
 
 def sync(task: SyncTask, *, now: datetime) -> SyncResult:
-    """Bring both sides into sync as far as possible; returns the result. A remote that does not answer, or
-    accepts nothing, is an outcome and no error: nothing is lost by it."""
+    """Sync both sides as far as possible and return the result. If the remote is unreachable or rejects the push, that
+    is reported in the result; it does not raise."""
     before = state.read_sync_record(task.folder, task.record)
     try:
         with task.hold():
@@ -165,7 +165,7 @@ def _plan_parts(
 
 @contextmanager
 def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
-    """If a part cannot be read or written, skip it: it does not stop the others, and its merge base stays."""
+    """Skip a part that cannot be read or written; the other parts continue, and its merge base is kept."""
     try:
         yield
     except (RemoteError, ConflictError):
@@ -188,7 +188,7 @@ def _write_message(task: SyncTask, plans: Sequence[tuple[SyncInputs, OutgoingCha
 
 
 def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySource]:
-    """Return by path age and author of the outgoing files."""
+    """Return the age and author of the outgoing files by path."""
     paths = {part.name(path): path for path, data in out.files.items() if data is not None and path != INDEX_FILE}
     memories = [
         memory
@@ -199,7 +199,7 @@ def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySourc
 
 
 def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
-    """Return the merge base, or the pending one of a killed sync if its change exists; `settle` stores the choice."""
+    """Return the merge base, or that of an interrupted sync if its change exists; `settle` stores the choice."""
     folder, file = part.store.state, part.point_file
     point, pending = state.read_point(folder, file)
     if pending is not None:
@@ -261,7 +261,7 @@ def _receive(
 
 
 def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequence[str]) -> SyncResult:
-    """Join the results of all parts; a part that was tried again counts with what each try did."""
+    """Combine the results of all parts; a part that was retried counts with the results of each attempt."""
     last = (
         {refusal.path: refusal for part in parts for refusal in part.refused},
         {refusal.path: refusal for part in parts for refusal in part.withheld},
@@ -285,7 +285,7 @@ def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequ
 def _tell_people(
     inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
 ) -> tuple[TeamNews, ...]:
-    """Report a team's changes, except conflicts; returns the news."""
+    """Report a team's changes, except conflicts, and return the incoming ones."""
     part, store = inputs.part, inputs.part.store
     put_in_inbox(part, come.waiting, inputs.local, authors, asked)
     news = make_news(part, come, authors)
@@ -298,7 +298,7 @@ def _tell_people(
 
 
 def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | None:
-    """Write the files as one change, then the merge base; raises ConflictError if one of them changed since."""
+    """Write the files as one change, then the merge base. Raises ConflictError if a file changed since."""
     part, local, store = inputs.part, inputs.local, inputs.part.store
     if not come.files:
         if come.point.files or come.point.index or inputs.point.head or part.is_shared:
@@ -324,7 +324,7 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
 
 
 def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
-    """Let history know age and author of the files of another machine; a sync does not make them younger."""
+    """Record age and author of files from another machine in history, so that a sync does not reset their age."""
     part, files = inputs.part, {path: data for path, data in come.files.items() if data is not None}
     files |= {change.path: encode(change.text) for change in come.waiting if change.text is not None}
     sources = remote.find_sources(head, inputs.point.head if inputs.common is None else "") if files else {}
@@ -363,7 +363,7 @@ def put_in_inbox(
     authors: Mapping[str, Author],
     asked: Sequence[InboxItem],
 ) -> None:
-    """Put changes that need review into the inbox, and remove those of `asked` that no longer do."""
+    """Put changes that need review into the inbox, and remove items in `asked` that no longer do."""
     store, items = part.store, []
     for pending in waiting:
         name, author = part.name(pending.path), authors.get(pending.path)
@@ -391,7 +391,7 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
 
 
 def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
-    """Record who last changed each memory here; authors that the new commits do not name stay."""
+    """Record who last changed each memory here, keeping known authors that the new commits do not mention."""
     before = read_authors(part.store.state)
     folder, names = part.locate(""), [*map(part.name, paths)]
     known = {name: authors.get(path) or before.get(name) for path, name in zip(paths, names, strict=True)}
@@ -435,7 +435,7 @@ def _make_edits(pending: WaitingChange, name: str, local: LocalTree) -> tuple[Ed
 
 
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
-    """Return a sync task for this project; raises SettingsError if it is in no team."""
+    """Return a sync task for this project. Raises SettingsError if it is not in a team."""
     return _make_sync(project, read_member(project), seconds)
 
 
@@ -448,7 +448,7 @@ def read_member(project: Project) -> Membership:
 
 
 def open_team(project: Project) -> TeamRemote:
-    """Return the remote of this project's team; a branch is read from memdir's copy, as of the last sync."""
+    """Return the remote of this project's team; a branch is read from memdir's clone, as of the last sync."""
     member = read_member(project)
     if member.is_server:
         return _open_server(project, member, TEAM_SECONDS)
@@ -492,7 +492,7 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
 def enter(
     project: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
-    """Join a team, and begin it with `create` if there is none; raises if the remote cannot be reached."""
+    """Join a team, or with `create` start one if there is none. Raises an error if the remote is unreachable."""
     store, known = project.private, state.read_membership(project.private.state)
     state.check_branch(member.branch)
     address = state.resolve_remote(member, project.places.root.path)
@@ -514,7 +514,7 @@ def enter_server(
     project: Project, address: str, token: str, *, store: str = "", member: Membership, now: datetime,
     create: bool = False, seconds: float = TEAM_SECONDS,
 ) -> SyncResult:  # fmt: skip
-    """Join a store of a server, created first with `create`; an empty token means the stored one."""
+    """Join a store on a server, with `create` creating it first; an empty token means the stored one."""
     api = server.ServerApi(address, token or server.find_token(project.environment, address),
                            deadline=time.monotonic() + seconds)  # fmt: skip
     if create:
@@ -548,7 +548,7 @@ def _begin(project: Project, member: Membership, now: datetime, seconds: float) 
 
 
 def leave(project: Project) -> bool:
-    """Forget the remote and everything kept for it; the memories stay. Returns whether there was a team."""
+    """Forget the remote and its local state, keeping the memories. Returns whether there was a team."""
     store = project.private
     if state.read_membership(store.state) is None:
         return False
@@ -571,7 +571,7 @@ def read_remote_head(store: FileStore) -> SyncPoint:
 
 @dataclass(frozen=True, slots=True)
 class RevertResult:
-    """The change, how many commits it reverses, and the memories it changed, removed or restored."""
+    """The change, the number of reverted commits, and the memories changed, removed or restored."""
 
     change: int | None
     commits: int
@@ -588,10 +588,10 @@ def revert_author(
     since: datetime | None = None,
     origin: Origin = PERSON,
 ) -> RevertResult:
-    """Undo a teammate's changes, as one change; raises NotFoundError if the branch has none.
+    """Revert a teammate's changes as one change. Raises NotFoundError if the branch has none.
 
-    Each of the author's commits is reversed, newest first; what others have written since stays. `undo` reverses the
-    change, the next sync sends it. `wanted` is a whole name, a whole address, or both as git writes them.
+    Reverts each of the author's commits, newest first, keeping later changes by others. `undo` reverts the change, and
+    the next sync sends it. `wanted` is a full name, a full email address, or both as git writes them.
     """
     part = SyncPart(store)
     commits = [commit for commit in remote.read_log(head) if _is_by(commit.author, wanted)]
@@ -641,7 +641,7 @@ def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[
 
 
 def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
-    """Return a file without the change of one commit, which turned `older` into `theirs`."""
+    """Return a file without the change of one commit from `older` to `theirs`."""
     if now == theirs:
         return older
     if now is None or theirs is None:

@@ -112,7 +112,7 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
 
 
 def _fail(error: MemdirError, _: Request) -> Reply:
-    """Return a model that always fails, for one that cannot be opened (missing key, unknown name)."""
+    """Raise ModelError in place of a model that cannot be opened (missing key, unknown name)."""
     raise ModelError(str(error), hint=error.hint)
 
 

@@ -63,7 +63,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One value with its address; `is_found` says whether a search by text can find it."""
+    """One value with its address; `is_found` tells whether a text search can find it."""
 
     address: Address
     value: Value
@@ -73,7 +73,7 @@ class StoredItem:
 
 
 class MemdirStore(base.BaseStore):
-    """`session` is the conversation that history records with the changes. Safe to use from several threads."""
+    """A LangGraph store. History records changes under `session`. Safe to use from several threads."""
 
     def __init__(self, store: FileStore, *, session: str = "") -> None:
         self.store = store
@@ -120,7 +120,7 @@ class MemdirStore(base.BaseStore):
         return memory if memory.header.scope is not Scope.TEAM else None
 
     def _list(self, namespace: tuple[str, ...]) -> list[str]:
-        """Return the memories that may be below a namespace, newest first; only the file names its exact namespace."""
+        """Return memories that may be below a namespace, newest first; the exact namespace is only in the file."""
         folder = make_folder(namespace[:DEEP])
         return [header.name for header in self.store.scan() if not folder or header.name.startswith(f"{folder}/")]
 
@@ -223,7 +223,7 @@ def _passes(value: Any, rules: dict[str, Any]) -> bool:
 
 
 def _compare(value: Any, rule: Any) -> bool:
-    """Apply operators, or compare: a table without operators field by field, a list item by item."""
+    """Apply operators, or compare values: a table without operators by field, a list by item."""
     if isinstance(rule, dict):
         if any(str(key).startswith("$") for key in rule):
             return all(_apply(key, value, operand) for key, operand in rule.items())
@@ -262,7 +262,7 @@ def make_folder(namespace: tuple[str, ...]) -> str:
 
 
 def make_names(address: Address) -> tuple[str, str]:
-    """Return the names an item may have: its own, and a unique one if another item has that."""
+    """Return the possible names of an item: its own, and a unique one in case that is taken."""
     folder = make_folder(address.namespace)
     prefix = f"{folder}/" if folder else ""
     own = _make_segment(address.key, is_first=not folder)
@@ -270,7 +270,7 @@ def make_names(address: Address) -> tuple[str, str]:
 
 
 def parse_item(memory: StoredMemory) -> StoredItem:
-    """Return a memory as an item; an invalid block is text."""
+    """Return a memory as an item; an invalid block is treated as text."""
     fields = frontmatter.parse_fields(memory.text)
     about = _parse_table(fields.raw.get(_ITEM))
     updated = memory.header.modified
@@ -318,7 +318,7 @@ def compose_item(
 
 
 def _compose_native(value: Value, before: str | None) -> str | None:
-    """Return the value as a plain memory; None if it is not one, or would not read back as the same."""
+    """Return the value as a plain memory, or None if it would not read back unchanged."""
     if set(value) != set(_NATIVE) or not all(isinstance(text, str) for text in value.values()):
         return None
     if value["type"] not in Kind.__members__.values() or not value["content"].strip("\n"):

@@ -61,14 +61,14 @@ Given = Mapping[str, object]
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """`session` is the conversation that history records with the changes."""
+    """The memory tool. History records its changes under `session`."""
 
     def __init__(self, store: FileStore, *, session: str = "", cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
         self.commands = MemoryCommands(store, session=session)
 
     def call(self, input: object) -> str:
-        """Run the model's raw input, in which fields that the SDK's types require may be missing."""
+        """Run a command from the model's raw input, which may lack fields that the SDK's types require."""
         return _run(self.commands, input)
 
     def execute(self, command: Any) -> str:
@@ -81,7 +81,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same for the asynchronous client; commands run in a thread."""
+    """The memory tool for the asynchronous client; commands run in a thread."""
 
     def __init__(self, store: FileStore, *, session: str = "", cache_control: Any = None) -> None:
         super().__init__(cache_control=cache_control)
@@ -318,7 +318,7 @@ class MemoryCommands:
         return list(overlay.list_changes())
 
     def _date(self, text: str, kind: Kind | None) -> tuple[str, str]:
-        """Return the text, with absolute dates if it is for a project memory, and a note about them."""
+        """Return the text and a note on its dates, which are made absolute in a project memory."""
         if kind is not Kind.PROJECT:
             return text, ""
         text, replaced = make_absolute(text, self.store.clock().astimezone())
@@ -348,7 +348,7 @@ def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
 
 
 def _climbs(path: str) -> bool:
-    """Return whether the path leads upwards in any reading: as it is, decoded, or with full-width characters."""
+    """Return whether the path contains a parent directory: as written, decoded, or in full-width characters."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", path).replace("\\", "/")
         if "\0" in plain or any(set(segment) == {"."} for segment in plain.split("/") if segment):
@@ -401,7 +401,7 @@ def _has_frontmatter(text: str) -> bool:
 
 
 def _compose_page(leaf: str, text: str, *, scope: Scope, dialect: Dialect) -> str:
-    """Return the file for a plain text, with a type whose text is never reworded: reference or user."""
+    """Return the file for plain text, with a type whose text is never reworded: reference or user."""
     kind = Kind.USER if scope is Scope.USER else Kind.REFERENCE
     fields = {"name": leaf, "description": describe_text(leaf, text), "type": kind.value, _PLAIN: "true"}
     return frontmatter.compose_file(fields, "", dialect) + text
@@ -423,7 +423,7 @@ def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: s
 
 
 def _fit_line_ends(fresh: str, text: str) -> str:
-    """Return a model's text with the line ends of the file, which a view does not show."""
+    """Return the model's text with the file's line endings, which a view does not show."""
     return fresh.replace("\n", "\r\n") if "\r\n" in text and "\r" not in fresh else fresh
 
 
@@ -445,7 +445,7 @@ def _find_once(text: str, old: str, path: str) -> int:
 
 
 def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
-    """List two levels of the folder `path`, itself `depth` levels deep; `sizes` are those of all files."""
+    """List two levels of the folder `path`, which is `depth` levels deep; `sizes` maps every file to its size."""
     totals: Counter[str] = Counter()
     for file, size in sizes.items():
         *folders, leaf = file.split("/")[depth:]
@@ -505,7 +505,7 @@ def _find_span(span: object, count: int) -> tuple[int, int]:
 
 
 def _fit(lines: list[str]) -> int:
-    """Return how many of the lines fit into a view; at least the first does."""
+    """Return how many lines fit into a view, at least one."""
     fitting = sum(size <= CHARS_MOST for size in accumulate(len(line) + 1 for line in lines))
     return max(fitting, 1) if lines else 0
 

@@ -30,8 +30,8 @@ RECALL_SECONDS = 10.0  # a run has one chance; the local search takes millisecon
 
 
 class MemoryCapability(AbstractCapability[Any]):
-    """`where` is what the memory tools work on, by default the session's first store; `tools`: whether to offer
-    them. The first request waits at most `seconds` for recalled memories."""
+    """The memory capability. The tools use `where`, by default the session's first store; `tools` enables them. The
+    first request waits at most `seconds` for recalled memories."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class MemoryCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """It holds an open conversation, which cannot be serialized."""
+        """Return None, because an open conversation cannot be serialized."""
         return None
 
     def get_instructions(self) -> Any:

@@ -142,7 +142,7 @@ def renew_caller(database: PostgresDatabase, tenant: UUID, token: UUID) -> Calle
 
 
 def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[bytes, Caller | None]:
-    """Return the hash of a token's secret and its caller; the caller is None if the token is not valid now."""
+    """Return the hash of a token's secret and its caller, which is None if the token is not currently valid."""
     mine = "(SELECT member FROM memdir.tokens WHERE tenant = %(tenant)s AND token = %(token)s)"
     rows, tenants, teams = database.read(
         tenant,
@@ -220,7 +220,7 @@ def create_token(
 
 
 def insert_row(database: PostgresDatabase, tenant: UUID, table: str, **values: object) -> None:
-    """Add a row of a tenant. Raises ConflictError if it exists and NotFoundError if it refers to a missing row."""
+    """Insert a tenant's row. Raises ConflictError if it exists, NotFoundError if it refers to a missing row."""
     clean = {key: clean_text(value) if isinstance(value, str) else value for key, value in values.items()}
     names, slots = ", ".join(clean), ", ".join(f"%({key})s" for key in clean)
     try:
@@ -301,7 +301,7 @@ class OidcProvider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     def end_login(self, code: str, back: str, nonce: str, verifier: str) -> Mapping[str, Any]:
-        """Exchange a code for the claims of its ID token. Raises DeniedError if they belong to another login."""
+        """Exchange a code for the claims of its ID token. Raises DeniedError if they belong to a different login."""
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
         headers = {}
         if self._secret:
@@ -342,7 +342,7 @@ class OidcProvider:
             description = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
             if description.get("issuer") != self.issuer:
                 hint = f"use {description.get('issuer')}"
-                raise SettingsError("the OIDC provider has another issuer", key="oidc_issuer", hint=hint)
+                raise SettingsError("the OIDC provider has a different issuer", key="oidc_issuer", hint=hint)
             self._described = time.monotonic(), description
         address = str(description.get(field, ""))
         if urlsplit(address).scheme != urlsplit(self.issuer).scheme:

@@ -459,7 +459,7 @@ def list_changed(call: Call) -> Answer:
 
 
 def push_files(call: Call) -> Answer:
-    """Write files with their full content as one version; a file that changed since the client read it is a conflict."""
+    """Write complete files as one version. A file that changed since the client read it is a conflict."""
     opened, pushed = call.find_store(write=True), call.body["files"]
     if len({fold(file["path"]) for file in pushed}) < len(pushed):
         raise FormatError("a path is repeated", field="files", hint="send each path once")

@@ -58,7 +58,7 @@ class ServeOptions:
 
 @contextmanager
 def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
-    """Provide the DSNs of the owner and of the application; the owner's is empty if only the other is configured."""
+    """Provide the DSNs of the owner and the application; the owner's is empty if not configured."""
     if place.dsn is not None or place.owner_dsn is not None:
         yield place.owner_dsn or "", place.dsn or ""
         return

@@ -100,7 +100,7 @@ class MemberPage:
     # Login
 
     def _check_origin(self, request: Request) -> None:
-        """Raise DeniedError unless our own page sent the request, which a cookie alone does not prove."""
+        """Raise DeniedError unless the request came from our own page, which a cookie alone does not prove."""
         host = request.headers.get("host", "")
         own = {self._server.public_url} if self._server.public_url else {f"http://{host}", f"https://{host}"}
         sites = set(request.headers.getlist("sec-fetch-site")) - {"same-origin"}

@@ -36,13 +36,13 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class OneTimeToken:
-    """256 random bits that open the page once."""
+    """A token of 256 random bits that opens the web interface once."""
 
     def __init__(self) -> None:
         self.value = secrets.token_urlsafe(32)
 
     def take(self, text: bytes) -> bool:
-        """Return whether this is the token, which is then used up."""
+        """Return whether the token matches, and use it up if so."""
         is_right = bool(self.value) and hmac.compare_digest(self.value.encode(), text)
         self.value = "" if is_right else self.value
         return is_right

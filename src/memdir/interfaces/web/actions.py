@@ -47,7 +47,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """A message, the page to open next, and the changes to undo as `home:change`, in that order."""
+    """A message, the page to open next, and the changes to undo, in order, as `home:change`."""
 
     text: str
     to: str
@@ -72,7 +72,7 @@ def _find_undo(result: WriteResult) -> tuple[str, ...]:
 
 
 def _make_context(site: Site) -> WriteContext:
-    """Return who writes and when; raises an error if memory is off for the project."""
+    """Return the author and time of a write. Raises SettingsError if memory is off for the project."""
     _check_on(site)
     return WriteContext(site.origin, site.now())
 
@@ -83,10 +83,7 @@ def _check_on(site: Site) -> None:
 
 
 def save_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
-    """Save an edited memory, by its fields or as full text.
-
-    Raises MergeNeeded if the memory changed since it was opened.
-    """
+    """Save an edited memory, by fields or as full text. Raises MergeNeeded if it changed since it was opened."""
     store, base, expect, context = site.store(home), form["base"], form["expect"], _make_context(site)
     fields = FieldChanges() if form.has("text") else _find_changes(base, form)
     if form["text"] == base or not (fields or form.has("text")):
@@ -353,7 +350,7 @@ def _edit_item(edits: tuple[Edit, ...], form: Form) -> tuple[Edit, ...]:
 
 
 def undo_review(site: Site, form: Form) -> ActionResult:
-    """Reopen the items decided last and undo their changes."""
+    """Reopen the items of the last review and undo their changes."""
     if not (items := find_last_review(site)):
         raise NotFoundError("nothing has been reviewed yet")
     for _, store, item in items:

@@ -375,7 +375,7 @@ class IdleClock:
 
 
 def open_browser(folder: Path, address: str) -> None:
-    """Open the address through a private file, because every user of the machine can see command lines."""
+    """Open the URL through a private file, because other users of the machine can see command lines."""
     page = folder / "memdir.html"
     page.touch(mode=0o600)
     page.write_text(

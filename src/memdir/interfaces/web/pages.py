@@ -87,7 +87,7 @@ def name_who(who: str) -> str:
 
 
 def name_by(who: str) -> str:
-    """Return the author for use after "by"."""
+    """Return the author, worded to follow "by"."""
     return _BY.get(who, plain(who, 24))
 
 

@@ -125,7 +125,7 @@ def cells(rows: Sequence[tuple[datetime, VerifyState | None, bool]], now: dateti
 
 
 def group_subjects(texts: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """Group keys by the word most of them share; keys that share none with enough others come last."""
+    """Group keys by their most common shared word; keys without enough shared words come last."""
     terms = {key: dict.fromkeys(parse_terms(text)) for key, text in texts}
     words = find_words(text for _, text in texts)
     left, subjects = dict(terms), dict[str, list[str]]()

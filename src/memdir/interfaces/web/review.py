@@ -361,7 +361,7 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
 
 
 def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, tuple[str, str]]) -> Row:
-    """Return how many sentences a patch removes, and which of them no similar memory contains."""
+    """Return how many sentences a patch removes, and those that no similar memory contains."""
     touched = {f"{edit.name}.md" for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
 
     def list_sentences(path: str) -> set[str]:

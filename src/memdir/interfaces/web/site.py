@@ -169,7 +169,7 @@ class Site:
     # The list
 
     def memories(self) -> SiteList:
-        """Return the current list, as far as it can be checked without comparing each file."""
+        """Return the current list, as far as possible without comparing each file."""
         self._used = time.monotonic()
         self._watch()
         if any(self._stamps.get(key) != self._stamp(key) for key in self.stores):
@@ -208,7 +208,7 @@ class Site:
         return self._stamps.get(key) != self._stamp(key)
 
     def _stamp(self, key: str) -> tuple[object, ...]:
-        """Return values that change with the store, without opening a file."""
+        """Return values that change whenever the store does, without opening its files."""
         store = self.stores[key]
         if not isinstance(store, Folder):
             last = store.find_last_change()
