@@ -199,7 +199,7 @@ class Session:
     # --- what goes into the prompt: the same until clear or compact, because a provider caches by it ------------------
 
     def instructions(self) -> str:
-        """Returns how the agent uses its memory, for the system prompt: the same bytes until clear or compact."""
+        """Return the memory instructions for the system prompt; they do not change until clear or compact."""
         return self._build_instructions().guidance
 
     def context(self) -> str:
@@ -597,7 +597,7 @@ class BackgroundExtraction:
             return False
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait until nothing is running; return whether that is so."""
+        """Wait for running work; return whether it is finished."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_running, timeout=seconds)
 

@@ -74,7 +74,7 @@ class MemoryDocument:
 
     @cached_property
     def parts(self) -> tuple[BodyPart, ...]:
-        """The fact, which may be empty, and behind it each labelled part in order."""
+        """Return the fact, which may be empty, and then each labelled part in order."""
         # Not by spaces: a label reaches over the spaces behind it.
         prose = _CODE.sub(lambda match: "§" * len(match[0]), blank_fences(self.text[self.start :], "§"))
         labels = [(PartKind.FACT, self.start, self.start)]
@@ -147,20 +147,20 @@ def set_part(document: MemoryDocument, kind: PartKind, text: str) -> str:
 
 
 def add_to_fact(document: MemoryDocument, text: str) -> str:
-    """Return the text with a line more at the end of its fact; a new paragraph behind a list, a quotation or code."""
+    """Return the text with one more line at the end of its fact, as a new paragraph after a list, quotation or code."""
     fact = document.parts[0]
     last_line = document.text[: fact.end].rstrip().rpartition("\n")[2]
     return _insert(document, fact.end, text, "\n\n" if _BLOCK.match(last_line) else "\n")
 
 
 def replace_sentence(document: MemoryDocument, sentence: str, text: str) -> str:
-    """Return the text with another text for the first sentence that is the same to the letter."""
+    """Return the text with the first exact match of a sentence replaced."""
     old = next(known for known in document.sentences if known.text == sentence)
     return _splice(document, old.start, old.end, text)
 
 
 def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
-    """Return the text without these sentences, nor lines, parts and blocks of code of which nothing is left."""
+    """Return the text without these sentences, and without lines, parts and code blocks that become empty."""
     text, spans = document.text, list[tuple[int, int]]()
     fences = [(document.start + fence.start, document.start + fence.end) for fence in document.fences]
     for start, end in (*((part.start, part.end) for part in document.parts[1:]), *fences):

@@ -150,7 +150,7 @@ def _clean_name(text: str) -> str:
 
 
 def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemory[AnyStore]:
-    """Choose the memory that a name, a path or a title means."""
+    """Return the memory with this name, path or title."""
     name = _clean_name(text)
     for same in (lambda other: other == name, lambda other: fold(other) == fold(name)):
         if exact := next((candidate for candidate in candidates if same(candidate.header.name)), None):

@@ -114,7 +114,7 @@ class Memory:
         return write.forget_meant(self.stores, _check_text(what), self._context(), expect=expect)
 
     def restore(self, name: str, *, change: int | None = None) -> WriteResult:
-        """Bring back the version that a change left; without a number, the one before the present one."""
+        """Restore the version after a change or, without a number, the previous version."""
         store, known = find_past(self.stores, name)
         return write.restore(store, known, self._context(), change=change)
 
@@ -167,7 +167,7 @@ class Memory:
         return Session(self._project or self.stores, model=self._open_model(), id=id, clock=self._clock)
 
     def close(self) -> None:
-        """Close what this object opened; stores that were passed in stay open."""
+        """Close the stores that this object opened; stores that were passed in stay open."""
         self._closing.close()
 
     def _context(self) -> WriteContext:

@@ -134,7 +134,7 @@ class NameTakenError(ConflictError):
 
 
 class PartlyMeantError(NotFoundError):
-    """The memory `name` is meant, but says something else in the same clause."""
+    """Raised if the memory `name` matches, but the same clause also says something else."""
 
     def __init__(self, name: str) -> None:
         hint = f"`memdir edit {name}` changes it, `memdir forget {name}` removes all of it"
@@ -186,7 +186,7 @@ def update(
 
 
 def compose_update(name: str, text: str, fields: FieldChanges, now: datetime) -> str:
-    """Return the text that `update` would leave of a memory that reads `text`."""
+    """Return the text of a memory after `update`; `text` is its current text."""
     return plan.render_over(text, _make_draft(name, text, fields), now)
 
 

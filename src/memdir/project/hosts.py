@@ -282,7 +282,7 @@ def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> 
 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
-    """Return the hosts used on this machine, which have a folder in the home."""
+    """Return the hosts used on this machine, which have a folder in the home directory."""
     folders = {host.key: [find_folder(host, environment)] for host in HOSTS.values()}
     folders[VSCODE.key].append(environment.home / ".vscode")
     return tuple(host for host in HOSTS.values() if any(folder.is_dir() for folder in folders[host.key]))
