@@ -41,14 +41,14 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The bytes, or None with the reason; None without a reason means that there is no such file."""
+    """The bytes, or None with a reason; None without a reason means that the file does not exist."""
 
     data: bytes | None
     problem: str = ""
 
 
 def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResult:
-    """Returns the bytes of a regular file of at most `limit` bytes. Never raises, never waits for a FIFO."""
+    """Return the bytes of a regular file of at most `limit` bytes. Never raises, never waits for a FIFO."""
     result = read_head(path, limit + 1, follow=follow)
     if result.data is not None and len(result.data) > limit:
         return ReadResult(None, f"it is larger than {limit:,} bytes")
@@ -56,7 +56,7 @@ def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResu
 
 
 def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResult:
-    """Returns the first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
+    """Return the first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
     try:
         handle = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +79,7 @@ def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResul
 
 
 def is_plain_file(path: str | Path) -> bool:
-    """Whether this is a regular file itself, not a link, FIFO or folder. Never raises, as `Path.is_file` may."""
+    """Return whether this is a regular file, not a link, FIFO or folder. Never raises, unlike `Path.is_file`."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -87,7 +87,7 @@ def is_plain_file(path: str | Path) -> bool:
 
 
 def make_private_dirs(path: Path) -> None:
-    """Make a directory and its missing parents, each 0700; existing ones keep their mode."""
+    """Create a directory and its missing parents with mode 0700; existing ones keep their mode."""
     if path.is_dir():
         return
     make_private_dirs(path.parent)
@@ -101,7 +101,7 @@ def make_private_dirs(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file in one step, mode 0600: a reader sees the old bytes or the new ones, also after a crash."""
+    """Replace a file atomically, mode 0600: readers see the old bytes or the new ones, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     with raise_disk_errors(path):
         make_private_dirs(path.parent)
@@ -119,7 +119,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def append_private(path: Path, line: bytes) -> int:
-    """Append a line, mode 0600, not flushed; several processes may at once. Returns the length of the file."""
+    """Append a line, mode 0600, without flushing, safely from several processes. Return the file's new length."""
     make_private_dirs(path.parent)
     # Without waiting: the file may have been replaced by a FIFO without a reader.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NOFOLLOW | _NONBLOCK, 0o600)
@@ -204,7 +204,7 @@ def _wait_for(handle: int, seconds: float) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, of any user; one that has ended and was not waited for does not count."""
+    """Return whether this process exists, for any user; zombies do not count."""
     if not 0 < pid < 2**31:
         return False
     try:
@@ -216,14 +216,14 @@ def is_alive(pid: int) -> bool:
 
 
 def read_start(pid: int) -> str:
-    """A mark that no other process with this PID has, also after a restart; empty where `/proc` does not say."""
+    """Return a value unique to this process even if its PID is reused; "" if `/proc` does not provide one."""
     facts = _read_facts(pid)
     boot = _read_text("/proc/sys/kernel/random/boot_id").strip()
     return f"{boot[:8]}-{facts[1]}" if facts and boot else ""
 
 
 def find_began(pid: int) -> float | None:
-    """When a process began, in seconds since 1970 to about one second; None where `/proc` does not say."""
+    """Return when a process started, in seconds since 1970, to about a second; None without `/proc`."""
     facts = _read_facts(pid)
     boot = next((line.split()[1] for line in _read_text("/proc/stat").splitlines() if line.startswith("btime ")), "")
     return int(boot) + facts[1] / os.sysconf("SC_CLK_TCK") if facts and boot.isdigit() else None
@@ -303,8 +303,7 @@ class DiskEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedListing:
-    """The changes of a directory since an earlier listing: new or replaced files, deleted ones, and the
-    facts of every folder now."""
+    """The changes in a directory since a listing: new or replaced files, deleted files, and all folder stats."""
 
     changed: Mapping[str, Stat]
     gone: Sequence[str]
@@ -312,7 +311,7 @@ class ChangedListing:
 
 
 def check_root(path: str) -> None:
-    """Raise PathError for what may never be a memory directory, judged by its text alone."""
+    """Raise PathError if this path can never be a memory directory, judged by its text alone."""
     drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
     reason = ""
     try:
@@ -334,7 +333,7 @@ def check_root(path: str) -> None:
 
 
 def check_name(name: str) -> tuple[str, ...]:
-    """Returns the segments of a memory's name, or raises PathError with the reason."""
+    """Return the segments of a memory's name. Raises PathError with the reason if the name is invalid."""
     segments = tuple(name.split("/"))
     if len(segments) > NAME_DEPTH:
         raise PathError(shorten(name, 120), f"more than {NAME_DEPTH} folders deep")
@@ -348,7 +347,7 @@ def check_name(name: str) -> tuple[str, ...]:
 
 
 def find_refusal(segment: str) -> str:
-    """Return why this cannot be one segment of a name; empty if it can."""
+    """Return why this cannot be a segment of a name, or ""."""
     if not segment:
         return "a name or folder is empty"
     if segment.startswith("."):
@@ -367,7 +366,7 @@ def find_refusal(segment: str) -> str:
 
 
 def check_path(path: str) -> None:
-    """Raise PathError for a path that climbs, is hidden or holds a NUL; other odd names may be read."""
+    """Raise PathError if a path contains `..`, a hidden segment or a NUL; other unusual names can be read."""
     for segment in path.split("/"):
         if not segment or segment.startswith(".") or "\0" in segment or "\\" in segment or not _is_utf8(segment):
             raise PathError(shorten(path, 120), "it is not the name of a memory")
@@ -384,7 +383,7 @@ def _is_allowed(char: str, before: str) -> bool:
 
 
 def open_root(path: Path, *, create: bool = False) -> int:
-    """Returns a descriptor of a memory directory; with `create` it is made with its parents, mode 0700."""
+    """Return a descriptor of a memory directory; `create` makes it and its parents with mode 0700."""
     check_root(str(path))
     with disk_errors(str(path)):
         if create:
@@ -399,7 +398,7 @@ def open_root(path: Path, *, create: bool = False) -> int:
 
 @contextmanager
 def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
-    """Yields a descriptor of a folder below the root, reached without following any link."""
+    """Yield a descriptor of a folder below the root, opened without following links."""
     current = os.dup(root)
     try:
         for depth, segment in enumerate(segments, 1):
@@ -422,7 +421,7 @@ def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -
 
 @contextmanager
 def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
-    """Yields a descriptor of the folder for memdir's own files, below the open root at `path` or elsewhere."""
+    """Yield a descriptor of the folder for memdir's own files, at `path` below the open root or elsewhere."""
     if state == path / STATE:
         with open_folder(root, (STATE,), create=True) as folder:
             yield folder
@@ -436,7 +435,7 @@ def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
 
 @contextmanager
 def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
-    """Open a regular file for reading; a FIFO must not block, a device must not be touched."""
+    """Open a regular file for reading, without blocking on a FIFO or touching a device."""
     facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(facts.st_mode):
         raise PathError(path, f"it is {_name_type(facts.st_mode)}")
@@ -455,7 +454,7 @@ def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
 
 
 def check_target(folder: int, leaf: str, path: str) -> None:
-    """Raise PathError for what may not be replaced: anything but a regular file with one link, or no file."""
+    """Raise PathError unless the target is a regular file with one link, or does not exist."""
     try:
         facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -477,7 +476,7 @@ def disk_errors(path: str) -> Iterator[None]:
 
 
 def flush(handle: int) -> None:
-    """Write to the disk itself; macOS needs a call of its own for that."""
+    """Flush a file to the disk itself, which needs a special call on macOS."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         fcntl.fcntl(handle, full)
@@ -508,7 +507,7 @@ def _name_type(mode: int) -> str:
 
 
 def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
-    """Returns a file's bytes and signature; None if there is none. Raises for links, special and oversize files."""
+    """Return a file's bytes and signature, or None if it is missing. Raises for links, special and large files."""
     try:
         with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
             if limit is None:
@@ -526,7 +525,7 @@ def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes,
 
 
 def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
-    """As `read_file`, below a memory directory that is opened for this file alone; None if there is no directory."""
+    """Read a file like `read_file`, opening the memory directory for this call; None if it does not exist."""
     try:
         root = open_root(directory)
     except NotFoundError:
@@ -540,7 +539,7 @@ def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
 
 
 def read_several(directory: Path, paths: Iterable[str]) -> dict[str, tuple[bytes, Signature]]:
-    """Read several files below a memory directory like `read_file`; missing and unreadable ones are left out."""
+    """Read several files below a memory directory like `read_file`, skipping missing and unreadable ones."""
     contents = {}
     with suppress(OSError, MemdirError):
         root = open_root(directory)
@@ -564,7 +563,7 @@ def read_signature(root: int, path: str) -> Signature | None:
 
 
 def read_file_head(root: int, path: str) -> bytes | None:
-    """Returns the first 30 lines of a file or a little more, never the rest; None if it may not be read."""
+    """Return roughly the first 30 lines of a file, never the rest; None if reading is not allowed."""
     data = b""
     try:
         with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
@@ -576,7 +575,7 @@ def read_file_head(root: int, path: str) -> bytes | None:
 
 
 def list_files(root: int, folder_path: str) -> list[str]:
-    """Returns the names in a folder that are not folders; none if it does not exist."""
+    """Return the names in a folder that are not folders; none if the folder does not exist."""
     try:
         with open_folder(root, _split(folder_path)) as folder, os.scandir(folder) as entries:
             return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
@@ -585,7 +584,7 @@ def list_files(root: int, folder_path: str) -> list[str]:
 
 
 def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
-    """Yields every memory file below the root: no index, no `logs/`, nothing hidden. A bad entry never raises."""
+    """Yield every memory file below the root, without indexes, `logs/` and hidden files. Bad entries never raise."""
     segments = _split(folder)
     folders = []
     try:
@@ -656,7 +655,7 @@ def read_signatures(
 
 
 def read_stat(root: int, path: str) -> Stat:
-    """Returns the facts of a file or folder below the root by which a change of it is seen; empty if there is none."""
+    """Return the stats of a file or folder below the root that reveal a change; empty if it does not exist."""
     try:
         with _open_parent(root, path) as (folder, leaf):
             return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))
@@ -669,7 +668,7 @@ def _make_stat(facts: os.stat_result) -> Stat:
 
 
 def _is_index(stem: str) -> bool:
-    """Whether a file is an index, or the copy of one that a sync tool made, as `MEMORY (1)`: no memory has such a name."""
+    """Return whether a file is an index or a sync tool's copy of one, such as `MEMORY (1)`."""
     folded = stem.casefold()
     return folded == INDEX_FOLDED or (folded.startswith(INDEX_FOLDED) and folded[len(INDEX_FOLDED)] in " .(~")
 
@@ -729,7 +728,7 @@ def move_staged(root: int, temp: str, path: str) -> Signature:
 
 
 def set_time(root: int, path: str, mtime_ns: int) -> None:
-    """Set a file's time of change; a link is not followed."""
+    """Set a file's modification time, without following links."""
     with disk_errors(path), _open_parent(root, path) as (folder, leaf):
         check_target(folder, leaf, path)
         os.utime(leaf, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
@@ -747,7 +746,7 @@ def flush_folder(root: int, folder_path: str) -> None:
 
 
 def remove_temps(root: int, folder_path: str) -> None:
-    """Remove what a killed writer left staged; only to be called under the directory's lock."""
+    """Remove staged files left by an interrupted writer; call this only while holding the directory's lock."""
     with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, _split(folder_path)) as folder:
         for name in os.listdir(folder):
             if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):

@@ -101,7 +101,7 @@ class Header:
 
 
 class _Titled:
-    """The fields of a header that people ask a memory for."""
+    """The header fields that a memory also offers as its own attributes."""
 
     __slots__ = ()
     header: Header
@@ -364,12 +364,12 @@ class Excerpt(_Titled):
 
     @property
     def dated(self) -> datetime:
-        """The time from which its age counts."""
+        """Return the time that the age is counted from."""
         return self.since or self.header.modified
 
     @property
     def size(self) -> int:
-        """The size in UTF-8 bytes, as the conversation's budget counts."""
+        """Return the size in UTF-8 bytes, as counted in the conversation's budget."""
         return len(self.text.encode("utf-8", "replace"))
 
 

@@ -58,7 +58,7 @@ def fold_link(name: str) -> str:
 
 
 def fold_words(text: str, *, signs: bool = False) -> str:
-    """Return the words in a row: NFKC, no case, punctuation or invisible characters.
+    """Return the sequence of words: NFKC, without case, punctuation and invisible characters.
 
     All texts are compared in this form. Each Chinese or Japanese character is a word. With `signs`, signs that change
     the meaning stay: `x < 5` is not `x > 5`, and `C++` is not `C`.
@@ -164,7 +164,7 @@ def _make_fence(match: re.Match[str]) -> CodeFence:
 
 
 def list_lines(text: str) -> Iterator[tuple[str, CodeFence | None]]:
-    """Yield the lines of a text without their ends, each with the block of code that it belongs to."""
+    """Yield the lines of a text without newlines, each with the code block that contains it."""
     fences = iter(find_fences(text))
     fence, start = next(fences, None), 0
     for line in text.split("\n"):
@@ -175,7 +175,7 @@ def list_lines(text: str) -> Iterator[tuple[str, CodeFence | None]]:
 
 
 def blank_fences(text: str, sign: str = " ") -> str:
-    """Return a text of the same length and lines with its fenced blocks overwritten."""
+    """Return a text with its fenced blocks overwritten, keeping its length and lines."""
     return _FENCE.sub(lambda match: re.sub(r"[^\n]", sign, match[0]), text)
 
 
@@ -225,7 +225,7 @@ _REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb0
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a model reads in this text; 0 for none."""
+    """Return the approximate number of tokens in this text."""
     if len(text) <= WHOLE_CHARS:
         return max(1, round(_weigh(text))) if text else 0
     size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
@@ -287,7 +287,7 @@ _OPENING = compile_late(r"[{\[]")
 
 
 def find_json(text: str) -> Iterator[object]:
-    """Yield every JSON object or list in a text, outermost ones only, as models write it: in prose, in a fence, alone."""
+    """Yield every outermost JSON object or list in a text, whether in prose, in a fence or alone."""
     decoder = json.JSONDecoder()
     offset = 0
     while match := _OPENING.search(text, offset):
@@ -345,14 +345,14 @@ def fold_text(text: str) -> FoldedText:
 
 
 def find_dense(text: str) -> FoldedText:
-    """Return only the runs that are long enough for a token, one per line, which drops nearly all prose."""
+    """Return only the runs long enough for a token, one per line, which drops nearly all prose."""
     return _assemble(
         piece for match in _RUN.finditer(text) for piece in ((match.start(), -1, match[0]), (match.end(), -1, "\n"))
     )
 
 
 def decode_percent(text: str) -> FoldedText | None:
-    """Decode %41 and the like, one level; None if there are none."""
+    """Decode one level of percent-encoding, such as %41; None if there is none."""
     matches = list(_PERCENT.finditer(text)) if "%" in text else []
     decoded = [bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace") for match in matches]
     return _rebuild(text, [(*one.span(), new) for one, new in zip(matches, decoded, strict=True)]) if matches else None

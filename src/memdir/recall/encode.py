@@ -40,7 +40,7 @@ EncodedParts = tuple[float, float, float]
 
 
 class SentenceEncoder:
-    """Texts to vectors of length 1; `folder` has `model.safetensors` and `vocab.txt`."""
+    """Encodes texts as vectors of length 1; `folder` contains `model.safetensors` and `vocab.txt`."""
 
     def __init__(self, folder: Path) -> None:
         weights = folder / "model.safetensors"
@@ -88,7 +88,7 @@ class SentenceEncoder:
 
 
 def _space(char: str) -> str:
-    """Return a sign or CJK character as a separate word, and a control character as a space."""
+    """Return a symbol or CJK character as a separate word, and a control character as a space."""
     kind = unicodedata.category(char)
     if kind[0] == "C" or char.isspace():
         return " "
@@ -189,14 +189,14 @@ def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
 
 
 def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
-    """Return the cues of a memory (title and description, if it has none) and its full text."""
+    """Return the cues of a memory (or its title and description) and its full text."""
     header = memory.header
     head = f"{header.title}. {header.description}"
     return list(parse_fields(memory.text).cues) or [head], f"{head}. {memory.body[:BODY_CHARS]}"
 
 
 def _refresh(db: sqlite3.Connection, store: StoreReader, encoder: SentenceEncoder) -> None:
-    """Update the vectors to the files, the newest first, within SECONDS."""
+    """Update the vectors of changed files, newest first, within SECONDS."""
     listed = {path: f"{encoder.name} {signature}" for path, signature in store.list_signatures().items()}
     known = dict(db.execute("SELECT path, sig FROM vectors"))
     gone = [(path,) for path in known if path not in listed]

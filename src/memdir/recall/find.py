@@ -21,7 +21,7 @@ _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """One word to search for: folded, its stem if it has one, and bytes that every text with a form of it contains."""
+    """A search word: folded, with its stem if any, and the bytes that any text with a form of it contains."""
 
     text: str
     stem: str
@@ -30,7 +30,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class BestLine:
-    """The line of a text that contains the most of the words."""
+    """The line of a text that contains the most search words."""
 
     line: int
     snippet: str
@@ -52,7 +52,7 @@ def parse_words(text: str) -> tuple[QueryWord, ...]:
 
 
 def search_memories(stores: Sequence[StoreReader], text: str, *, limit: int) -> tuple[SearchHit, ...]:
-    """Return hits with all words in one line before the others, then the newer first; at most `limit`."""
+    """Return at most `limit` hits, newest first, those with all words in one line before the others."""
     words = parse_words(text)
     hits = sorted(
         (hit for store in stores for hit in _find_in(store, words)),
@@ -68,7 +68,7 @@ def has_all(text: str, words: Iterable[QueryWord]) -> bool:
 
 
 def find_spot(text: str, words: Sequence[QueryWord]) -> BestLine | None:
-    """Return the first line with the most of the words; None if no line has any."""
+    """Return the first line with the most search words, or None if no line has any."""
     best: BestLine | None = None
     for number, line in enumerate(text.split("\n"), 1):
         folded = fold(line)
@@ -111,7 +111,7 @@ def _make_word(text: str) -> QueryWord:
 
 
 def _find_word(word: QueryWord, folded: str) -> int:
-    """Return the offset of the word or another form of it; -1 if not found."""
+    """Return the offset of the word or one of its forms; -1 if not found."""
     offset = folded.find(word.text)
     if offset >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
         return offset

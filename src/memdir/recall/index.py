@@ -65,7 +65,7 @@ _POINT = 32  # bits behind the point when sums are scaled to a byte: the other h
 
 
 class WordTable:
-    """A read-only word table. The words are sorted for bisection, because building a dictionary takes time."""
+    """A read-only word table. Words are sorted for bisection, because building a dictionary takes time."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -88,7 +88,7 @@ class WordTable:
             raise ValueError(f"{path} does not have the size in its header")
 
     def find(self, word: str) -> int | None:
-        """Return a word's number; None for a word the table does not know."""
+        """Return a word's number, or None if the table does not contain it."""
         key = word.encode("utf-8", "replace")
         index = bisect_left(self._words, key)
         return index if index < self.count and self._words[index] == key else None
@@ -99,7 +99,7 @@ class WordTable:
         return 1.0 if number is None else self._map[self._rarity + number] / 255
 
     def near(self, word: str) -> list[tuple[str, float]]:
-        """Return the nearest words with their cosine, nearest first."""
+        """Return the nearest words with their cosines, nearest first."""
         number = self.find(word)
         if number is None:
             return []
@@ -119,7 +119,7 @@ class WordTable:
 
 @cache
 def open_words(path: Path = FILE) -> WordTable | None:
-    """Open the table that came with memdir; None if it is missing or broken, and ranking uses words alone."""
+    """Open the built-in word table; None if it is missing or broken, so that ranking uses words alone."""
     try:
         return WordTable(path)
     except (OSError, ValueError, struct.error):
@@ -127,7 +127,7 @@ def open_words(path: Path = FILE) -> WordTable | None:
 
 
 def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | None:
-    """Return the direction of weighted words; None if the table knows none of them."""
+    """Return the direction of weighted words, or None if the table contains none of them."""
     parts = [(slot[0], weight * slot[1]) for word, weight in weighted if (slot := _find_slots(table, word)) is not None]
     total = sum([weight for _, weight in parts])
     if not total:
@@ -143,7 +143,7 @@ def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | No
 
 
 def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
-    """Pack vectors one after another; a missing one has length 0."""
+    """Pack vectors one after another; a missing vector has length 0."""
     blank = bytes(dim + 4)
     return b"".join(blank if vector is None else vector[0] + struct.pack("<f", vector[1]) for vector in vectors)
 
@@ -222,7 +222,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MemoryPriors:
-    """The weight of a memory before any question: its age, pin, type, and the names it links to."""
+    """The weight of a memory before any query: its age, pin, type, and the names it links to."""
 
     modified: datetime
     pinned: bool
@@ -325,12 +325,12 @@ class Catalog:
         return signatures
 
     def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
-        """Return the files that have another signature in the index."""
+        """Return the files whose signature in the index is different."""
         known = self.find_signatures(list(now))
         return {path: stat for path, stat in now.items() if path in known and known[path] != _render_signature(stat)}
 
     def has_name(self, name: str) -> bool:
-        """Return whether there is a memory with this name, in any spelling."""
+        """Return whether a memory with this name exists, in any spelling."""
         return self._db.execute("SELECT 1 FROM files WHERE key = ?", (fold(name),)).fetchone() is not None
 
     def _update_rows(
@@ -353,7 +353,7 @@ class Catalog:
         return count
 
     def read_links(self) -> dict[str, frozenset[str]]:
-        """Return for each path with links the folded names of their targets."""
+        """Return the folded names of link targets for each path with links."""
         rows = self._db.execute("SELECT path, links FROM bodies WHERE links <> ''").fetchall()
         return {path: frozenset(links.split("\n")) for path, links in rows}
 
@@ -362,7 +362,7 @@ class Catalog:
         return IndexTotals(totals.get("docs", 0), totals.get("length", 0), totals.get("passages", 0))
 
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return number and document frequency of the words that occur here."""
+        """Return the number and document frequency of each word that occurs here."""
         terms = {}
         for batch in _split(words):
             rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(batch)})", batch)
@@ -370,13 +370,13 @@ class Catalog:
         return terms
 
     def find_kin(self, stem: str, max_length: int) -> list[str]:
-        """Return words of the directory that begin with this stem and are not much longer."""
+        """Return words in the directory that begin with this stem and are not much longer."""
         upper = stem[:-1] + chr(ord(stem[-1]) + 1)
         select = "SELECT word FROM terms WHERE word >= ? AND word < ? AND length(word) <= ? LIMIT 20"
         return [word for (word,) in self._db.execute(select, (stem, upper, max_length))]
 
     def find_candidates(self, weights: Mapping[int, float], limit: int) -> list[int]:
-        """Return the documents with the largest sum of weighted terms, in no order."""
+        """Return the documents with the largest sum of weighted terms, in no particular order."""
         terms = ",".join(map(str, weights))
         rows = self._db.execute(f"SELECT term, data FROM postings WHERE term IN ({terms})")
         return choose_candidates(((weights[term], array("I", data)) for term, data in rows), limit)
@@ -407,7 +407,7 @@ class Catalog:
     def _change(
         self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
     ) -> bool:
-        """Write one transaction, without rows that another process has added already; False if the index is busy."""
+        """Write one transaction, skipping rows that another process has added; False if the index is busy."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -507,7 +507,7 @@ class Catalog:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        """Create the tables if the index has another kind; one with vectors also works for a search without."""
+        """Create the tables if the index has a different kind; an index with vectors also serves searches without."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
         own_kind = full if self.semantic else plain
@@ -525,7 +525,7 @@ class Catalog:
 
 
 def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: int) -> list[int]:
-    """Return the documents with the largest sum of weights, saturated by how often each word occurs; in no order."""
+    """Return the documents with the largest sum of weights, saturated by word frequency, in no particular order."""
     counts = range(MAX_COUNT + 1)
     scores: dict[int, float] = {}
     find = scores.get
@@ -578,7 +578,7 @@ def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rari
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another process has locked the index, which is then not broken."""
+    """Return whether another process has locked the index, in which case it is not broken."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # `open_index` has errors of its own
     return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -614,7 +614,7 @@ def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """Render the stats of folders, except those that have just changed, so that they are listed again."""
+    """Render the stats of folders, except those that have just changed and must be listed again."""
     latest = time.time_ns() - _SETTLED_NS
     return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 

@@ -50,7 +50,7 @@ _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
 class RecallSkip(SkipReason):
-    """A reason why a recall returns nothing; they are checked in this order."""
+    """The reasons why a recall returns nothing, in the order they are checked."""
 
     OFF = "off", "recall is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -91,7 +91,7 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories that fit, or why there are none. `picks` are the selected candidates, then the dropped ones."""
+    """The memories that fit, or why there are none. `picks` has the selected candidates, then the dropped ones."""
 
     query: str
     selector: str
@@ -181,7 +181,7 @@ _ENCODERS = {  # packages that contain the weights of all-MiniLM-L6-v2, and the 
 
 
 def find_encoder(settings: Settings) -> Path | None:
-    """Return the folder of the sentence encoder; None if there is none, or numpy is not installed."""
+    """Return the folder of the sentence encoder; None if it is missing or numpy is not installed."""
     chosen = settings.text("encoder")
     if chosen == "none" or find_spec("numpy") is None:
         return None
@@ -202,7 +202,7 @@ def selects_in_background(project: Project) -> bool:
 
 
 class NamedMemories:
-    """A finder of memories that were selected before; deleted ones are left out."""
+    """A finder that returns previously selected memories, except deleted ones."""
 
     def __init__(self, stores: Sequence[StoreReader], names: Sequence[tuple[str, str]], by: str) -> None:
         self.name, self._stores, self._names = by, stores, names
@@ -262,7 +262,7 @@ def find_recalled(request: RecallRequest) -> RecallResult:
 def find_skip(
     text: str, record: SessionRecord, *, ignore: IgnoreReach | None = None, on: bool = True, paused: bool = False
 ) -> RecallSkip | None:
-    """Return the first reason to skip recall that is known without reading memories; `ignore` is the user's request."""
+    """Return the first reason to skip recall that is known without reading memories; `ignore` is a user request."""
     reasons = (
         (RecallSkip.OFF, not on),
         (RecallSkip.PAUSED, paused),
@@ -317,7 +317,7 @@ def make_full_excerpt(store: StoreBase, memory: StoredMemory) -> Excerpt:
 
 
 def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) -> str | None:
-    """Return the key of a file in the session record, for `note_read`; None if it is not a memory of the stores."""
+    """Return a file's key in the session record, for `note_read`; None if it is not a memory of these stores."""
     real = os.path.realpath(path)
     for store in stores:
         if isinstance(store, Folder):
@@ -391,7 +391,7 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
 
 
 def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
-    """Return why a selected memory is not shown, or "": it is unreadable, or the message asks to leave it out."""
+    """Return why a selected memory is not shown, or "": it is unreadable, or the message excludes it."""
     if memory is None:
         return UNREADABLE
     words = frozenset(parse_terms(memory[0].text)) if any(left_out) else frozenset()
@@ -399,7 +399,7 @@ def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_o
 
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
-    """Select among the headers that may be selected."""
+    """Select among the eligible headers."""
     headers, dropped = _scan(request.stores)
     allowed, known = [], []
     for header in headers:
@@ -433,7 +433,7 @@ def _drop(header: Header, reason: str) -> Pick:
 
 
 def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, name: str) -> str:
-    """Return why a memory cannot be selected, or "": team memory is off, or the conversation has it."""
+    """Return why a memory cannot be selected, or "": team memory is off, or it was already shown."""
     is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
     if is_shared and any(not store.team for store in request.stores):
         return TEAM_OFF
@@ -446,7 +446,7 @@ def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, na
 
 
 def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
-    """Read a candidate from its store; if several have the name, from the one with the same file."""
+    """Read a candidate from its store; if several stores have the name, from the one with the same file."""
     match: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:
         if store.may_hold(pick.header.scope):
@@ -463,7 +463,7 @@ def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Exce
 
 
 def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, StoreReader]], now: datetime) -> list[Excerpt]:
-    """Return the excerpts with the time from which their age counts, a team memory's author, and caveats."""
+    """Return the excerpts with the time their age is counted from, a team memory's author, and caveats."""
     facts: dict[tuple[int, str], tuple[datetime, str, str]] = {}
     for key, store in {id(store): store for _, _, store in read}.items():
         memories = [memory for memory, _, owner in read if owner is store]

@@ -90,7 +90,7 @@ class Prefetch:
 
 
 class _PrefetchRun:
-    """One recall, running or finished. After an unexpected exception, which Python reports, it has no result."""
+    """One recall, running or finished. It has no result after an unexpected exception, which Python reports."""
 
     def __init__(self, request: RecallRequest) -> None:
         self.request = request
@@ -108,7 +108,7 @@ class _PrefetchRun:
 
 
 class FreshSearch:
-    """A local search opened for each question, because an open index works in one thread only."""
+    """A local search opened for each query, because an open index works in one thread only."""
 
     name = "local"
 
@@ -175,7 +175,7 @@ def select_in_background(
 
 
 class ModelSelector:
-    """A selector that asks `model`; `fallback` shortens a long manifest, and selects if the model fails."""
+    """A selector that asks `model`; `fallback` shortens a long manifest and replaces a model that fails."""
 
     name = "model"
 
@@ -216,7 +216,7 @@ class ModelSelector:
 
 
 def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
-    """Return two messages: the list, which changes only with the memories, and the current question."""
+    """Return two messages: the list, which changes only with the memories, and the current query."""
     manifest = "\n".join(show_header(header) for header in shown)
     parts = []
     if files := sorted(one_line(header.file) for header in query.seen if header in shown):
@@ -251,7 +251,7 @@ def parse_selected(text: str) -> list[str]:
 
 
 def _match_names(names: Sequence[str], headers: Sequence[Header], limit: int) -> list[Pick]:
-    """Return the headers with these names, in their order, without duplicates; unknown names are dropped."""
+    """Return the headers with these names, in the same order, without duplicates and unknown names."""
     known: dict[str, Header] = {}
     for header in headers:
         known.setdefault(fold(one_line(header.name)), header)

@@ -27,7 +27,7 @@ _GAP = "\n\n"
 
 
 def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> str:
-    """Return the text of one memory for a conversation; with `wrap` inside the block that hosts use for it."""
+    """Return one memory's text for a conversation; with `wrap`, inside the block that hosts use."""
     text = show_memory(excerpt, now=now)
     return shown.wrap(text) if wrap else text
 
@@ -55,7 +55,7 @@ def fit_memories(
 
 
 def fit_lines(text: str, chars: int, *, tokens: int = HOOK_TOKENS, where: str = "") -> str:
-    """Return as many lines as fit, and the number of those left out."""
+    """Return as many lines as fit, and the number of omitted lines."""
     if measure_reply(text) <= chars and has_tokens_at_most(text, tokens):
         return text
     lines = text.split("\n")
@@ -77,7 +77,7 @@ def measure_reply(text: str) -> int:
 
 
 def has_tokens_at_most(text: str, limit: int) -> bool:
-    """Return whether a text has at most `limit` tokens, without counting those of a short text."""
+    """Return whether a text has at most `limit` tokens, without counting them if the text is short."""
     return len(text) * (0.5 if text.isascii() else 1.25) <= limit or estimate_tokens(text) <= limit
 
 
@@ -143,7 +143,7 @@ def is_one_word(text: str) -> bool:
 
 
 def mask_secrets(text: str, find: "Finder | None" = None) -> str:
-    """Mask the secrets in a text: people paste keys into prompts, and prompts are stored in the recall log."""
+    """Mask the secrets in a text, because people paste keys into prompts, which the recall log stores."""
     secrets = find_known_secrets(text, find)
     if not secrets:
         return text

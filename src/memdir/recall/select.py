@@ -220,7 +220,7 @@ class LocalSearch:
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
     def read_links(self) -> list[dict[str, frozenset[str]]]:
-        """Return for each store and each path with links the folded names of their targets."""
+        """Return the folded names of link targets for each store and path with links."""
 
         def read() -> list[dict[str, frozenset[str]]]:
             self._refresh_all()
@@ -389,7 +389,7 @@ class LocalSearch:
         return self._renew_stale(number, folder.read_signatures(below)) if below else 0
 
     def _renew(self, number: int, read: Mapping[str, Header]) -> int:
-        """Index files again whose signature in the index differs from the one just read."""
+        """Index the files again whose signature in the index differs from the current one."""
         facts = {file: header.signature for file, header in read.items()}
         now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
         return self._renew_stale(number, now) if self._folders[number] is not None else 0
@@ -427,7 +427,7 @@ def _home_of(scope: Scope) -> Scope:
 
 
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
-    """Return every candidate with its weak evidence, best first; the newer wins a tie."""
+    """Return every candidate with its weak evidence, best first; newer memories win ties."""
     dates = parse_dates(query.text)
     priors = {}
     for memory in scored:
@@ -448,7 +448,7 @@ def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> li
 
 
 def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
-    """Return candidates, each with its prior and its current header, without deleted ones."""
+    """Return candidates, each with its prior and current header, without deleted ones."""
     stored = store.read_many([memory.path.removesuffix(".md") for memory, _ in scored])
     picks = []
     for memory, prior in scored:
@@ -466,7 +466,7 @@ def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]]
 
 
 def prepare_query(catalog: Catalog, text: str, totals: IndexTotals) -> tuple[PreparedQuery, dict[int, float]]:
-    """Prepare a question for one directory: its weights, and the postings to look at, heaviest first."""
+    """Prepare a query for one directory: its weights, and the postings to read, heaviest first."""
     table = catalog.table
     terms = list(dict.fromkeys(parse_terms(text)))
     soft = {term: _soften(catalog, table if catalog.semantic else None, term) for term in terms}
@@ -525,7 +525,7 @@ def read_gate(kind: str) -> Gate:
 
 
 def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None) -> float:
-    """Return how much a prompt, with its `direction` by an encoder, seems to need a memory: thanks or "go" do not."""
+    """Return how likely a prompt needs a memory ("thanks" or "go" do not); `direction` is by an encoder."""
     words, signs, pooled = measure_prompt(text, open_words() if gate.vector and direction is None else None)
     known = sum([gate.words[word] for word in words if word in gate.words])
     value = gate.bias + known + _dot(gate.signs, signs)
@@ -552,7 +552,7 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
 
 
 def knows_words(table: WordTable, text: str) -> bool:
-    """Return whether the table knows most words, as it does in English only; ignores names, code and numbers."""
+    """Return whether the table contains most words, as in English only; ignores names, code and numbers."""
     terms = [make_term(word) for word in parse_prompt(text) if word[0].isalpha()]
     return not terms or 2 * sum(term in STOP or table.find(term) is not None for term in terms) > len(terms)
 
@@ -560,7 +560,7 @@ def knows_words(table: WordTable, text: str) -> bool:
 def measure_showing(
     fits: Sequence[float], number: int, has_cues: bool, prompt: float, query: PreparedQuery
 ) -> tuple[float, ...]:
-    """Return the values of SHOW for the memory of this number. `fits` are in order, best first."""
+    """Return the values of SHOW for the memory with this number. `fits` are in order, best first."""
     fit, best, terms = fits[number], fits[:LEADERS], len(query.weights)
     other = best[1] if not number and len(best) > 1 else best[0] if number else 0.0
     long = (terms - SHORT_TERMS) / (LONG_TERMS - SHORT_TERMS)
@@ -589,7 +589,7 @@ def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, f
 
 
 def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, float]:
-    """Return the heaviest words whose postings fit the budget; the first always does."""
+    """Return the heaviest words whose postings fit the budget, always including the first."""
     best: dict[int, float] = {}
     room = POSTINGS
     for weight, term, df in sorted(postings, reverse=True):
@@ -600,7 +600,7 @@ def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, fl
 
 
 class _Scorer:
-    """Scores the candidates of a question with values that are computed once."""
+    """Scores the candidates of a query with values that are computed once."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ _stemmer = Stemmer.Stemmer("english")
 
 @lru_cache(maxsize=65_536)
 def make_term(word: str) -> str:
-    """Return the normal form of a word, which is the same for all its forms."""
+    """Return the normal form of a word, shared by all its inflections."""
     plain = word.lower().replace("’", "'").removesuffix("'s").replace("'", "")
     return str(_stemmer.stemWord(plain))
 
@@ -86,7 +86,7 @@ def parse_prompt(text: str) -> list[str]:
 
 
 def is_date_term(term: str) -> bool:
-    """Return whether a term is a number, a month or a weekday, which says when rather than what."""
+    """Return whether a term is a number, month or weekday, which says when rather than what."""
     return term[:1].isdigit() or term in _CALENDAR
 
 
@@ -104,7 +104,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def parse_dates(text: str) -> list[tuple[int, int, int]]:
-    """Return year, month and day of the dates in a question; 0 for a part that is missing."""
+    """Return the year, month and day of each date in a query; 0 for a missing part."""
     low = text.lower()
     if "-" not in low and "/" not in low and not any(name in low for name in _SHORT):
         return []
@@ -115,7 +115,7 @@ def parse_dates(text: str) -> list[tuple[int, int, int]]:
 
 
 def match_date(dates: list[tuple[int, int, int]], day: datetime) -> float:
-    """Return how well a day matches the dates of a question, 0 to 1."""
+    """Return how well a day matches the dates of a query, from 0 to 1."""
     best = 0.0
     for year, month, number in dates:
         if day.month == month and (not year or day.year == year):
@@ -124,7 +124,7 @@ def match_date(dates: list[tuple[int, int, int]], day: datetime) -> float:
 
 
 def _split_cjk(word: str) -> Iterator[str]:
-    """Yield characters and pairs of each CJK run, and the words between them."""
+    """Yield the characters and pairs of each CJK run, and the words between runs."""
     offset = 0
     for run in _CJK.finditer(word):
         if run.start() > offset:

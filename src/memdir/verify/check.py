@@ -46,7 +46,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class StampResult:
-    """The change, None if there was nothing to do, the stamped names, and the refused ones with the reason."""
+    """The change or None, the stamped names, and the refused names with reasons."""
 
     change: int | None
     names: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], 
 
 
 def is_refresh_due(project: Project, now: datetime) -> bool:
-    """Return whether the last refresh is long enough ago; one in the future does not count."""
+    """Return whether the last refresh was long enough ago; a time in the future does not count."""
     events = read_events(project.private.state)
     last = next((event.at for event in events if (event.host, event.event) == (HOST, EVENT)), None)
     return last is None or abs(now - last) >= timedelta(minutes=VERIFY_EVERY_MINUTES)
@@ -156,7 +156,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
 
 
 def _keep_verdicts(store: Folder, names: Sequence[str]) -> None:
-    """Update verdicts after a stamp, which changes a memory's bytes but none of its claims."""
+    """Update the cached verdicts after a stamp, which changes a memory's bytes but not its claims."""
     known = records.read_known(store)
     updated = []
     for name in names:
@@ -220,12 +220,12 @@ class VerifyContext:
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
     def holds(self, known: CachedVerdict, seconds: float) -> bool:
-        """Return whether a verdict holds for the same text; one cut short holds if there is no more time now."""
+        """Return whether a verdict still holds for the same text; an incomplete one does if no time is left."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.verdict.claims) and (not cut or float(cut) >= seconds)
 
     def is_touched(self, memory: StoredMemory, known: CachedVerdict | None) -> bool:
-        """Return whether something the memory names is in a file that has changed since it was verified."""
+        """Return whether a file with something the memory names has changed since the memory was verified."""
         if known is None or known.verdict.digest != memory.digest:
             return True
         if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.verdict.claims):
@@ -283,7 +283,7 @@ class VerifyContext:
         return " ".join(parts)
 
     def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
-        """Return the files that differ from a commit or are newer than a verdict, None if git cannot tell."""
+        """Return the files that differ from a commit or are newer than a verdict; None if git cannot say."""
         if self.project is None or not self.project.commit or len(commit) < 40 or not commit.isalnum():
             return None
         arguments = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", commit, self.project.commit, "--")
@@ -302,7 +302,7 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return the claims without weak ones that the project does not know, which were something else."""
+    """Return the claims without weak ones that are unknown in the project."""
     return tuple(
         one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN and not one.claim.reason)
     )

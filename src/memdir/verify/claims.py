@@ -109,7 +109,7 @@ def find_place(token: str) -> tuple[str, str]:
 
 
 def is_path(token: str, *, is_code: bool) -> bool:
-    """Return whether a token, without `:12`, is the name of a file or folder."""
+    """Return whether a token, without a suffix such as `:12`, names a file or folder."""
     if token == "MEMORY.md":  # the index of this memory
         return False
     if not token or "://" in token or not _PATH.match(token) or token.strip("./~") == "" or "//" in token:
@@ -132,13 +132,13 @@ def is_path(token: str, *, is_code: bool) -> bool:
 
 
 def is_weak_path(token: str) -> bool:
-    """Return whether this is like `owner/name` or `feature/x` in code: a path only if the project has it."""
+    """Return whether this looks like `owner/name` or `feature/x` in code, a path only if the project has it."""
     is_shaped = "/" in token and "//" not in token and not token.startswith(("/", "@"))
     return is_shaped and bool(_PATH.match(token)) and not _MIME.match(token)
 
 
 def is_short_path(word: str) -> bool:
-    """Return whether this is like `bin/tool` in prose: a path only if the project has it, as `client/server` is not."""
+    """Return whether this looks like `bin/tool` in prose, a path only if the project has it."""
     first, _, rest = word.partition("/")
     return first in find_words("folders") and "/" not in rest and bool(re.fullmatch(r"[\w.-]+", rest))
 
@@ -163,20 +163,20 @@ def looks_like_pattern(token: str) -> bool:
 
 
 def is_identifier(word: str) -> bool:
-    """Return whether a single word is an identifier by its form: humps or underscores inside."""
+    """Return whether a single word looks like an identifier, with inner capitals or underscores."""
     if word.strip("_$").lower() in find_words("products") or len(word) < 3:
         return False
     return bool(_CAMEL.match(word)) or is_snake(word)
 
 
 def is_plain_camel(word: str) -> bool:
-    """Return whether a word is like `handleAuth`, in lower case with a hump, the only humps that count in prose."""
+    """Return whether a word looks like `handleAuth`, the only camel case that counts in prose."""
     is_humped = re.match(r"_*[a-z][a-z0-9]*[A-Z]", word) and not re.fullmatch(r"[a-z][A-Z]+s?", word)
     return bool(is_humped) and len(word) > 4 and word.lower() not in find_words("products")
 
 
 def is_snake(word: str) -> bool:
-    """Return whether a word has underscores inside, but no number that a database has assigned."""
+    """Return whether a word has inner underscores, but no number assigned by a database."""
     return bool(_SNAKE.match(word)) and not _SERIAL.search(word)
 
 
@@ -193,7 +193,7 @@ def is_command(text: str) -> bool:
 
 
 def read_command(text: str) -> Iterator[NamedThing]:
-    """Yield everything that one line of commands names."""
+    """Yield everything that a command line names."""
     group: list[_Token] = []
     for match in _TOKEN.finditer(text):
         if match[0] in _BREAKS:
@@ -350,7 +350,7 @@ class _Line:
 
 
 def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
-    """Return the claims of a memory file, in the order of its text, each thing once per line."""
+    """Return the claims of a memory file in text order, each thing once per line."""
     claims: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
     for claim in islice(_read(text, kind), CLAIMS):
@@ -442,7 +442,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _find_codes(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the insides of code spans: from a run of backticks to the next run of the same length."""
+    """Yield the contents of code spans: from a run of backticks to the next run of the same length."""
     runs = list(_TICKS.finditer(line))
     following: dict[int, list[int]] = {}
     for number in range(len(runs) - 1, -1, -1):
@@ -479,7 +479,7 @@ def _compile_date() -> re.Pattern[str]:
 
 
 def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
-    """Yield each date in a line with which something ends, and its position."""
+    """Yield each date in a line that marks an end, and its position."""
     for match in _compile_date().finditer(line):
         lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
         trail = line[match.end() : match.end() + _LEAD_CHARS]
@@ -566,7 +566,7 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
 
 
 def _read_fragment(code: str) -> Iterator[NamedThing]:
-    """Yield the names of an expression: only clear identifiers, and definitions."""
+    """Yield the names in an expression: only clear identifiers and definitions."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
         yield NamedThing(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))

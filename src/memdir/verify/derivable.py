@@ -66,14 +66,14 @@ _LAYOUT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class DerivableReason:
-    """What could be looked up instead of remembered, and where."""
+    """Something that can be looked up instead of remembered, and where."""
 
     what: str
     source: str
 
 
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
-    """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
+    """Return the reasons why a text need not be remembered; `timeout` limits the seconds spent in git."""
     sentences = list(_list_sentences(text))
     # Five words; two Chinese or Japanese characters count as one.
     keys = {fold_words(sentence): sentence for sentence in sentences}
@@ -132,7 +132,7 @@ def _find_described_path(sentence: str) -> str:
 
 
 def _list_sentences(text: str, kind: PartKind | None = None) -> Iterator[str]:
-    """Yield the sentences of Markdown text: paragraphs are joined over their lines, list items and headings are not."""
+    """Yield the sentences of Markdown text, joining the lines of paragraphs but not list items or headings."""
     for part in MemoryDocument(text).parts:
         if kind is None or part.kind is kind:
             joined = MemoryDocument(_WRAPPED.sub(r"\1 ", text[part.inner : part.end]))

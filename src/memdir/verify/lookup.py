@@ -32,7 +32,7 @@ _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "ju
 
 @dataclass(frozen=True, slots=True)
 class LookupContext:
-    """The context of a claim besides the project: the day, and which memory a link means or meant."""
+    """The context of a claim besides the project: the date, and the memories that links point or pointed to."""
 
     today: date
     find_memory: Callable[[str], str | None] = lambda link: None
@@ -42,7 +42,7 @@ class LookupContext:
 def check_claims(
     claims: Sequence[Claim], project: ProjectListing | None, context: LookupContext, *, seconds: float
 ) -> tuple[CheckedClaim, ...]:
-    """Return one result a claim, in their order; without a project only dates and links can be checked."""
+    """Return one result per claim, in order; without a project, only dates and links can be checked."""
     check = _make_check([claim for claim in claims if not claim.reason], project, seconds)
     return tuple(_check_without_project(claim, context) or check(claim) for claim in claims)
 
@@ -88,12 +88,12 @@ class _ProjectContext:
 
     @cached_property
     def leaves(self) -> dict[str, list[str]]:
-        """Files and folders by their last part."""
+        """Return files and folders by their last path segment."""
         return _group_by_leaf((*self.project.entries, *self.project.folders))
 
     @cached_property
     def stems(self) -> dict[str, str]:
-        """The names of files and folders up to the first dot, each with one of them."""
+        """Return one file or folder for each name up to its first dot."""
         return {leaf.partition(".")[0]: paths[0] for leaf, paths in self.leaves.items()}
 
     @cached_property
@@ -102,13 +102,13 @@ class _ProjectContext:
 
     @cached_property
     def lookup(self) -> FoundWords:
-        """The words and flags of all claims, found in one pass."""
+        """Return the words and flags of all claims, found in one pass."""
         words = {word for claim in self.claims for word in _list_words(claim)}
         return look_up(self.project, words, {claim.text for claim in self.claims if claim.kind is ClaimKind.FLAG})
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether every file was listed and searched, so that a word that was not found is not there."""
+        """Return whether all files were listed and searched, so that a word that was not found does not exist."""
         return self.project.is_whole and self.lookup.is_whole
 
     @cached_property
@@ -120,11 +120,11 @@ class _ProjectContext:
         return past.read_names(self.project.root, self.ends) if self.has_past else PathHistory(is_whole=False)
 
     def follow(self, path: str) -> RemovedBy | None:
-        """Return where history moved a path, if it did."""
+        """Return where history moved a path, if at all."""
         return past.follow(self.names, path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
-        """Report a thing that was never there; it may be anything and is not an alarm."""
+        """Report that a name never existed; it may mean anything, so this is not an alarm."""
         note = NEVER if is_whole else _UNREAD
         return CheckedClaim(claim, ClaimStatus.UNKNOWN, note=note if self.has_past else _NO_PAST)
 
@@ -169,7 +169,7 @@ class _PathLookup:
         return self._check_gone(claim, bare)
 
     def check_module(self, claim: Claim, path: str) -> CheckedClaim:
-        """A module of Python by its path without an ending."""
+        """Look up a Python module by its path without an extension."""
         spellings = [f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py"]
         for spelling in spellings:
             if existing := self._find_path(spelling):
@@ -178,7 +178,7 @@ class _PathLookup:
         return next((result for result in results if result.is_stale), results[0])
 
     def _find_path(self, path: str) -> str:
-        """Return the file or folder of a path: exactly, or as the end of a longer one; empty if there is none."""
+        """Return the file or folder of a path: an exact match, or the end of a longer path; "" if there is none."""
         if self.project.has(path):
             return path
         tails = [tail for tail in self.context.leaves.get(path.rpartition("/")[2], ()) if tail.endswith("/" + path)]
@@ -257,7 +257,7 @@ class _PathLookup:
         return RemovedBy(commit, target if 2 * count > len(files) and target in self.project.folders else "")
 
     def _find_replacement(self, path: str, commit: str) -> str:
-        """Return a file of the same name, or the only one of its kind and folder, that this commit added and that exists."""
+        """Return an existing file added by this commit: with the same name, or the only one of its kind and folder."""
         folder, _, leaf = path.rpartition("/")
         ending = leaf.rpartition(".")[2]
         added = [one for one in self.context.names.added.get(commit, ()) if one in self.project.entries]
@@ -267,7 +267,7 @@ class _PathLookup:
 
 
 def _spell_for_git(text: str, bare: str) -> str:
-    """A path as git is asked for it: from the root, so that nothing in it is read as a flag or a pattern."""
+    """Return a path for git, relative to the root, so that git does not parse it as a flag or a pattern."""
     return f"./{bare}/" if text.endswith("/") else f"./{bare}"
 
 
@@ -297,7 +297,7 @@ class _WordLookup:
         return self._check_member(claim, words) or results[-1]
 
     def _check_plain(self, claim: Claim) -> CheckedClaim:
-        """A plain word in code: only what is or was defined by name; otherwise it is a word like any other."""
+        """Check a plain word in code, which counts only if it is or was defined by name."""
         usage, trace = self.context.lookup.find(claim.text), self._find_trace(claim.text)
         if usage.defined:
             return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.defined[0])
@@ -322,7 +322,7 @@ class _WordLookup:
         return self.context.not_found(claim, is_whole=self._traces[1])
 
     def _check_member(self, claim: Claim, words: Sequence[str]) -> CheckedClaim | None:
-        """A member that its owner has lost, though the word is there; None without evidence for that."""
+        """Report a member that its owner no longer has although the word exists; None without evidence."""
         if not self._is_lost_member(claim, words):
             return None
         trace = self._find_trace(words[-1])
@@ -338,7 +338,7 @@ class _WordLookup:
         return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit, came=self._successors.get(gone.came, ""))
 
     def _is_lost_member(self, claim: Claim, words: Sequence[str]) -> bool:
-        """Whether `Owner` is defined in the project, and nowhere with `member` in its body."""
+        """Return whether `Owner` is defined in the project, but never with `member` in its body."""
         if claim.kind is not ClaimKind.SYMBOL or len(words) < 2:
             return False
         key = (words[-2], words[-1])
@@ -354,7 +354,7 @@ class _WordLookup:
 
     @cached_property
     def _traces(self) -> tuple[dict[str, WordTrace], bool]:
-        """Return the history of words that are missing, or used but not defined; most claims need none."""
+        """Return the history of words that are missing, or used but not defined; few claims need this."""
         if not self.context.has_past:
             return {}, False
         doubtful, find, stems = set[str](), self.context.lookup.find, self.context.stems
@@ -367,7 +367,7 @@ class _WordLookup:
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Each word that replaced another, and its current name; all together, so that a hop costs one pass."""
+        """Return each word that replaced another, with its current name; all words share one pass per hop."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
         current = {word: word for word in came}
@@ -391,7 +391,7 @@ def _replace_part(claim: Claim, word: str, came: str) -> str:
 
 
 class _ToolLookup:
-    """Scripts, targets and flags."""
+    """Looks up scripts, targets and flags."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
@@ -418,7 +418,7 @@ class _ToolLookup:
 
     @cached_property
     def _flags_gone(self) -> dict[str, RemovedBy]:
-        """Flags that some commit removed from code where they were quoted, as code that parses flags has them."""
+        """Return the flags that a commit removed from code that quoted them, as parsers do."""
         missing = {claim.text for claim in self.context.claims if claim.kind is ClaimKind.FLAG} - set(
             self.context.lookup.flags
         )
@@ -432,7 +432,7 @@ class _ToolLookup:
 
 
 def _compile_script(extra: str) -> re.Pattern[bytes] | None:
-    """Return the pattern of a script in its manifest; a module is in none."""
+    """Return the pattern for a script in its manifest; modules are in no manifest."""
     tool, _, name = extra.partition(":")
     spelled = re.escape(name.encode("utf-8", "replace"))
     make = rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)"

@@ -47,7 +47,7 @@ _NAMING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemovedBy:
-    """The commit that removed a thing, its new name if git found one, and what that commit added."""
+    """The commit that removed something, the new name if git found one, and the paths that commit added."""
 
     commit: str
     to: str = ""
@@ -117,7 +117,7 @@ def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | N
 
 
 def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[str, WordTrace], bool]:
-    """Return the trace of each word, and whether enough of the history was read. Documents do not count."""
+    """Return the trace of each word, and whether enough of the history was read; documents do not count."""
     pending = {word.encode("utf-8", "replace") for word in words}
     traces_by_word: dict[bytes, WordTrace] = {}
     is_whole = False
@@ -136,7 +136,7 @@ def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[st
 def read_git_lines(
     root: Path, patterns: Mapping[str, re.Pattern[bytes]], ends: float, globs: tuple[str, ...] = ()
 ) -> dict[str, RemovedBy]:
-    """Return for each key the newest commit that removed a line with its pattern and added none."""
+    """Return for each key the newest commit that removed a line matching its pattern and added none."""
     left = dict(patterns)
     removals: dict[str, RemovedBy] = {}
     for patch in _stream_patches(root, ends, globs) if patterns else ():
@@ -263,7 +263,7 @@ def _decode_path(path: bytes) -> str:
 
 
 def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Yield each commit's patch without context, its short name in the first line; with `globs` only of such files."""
+    """Yield each commit's patch without context, its short hash first; with `globs`, only for matching files."""
     pathspecs = tuple(f":(top,glob)**/{glob}" for glob in globs)
     return _split_stream(
         _stream(root, (*_LOG, "-p", "-U0", "--format=%x01%h", "HEAD", "--", *pathspecs), ends), b"\n\x01"

@@ -96,7 +96,7 @@ _MANIFESTS = 400  # read at most; the largest monorepos have as many packages
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """One file: its mode, size and time, by which a change is seen."""
+    """One file: its mode, size and time, which reveal a change."""
 
     path: str
     mode: int
@@ -120,7 +120,7 @@ class ProjectListing:
     problem: str = ""
 
     def has(self, path: str) -> bool:
-        """Whether there is such a file or folder, ignored ones included, inside the root."""
+        """Return whether this file or folder exists inside the root, even if git ignores it."""
         bare = path.strip("/")
         if bare in self.entries or bare in self.folders:
             return True
@@ -132,7 +132,7 @@ class ProjectListing:
 
 @dataclass(frozen=True, slots=True)
 class WordPlaces:
-    """The files of code and the documents that have a word, and the code files that define it."""
+    """The code files and documents that contain a word, and the code files that define it."""
 
     code: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class WordPlaces:
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """The words and flags that were found; a flag has one file. Not whole if the project is too large to search."""
+    """The words and flags found, a flag with one file. Incomplete if the project is too large to search."""
 
     words: dict[str, WordPlaces] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
@@ -155,7 +155,7 @@ _PROBE_SECONDS = 5.0
 
 
 def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
-    """List a project. Never fails: if git gives no listing, it is empty and not whole."""
+    """List a project. Never fails: without a listing from git, the result is empty and incomplete."""
     ends = time.monotonic() + seconds
     if find_git_dir(root) is None:
         return _make_listing(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)))
@@ -172,19 +172,19 @@ def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectList
 
 
 def has_partial_history(root: Path) -> bool:
-    """Whether git would have to fetch some of its objects from a server: then history is not read."""
+    """Return whether git would fetch missing objects from a server, in which case history is not read."""
     folder = find_git_dir(root)
     config = read_small(folder / "config", _CONFIG_BYTES).data if folder else None
     return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()
 
 
 def is_document(path: str) -> bool:
-    """Text for people, which may mention a word long after it is gone."""
+    """Return whether a file is text for people, which may mention a word long after its removal."""
     return path.rpartition(".")[2].lower() in _DOCUMENTS or bool(_LOGS.search(path))
 
 
 def look_up(project: ProjectListing, words: Collection[str], flags: Collection[str] = ()) -> FoundWords:
-    """Return every wanted word with its files; a flag with the first file that has it, as typed or as an identifier."""
+    """Return each wanted word with its files, and each flag with the first file that contains it in any spelling."""
     targets = {word.encode("utf-8", "replace"): word for word in words}
     dashed = _spell_flags(flags)
     hits_by_word: dict[str, tuple[list[str], list[str], list[str]]] = {}
@@ -213,7 +213,7 @@ def look_up(project: ProjectListing, words: Collection[str], flags: Collection[s
 
 
 def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
-    """Whether some line defines this word. In C a name may begin its line, with the type on the line above."""
+    """Return whether a line defines this word. In C, a name may begin its line, with the type on the line above."""
     defines = _DEFINES_C if is_c else _DEFINES
     return any(
         defines.search(data[begin:place] + _MARK + data[place + len(word) : end])
@@ -222,7 +222,7 @@ def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
 
 
 def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
-    """Return whether a file has a member of this owner: named with it, or in the lines indented below its definition."""
+    """Return whether a file has a member of this owner: named with it, or indented below its definition."""
     places = [place for _, place, _ in _find_word(data, member)]
     for place in places:
         before = _OWNED.search(data[max(0, place - _LOOK_BACK) : place])
@@ -237,7 +237,7 @@ def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
 
 
 def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
-    """A text file's bytes; None for links, data, and what is too large or cannot be read."""
+    """Return a text file's bytes; None for links, binary data, and files that are too large or unreadable."""
     if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
         return None
     try:
@@ -354,7 +354,7 @@ def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _find_end(data: bytes, begin: int, end: int) -> int:
-    """Return the end of the lines indented deeper than the one that begins here; its closing brackets do not count."""
+    """Return the end of the lines indented deeper than the first one, not counting its closing brackets."""
     indent = len(data[begin:end]) - len(data[begin:end].lstrip(b" \t"))
     while end < len(data):
         begin, end = end + 1, data.find(b"\n", end + 1)

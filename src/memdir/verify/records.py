@@ -102,7 +102,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of one memory's claims; it holds for the text with this digest."""
+    """The status of one memory's claims, valid for the text with this digest."""
 
     name: str
     digest: str
@@ -182,7 +182,7 @@ def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
 
 
 def read_known(store: Folder, names: list[str] | None = None) -> dict[str, CachedVerdict]:
-    """Return the cached verdicts by name, of all memories or of some, regardless of their digests."""
+    """Return the cached verdicts of all or some memories by name, regardless of their digests."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
     select = f"SELECT {_COLUMNS} FROM verdicts"
@@ -226,7 +226,7 @@ def render_signature(signature: Signature) -> str:
 
 
 def _quote(name: str) -> str:
-    """Return a name in a code span, without backticks, which would end it."""
+    """Return a name in a code span, without backticks that would end the span."""
     return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
 
 
