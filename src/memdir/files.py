@@ -329,7 +329,7 @@ def check_root(path: str) -> None:
     elif len([part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]) < 2:
         reason = "it is the root of the file system, or directly below it"
     if reason:
-        raise PathError(path, reason, hint="give the whole path of a directory of its own, two levels down or more")
+        raise PathError(path, reason, hint="pass the full path of a separate directory, at least two levels deep")
 
 
 def check_name(name: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ExportedChat:
-    """One conversation: its id, title, end time, and messages."""
+    """One conversation: its ID, title, end time and messages."""
 
     id: str
     title: str
@@ -65,7 +65,7 @@ class ChatExport:
     chats: int
 
     def read_chats(self) -> Iterator[ExportedChat]:
-        """Yield the conversations, in the order of the export, without those that have no message of the user."""
+        """Yield the conversations in export order, skipping those without a user message."""
         for _, row in _read_rows(self.path, _CHATS):
             chat = _read_chat(row)
             if any(message.role == "user" for message in chat.messages):
@@ -73,7 +73,7 @@ class ChatExport:
 
 
 def find_export(path: Path) -> ChatExport | None:
-    """Return the export at a path, None if there is none; raises FormatError if it is damaged or too large."""
+    """Return the export at a path, or None. Raises FormatError if it is damaged or too large."""
     if not _has_chats(path):
         return None
     service, chats, notes = "", 0, _ChatGptNotes()
@@ -257,7 +257,7 @@ class _ChatGptNotes:
 
 
 def _unwrap(text: str) -> str:
-    """Return the user's own text, which ChatGPT puts between fences after a sentence of its own."""
+    """Return the user's own text, which ChatGPT fences after a sentence of its own."""
     fenced = _FENCED.search(text)
     return (fenced[1] if fenced else text).strip()
 

@@ -129,7 +129,7 @@ class ChainTrace:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the path ended at a parent that may be missing, although there are records before it."""
+        """Return whether the path ended at a possibly missing parent although there are records before it."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
     def run(self, file: BinaryIO, is_agent: bool) -> "ChainTrace":
@@ -183,7 +183,7 @@ class ChainTrace:
             self._add(offset, result)
 
     def _set_aside(self, position: int, node: ChainNode) -> None:
-        """Keep a record next to the path that may belong to one on it."""
+        """Keep a record outside the path that may belong to one on it."""
         if node.is_lost or not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:
@@ -253,7 +253,7 @@ def make_messages(record: Json) -> Iterator[Message]:
 
 
 def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
-    """Yield one message from the records of an API message, after the results in it."""
+    """Yield one message from the records of an API message, after the tool results among them."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []  # of tools that the provider runs

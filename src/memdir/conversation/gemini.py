@@ -34,7 +34,7 @@ _SPEAKERS = ("user", "gemini")
 
 
 def read_chat(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages; all records of a chat are held in memory."""
+    """Yield the messages of a chat, keeping all its records in memory."""
     history = _History()
     file.seek(0)
     for number, line in read_transcript_lines(file):
@@ -154,7 +154,7 @@ def _make_result(response: Json, record: Json, *, failed: bool = False) -> Messa
 
 
 def _list_texts(content: object) -> Iterator[str]:
-    """Yield the texts of a content (a text or parts), with placeholders for pictures and documents."""
+    """Yield the texts in a content value (a string or parts), with placeholders for pictures and documents."""
     if isinstance(content, str) and content:
         yield content
     for part in list_blocks(content):

@@ -78,7 +78,7 @@ _KEY_HEAD = re.compile(r"\s*(?:-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[
 
 
 def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return every `@path` outside code and comments, in order, each as the paths it may mean, the likeliest first."""
+    """Return each `@path` outside code and comments, in order, as the paths it may mean, likeliest first."""
     mentions: dict[str, tuple[str, ...]] = {}
     for match in _MENTION.finditer(_mask(text)) if "@" in text else ():
         written = match[1].replace("\\ ", " ").partition("#")[0]
@@ -88,7 +88,7 @@ def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def resolve_include(spelling: str, folder: str, home: str) -> str:
-    """Return the absolute path of a mention in a file of that folder; the system resolves links and `..`."""
+    """Return the absolute path of a mention in a file in that folder; the system resolves links and `..`."""
     if spelling.startswith("~/"):
         return os.path.join(home, spelling[2:].lstrip("/"))
     return os.path.join(folder, spelling)
@@ -104,7 +104,7 @@ def _mask(text: str) -> str:
 
 
 def _join_paragraphs(lines: list[str]) -> list[str]:
-    """Join lines that a code span may cross."""
+    """Join lines that a code span may span."""
     paragraphs: list[list[str]] = []
     is_open = False
     for line in lines:
@@ -287,7 +287,7 @@ def _match_path(pattern: list[str], parts: list[str]) -> bool:
 
 
 def looks_secret(path: str) -> bool:
-    """Return whether a path looks like that of a secret, whether or not it exists."""
+    """Return whether a path looks like a secret's, whether or not it exists."""
     folded = os.path.normpath(path).casefold()
     *folders, name = [part for part in folded.split("/") if part] or [""]
     if any(folded == tree or folded.startswith(f"{tree}/") for tree in _TREES) or _FOLDERS.intersection(folders):

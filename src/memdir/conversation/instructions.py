@@ -83,7 +83,7 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text about its memory that a conversation gets at the start."""
+    """The text about memory that a conversation gets at its start."""
 
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
@@ -99,7 +99,7 @@ class Instructions:
 
     @property
     def heading(self) -> str:
-        """The text above the indexes; empty if there is no index."""
+        """Return the text above the indexes, or "" if there is no index."""
         return _render("index") if any(loaded.text for loaded in self.clips) else ""
 
     @property
@@ -125,7 +125,7 @@ class InstructionsContext:
 
     @property
     def directory(self) -> str:
-        """The directory to write memories to; empty for a store without a directory."""
+        """Return the directory to write memories to, or "" for a store without a directory."""
         return next((one_line(str(store.root)) for store in self.stores if isinstance(store, Folder)), "")
 
     def find_other(self, scope: Scope) -> str:
@@ -196,14 +196,14 @@ class InstructionsCache:
         self._cached: dict[str, Instructions] = {}
 
     def take(self, build: Callable[[], Instructions], key: str = "") -> Instructions:
-        """Return the instructions kept under this key, building them if needed; other threads wait for that."""
+        """Return the instructions cached under this key, building them if needed; other threads wait."""
         with self._lock:
             if key not in self._cached:
                 self._cached[key] = build()
             return self._cached[key]
 
     def drop(self) -> None:
-        """Drop all instructions, because the conversation was cleared or compacted."""
+        """Drop all cached instructions, because the conversation was cleared or compacted."""
         with self._lock:
             self._cached.clear()
 
@@ -348,7 +348,7 @@ def _load(
 
 
 def render_types(*, team: bool = False) -> str:
-    """Return the description of the four types, with `team` also the directory of each."""
+    """Return the description of the four types; `team` adds the directory of each."""
     return _render("types", **{f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind})
 
 

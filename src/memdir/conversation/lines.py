@@ -300,7 +300,7 @@ def read_table(value: object) -> Json:
 
 
 def read_at(record: Json) -> datetime | None:
-    """Return the time of a record in the local zone, because "today" is a day of the user's zone; hosts write UTC."""
+    """Return a record's time in the local zone, because hosts write UTC and "today" depends on the user's zone."""
     sent_at = read_time(read_text(record.get("timestamp")))
     try:
         return sent_at.astimezone() if sent_at is not None and sent_at.tzinfo is UTC else sent_at

@@ -93,7 +93,7 @@ class NotesFile:
 
     @property
     def inner(self) -> str:
-        """The path of the file below the project's directory."""
+        """Return the path of the file relative to the project's directory."""
         return f"{self.leaf}/{FOLDER}/{FILE}"
 
 
@@ -289,7 +289,7 @@ def read_notes_file(file: NotesFile) -> str | None:
 
 
 def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
-    """Write the text in one step, inside `updating`; raises ConflictError if the current text is not `expect`."""
+    """Write the text atomically, inside `updating`. Raises ConflictError if the current text is not `expect`."""
     if read_notes_file(file) != expect:
         raise ConflictError("the notes changed during the update", hint="the next update will include the change")
     with _open_root(file.project, create=True) as root:
@@ -307,7 +307,7 @@ def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
 
 
 def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS) -> bool:
-    """Wait a limited time until no update is running, and return whether none is; killed ones do not count."""
+    """Wait a limited time for a running update, and return whether none is running; ignores interrupted ones."""
     try:
         with _open_folder(file) as folder, hold(folder, LOCK, seconds=seconds):
             return True

@@ -55,7 +55,7 @@ class Notes:
         return next((section for section in self.sections if section.name.casefold() == name.casefold()), None)
 
     def with_texts(self, texts: dict[str, str]) -> "Notes":
-        """Return the notes with new texts under some headings; of two equal names the first counts."""
+        """Return the notes with new texts under some headings; if two headings are equal, the first one counts."""
         new = {name.casefold(): text for name, text in texts.items()}
         sections = (replace(old, text=new.pop(old.name.casefold(), old.text).strip("\n")) for old in self.sections)
         return replace(self, sections=tuple(sections))
@@ -109,7 +109,7 @@ def render_section(section: NotesSection) -> str:
 
 
 def check_update(before: Notes, after: str) -> Notes:
-    """Return the updated notes; raises FormatError if more than the texts changed, or if the text is broken."""
+    """Return the updated notes. Raises FormatError if more than the texts changed, or if a text is broken."""
     if forbidden := find_forbidden(after, lines=True):
         raise FormatError(f"the notes contain {forbidden}", field="text", hint="remove it")
     if find_open_fence(after):
@@ -250,7 +250,7 @@ def _make_safe(text: str, end: str = "") -> str:
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:
-    """Return how much of each fits into the total: small ones completely, large ones equally."""
+    """Return how much of each size fits into the total: small ones fully, large ones equally."""
     rest, shares = max(total, 0), [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda number: sizes[number])
     for count, number in enumerate(order):

@@ -117,7 +117,7 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:
-    """A requested file that is not loaded, and `by` what it was requested; `real` is empty if it was not looked up."""
+    """A requested file that is not loaded; `by` is what requested it, `real` is empty if it was not looked up."""
 
     path: str
     reason: NotLoadedReason
@@ -149,7 +149,7 @@ class LoadedFiles:
 
     @property
     def asks(self) -> tuple[LoadRefusal, ...]:
-        """The files that need the user's approval."""
+        """Return the files that need the user's approval."""
         return tuple(refusal for refusal in self.refusals if refusal.reason is NotLoadedReason.OUTSIDE)
 
 

@@ -135,7 +135,7 @@ class ShellCommand:
 
     @property
     def script(self) -> str:
-        """The command passed to a shell with -c, also in a bundle of options."""
+        """Return the command passed to a shell with -c, even in a bundle of options."""
         options = pairwise(self.arguments if self.program in _SHELLS else ())
         return next((text for option, text in options if re.fullmatch(r"-[a-z]*c", option)), "")
 
@@ -152,7 +152,7 @@ class ShellCommand:
 
     @property
     def _bare(self) -> tuple[str, ...]:
-        """The words without assignments and without programs that only run another."""
+        """Return the words without assignments and wrapper programs such as `env`."""
         words = self.words
         while words and (_ASSIGNMENT.fullmatch(words[0]) or os.path.basename(words[0]) in _RUNNERS):
             is_runner, words = not _ASSIGNMENT.fullmatch(words[0]), words[1:]

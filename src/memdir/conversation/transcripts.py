@@ -85,7 +85,7 @@ class TranscriptSlice:
 
 @dataclass(frozen=True, slots=True)
 class MessageRun:
-    """Consecutive messages, how many came before them in the conversation, and the last of those."""
+    """Consecutive messages, the number of messages before them, and the last of those."""
 
     messages: tuple[Message, ...]
     start: int
@@ -414,5 +414,5 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
 
 
 def _find_after(messages: Sequence[Message], id: str) -> int | None:
-    """Return the number of the first message after the last one with this id, None if there is none."""
+    """Return the index of the first message after the last one with this ID, or None."""
     return next((count for count in range(len(messages), 0, -1) if messages[count - 1].id == id), None)

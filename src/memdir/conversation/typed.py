@@ -54,7 +54,7 @@ def is_by_person(message: Message) -> bool:
 
 
 def split_typed(message: Message) -> tuple[MessageSpan, ...]:
-    """Split a user's message into their own text and the rest, without memdir's reminders; empty for any other."""
+    """Split a user's message into typed text and the rest, without memdir's reminders; empty for other messages."""
     return split_message(strip_reminders(message.text)) if is_by_person(message) else ()
 
 
@@ -427,7 +427,7 @@ def _find_announced(text: str) -> Iterator[Region]:
 
 
 def _find_handed_over(text: str) -> Iterator[Region]:
-    """Yield a text that the user asks to work on: after such a request, or before one on the last line."""
+    """Yield a text that the user asks for work on: after such a request, or before one on the last line."""
     for stop in _STOP.finditer(text, 0, _HEAD_CHARS):
         if text[stop.end() :].strip() and _asks_for_work(text[: stop.start()], stop[0]):
             yield stop.end(), len(text), "handed over"

@@ -129,7 +129,7 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
         hint = "keep it in a password manager, and remember where"
         raise FormatError("this looks like a password or a key", field="body", hint=hint)
     if why := find_unwanted(text):
-        raise FormatError(f"{why} is not kept", field="body", hint=SURPRISING)
+        raise FormatError(f"{why} is not saved", field="body", hint=SURPRISING)
     language = next(iter([*find_request_languages(text), load_request_languages()[0]]))
     content, about, stated_kind = _strip_cue(compile_any("reply").sub("", text.strip()), language, now)
     kind = kind or stated_kind or _guess_kind(about, language)

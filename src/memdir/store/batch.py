@@ -20,7 +20,7 @@ from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, is_ind
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """The changes of all edits together, the name of each edit's memory, and the names of edits that were left out."""
+    """The changes of all edits together, the memory name for each edit, and the names of omitted edits."""
 
     changes: tuple[FileChange, ...]
     names: tuple[str, ...]
@@ -55,13 +55,13 @@ def plan_batch(
 
 
 class _PinnedError(ConflictError):
-    """A pinned memory that this batch may not touch; never raised to callers."""
+    """Raised for a pinned memory that this batch may not change; never reaches callers."""
 
 
 def _plan_edit(
     overlay: Overlay, edit: Edit, now: datetime, rules: WriteRules, *, keep_pinned: bool
 ) -> tuple[str, ConflictError | NotFoundError | None]:
-    """Add one edit's changes to the overlay; return the memory's name, and the conflict if there is one."""
+    """Add one edit's changes to the overlay. Return the memory's name, and the conflict if there is one."""
     is_line = isinstance(edit, records.IndexEdit)
     if isinstance(edit, records.Save):
         plan.check_draft(edit.draft, rules)

@@ -155,7 +155,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The number of a change, None if there was nothing to do; `repeated`: one with its mark had already happened."""
+    """The number of a change, None if nothing had to change; `repeated`: its idempotency key was already used."""
 
     change: int | None = None
     changes: tuple[FileChange, ...] = ()
@@ -163,7 +163,7 @@ class ChangeResult:
 
 
 class _HeldError(MemdirError):
-    """Stops a change that needs review; never raised to callers."""
+    """Stops a change that needs review; never reaches callers."""
 
     def __init__(self, item: InboxItem) -> None:
         super().__init__(item.why)
@@ -171,7 +171,7 @@ class _HeldError(MemdirError):
 
 
 class StoreReader(ABC):
-    """The methods readers need; the defaults suit a store without files. `team`: team memories are shown."""
+    """The methods readers need, with defaults for a store without files. `team`: team memories are shown."""
 
     scope: Scope = Scope.PRIVATE
     rules: WriteRules = WriteRules()
@@ -192,7 +192,7 @@ class StoreReader(ABC):
         return self.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
 
     def read_many(self, names: Iterable[str]) -> dict[str, StoredMemory]:
-        """Return by name the memories that can be read."""
+        """Return the readable memories among these, by name."""
         memories = {}
         for name in names:
             with suppress(MemdirError):
@@ -200,11 +200,11 @@ class StoreReader(ABC):
         return memories
 
     def has_any(self) -> bool:
-        """Return whether there is a memory at all."""
+        """Return whether the store contains any memory."""
         return bool(self.scan())
 
     def may_hold(self, scope: Scope) -> bool:
-        """Return whether a memory of this scope can be in this store; a team's are in a folder of the project's."""
+        """Return whether this store can contain memories of this scope; team memories are in the project's store."""
         return self.scope is scope or (self.scope is Scope.PRIVATE and scope is Scope.TEAM)
 
     def locate(self, header: Header) -> str:
@@ -212,16 +212,16 @@ class StoreReader(ABC):
         return header.file
 
     def find_place(self) -> tuple[Path | None, str]:
-        """Return the state folder, if any, and the key of this store in a session's record."""
+        """Return the state folder, if any, and this store's key in a session record."""
         return None, self.scope.value
 
     def list_signatures(self, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
-        """Return every file with its signature; `marks` receives those of folders."""
+        """Return every file with its signature; `marks` receives the signatures of folders."""
         files = ((header.file, header.signature) for header in self.scan())
         return {file: (facts.inode, facts.size, facts.mtime_ns, facts.ctime_ns) for file, facts in files}
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
-        """Return the known dates of each memory's bytes; empty if there is no history."""
+        """Return the known dates of each memory's content; empty without a history."""
         return ()
 
     def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
@@ -236,16 +236,16 @@ class StoreReader(ABC):
         return
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """Return the recalls of a memory, or all; newest first."""
+        """Return the recalls of one memory, or of all, newest first."""
         return ()
 
     def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        """Return how often each memory was shown, also in each of the last weeks; empty if the log cannot be read."""
+        """Return how often each memory was shown, in total and per recent week; empty if the log is unreadable."""
         return RecallCounts()
 
 
 class WidenedStore(StoreReader):
-    """Wraps a store that has only the five methods of `Store`, for readers."""
+    """Adds the reader methods to a store that has only the five methods of `Store`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -278,7 +278,7 @@ def widen(store: "Store | StoreReader") -> StoreReader:
 
 
 class StoreBase(StoreReader, Inbox):
-    """The operations that change a store, each as one change; and its inbox."""
+    """The operations that change a store, each as one change, and the store's inbox."""
 
     clock: Clock
     actor: str = ""  # the credential that acts, if the store has credentials
@@ -287,7 +287,7 @@ class StoreBase(StoreReader, Inbox):
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
-        """Plan on the current state and apply as one change, unless one with this mark has happened."""
+        """Plan on the current state and apply as one change, unless a change with this idempotency key exists."""
 
     def close(self) -> None:
         """Close open files and connections; does nothing by default."""
@@ -310,14 +310,14 @@ class StoreBase(StoreReader, Inbox):
         return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """Return where records and locks are stored: `root`, or the store's folder; raise SettingsError if it has none."""
+        """Return where records and locks are stored: `root` or the store's folder. Raises SettingsError without one."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
             raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
         return FolderWorkplace(root)
 
     def _read_written(self, name: str, result: ChangeResult) -> StoredMemory:
-        """Return a memory as a change left it."""
+        """Return a memory as written by a change."""
         return self.read(name)
 
     @abstractmethod
@@ -327,7 +327,7 @@ class StoreBase(StoreReader, Inbox):
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        """Plan and make a change; every change uses this. Raise ReviewError if it needs review."""
+        """Plan and make a change; every change goes through here. Raises ReviewError if it needs review."""
 
         def screened(view: StoreView) -> list[FileChange]:
             changes = plan.check_changes(planner(view), self.rules)
@@ -343,7 +343,7 @@ class StoreBase(StoreReader, Inbox):
             raise self._hold(held.item) from None
 
     def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
-        """Put an agent's changes of team memories into the inbox; return the error that says so."""
+        """Put an agent's changes to team memories into the inbox, and return the error that says so."""
         return self._hold(self._make_review(changes, origin))
 
     def _make_review(self, changes: Sequence[FileChange], origin: Origin) -> InboxItem:
@@ -356,7 +356,7 @@ class StoreBase(StoreReader, Inbox):
         return InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
 
     def _hold(self, item: InboxItem) -> ReviewError:
-        """Put an item into the inbox; an agent's that was already decided is not asked again."""
+        """Put an item into the inbox; an agent's item that was already decided is not added again."""
         (stored,) = self.inbox_add([item])
         if item.kind is InboxKind.PROPOSAL:
             return ReviewError(f"{item.why}, so nothing was written", item=stored.id, hint="another person decides")
@@ -370,7 +370,7 @@ class StoreBase(StoreReader, Inbox):
         return ReviewError(message, item=number, hint=hint)
 
     def changes(self, name: str | None = None, *, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
-        """Return the changes of a memory, or all; newest first, with `below` those before that number."""
+        """Return the changes of one memory, or all, newest first; with `below`, those before that number."""
         path = None if name is None else f"{name}.md"
         with self._reading_history() as past:
             return past.read_changes(path=path, limit=limit, below=below) if past else ()
@@ -409,7 +409,7 @@ class StoreBase(StoreReader, Inbox):
             return past.read_content(digest)
 
     def find_marked(self, mark: str) -> int | None:
-        """Return the change that was made with this mark."""
+        """Return the change made with this idempotency key."""
         with self._reading_history() as past:
             return past.find_marked(mark) if past is not None else None
 
@@ -417,7 +417,7 @@ class StoreBase(StoreReader, Inbox):
         return self.find_marked(mark) is not None
 
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> StoredMemory:
-        """Save a draft: a new memory, or with `expect` another version of one that exists."""
+        """Save a draft: a new memory or, with `expect`, a new version of an existing one."""
         names: list[str] = []
 
         def planner(view: StoreView) -> list[FileChange]:
@@ -429,7 +429,7 @@ class StoreBase(StoreReader, Inbox):
         return self._read_written(names[-1], result)
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
-        """Replace a memory's whole text, frontmatter included."""
+        """Replace a memory's full text, including its frontmatter."""
 
         def planner(view: StoreView) -> list[FileChange]:
             return plan.plan_text(view, name, text, expect, self.clock().astimezone(), self.rules)
@@ -491,7 +491,7 @@ class StoreBase(StoreReader, Inbox):
         return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, targets)).changes
 
     def undo(self, change: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
-        """Undo the last change, or any one; an undo is a change, so it can be undone by its number."""
+        """Undo the last change, or any one. An undo is itself a change, so it can be undone by its number."""
         target = self.find_last_change() if change is None else self.read_change(change)
         if target is None:
             raise NotFoundError("there is nothing to undo in this directory")
@@ -526,7 +526,7 @@ class StoreBase(StoreReader, Inbox):
         return sum(map(self._purge_name, (name, *self.find_former(name))))
 
     def find_former(self, name: str) -> tuple[str, ...]:
-        """Return the names that a memory had before it was moved, except those that another memory has now."""
+        """Return the names a memory had before it was moved, except those now used by other memories."""
         # Imported here: only a purge needs the history's module.
         from memdir.store.history import find_moved_files
 
@@ -542,7 +542,7 @@ class StoreBase(StoreReader, Inbox):
         return f"{leaf}.md" in self.list_files(folder)
 
     def _forget_known(self, name: str) -> None:
-        """Forget a memory that will be purged; raise NotFoundError if there is no trace of it."""
+        """Forget a memory that will be purged. Raises NotFoundError if there is no trace of it."""
         try:
             self.delete(name)
         except NotFoundError:

@@ -46,7 +46,7 @@ def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: date
 
 
 def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: datetime) -> dict[str, datetime]:
-    """Return the same for headers, reading their memories; an unreadable one has its file's time."""
+    """Return the ages of memories by their headers; an unreadable memory has its file's time."""
     memories = store.read_many([header.name for header in headers])
     return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
 
@@ -70,7 +70,7 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
 
 
 def find_sources(store: StoreBase, memories: Sequence[StoredMemory]) -> dict[str, MemorySource]:
-    """Return by name age and author, which go along when a memory is moved or synced; a team's author is in its commits."""
+    """Return each memory's age and author by name, to keep when it is moved or synced; team authors are in commits."""
     ages = find_ages(store, memories, now=store.clock())
     authors = find_authors(store, [memory.name for memory in memories if not is_team(memory.name)])
     return {name: MemorySource(since, authors.get(name, "")) for name, since in ages.items()}
@@ -107,7 +107,7 @@ def _find_change(
 
 
 def _find_approved(store: StoreBase) -> dict[int, Origin]:
-    """Return by change the origin of the inbox item that it applied."""
+    """Return, by change, the origin of the inbox item that it applied."""
     origins = {}
     with suppress(MemdirError):
         for item in store.inbox(InboxState.APPROVED):
@@ -122,7 +122,7 @@ def _name_author(origin: Origin) -> str:
 
 
 def trace_sentences(store: StoreBase, name: str, *, limit: int = 100) -> dict[str, Change]:
-    """Return by folded sentence the change that brought it into a memory, as far as the newest changes tell."""
+    """Return, by folded sentence, the change that added it to a memory, as far as recent changes show."""
     # Imported here: a recall asks for ages and authors only.
     from memdir.format.document import parse_document
 

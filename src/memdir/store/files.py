@@ -106,7 +106,7 @@ class FileStore(StoreBase):
     # Reading the files
 
     def scan(self) -> tuple[Header, ...]:
-        """Return every memory's header, newest first; from the cache if the file has not changed."""
+        """Return every memory's header, newest first, from the cache if the file has not changed."""
         self._heal_if_killed()
         with self._reading_root() as root:
             if root is None:
@@ -150,13 +150,13 @@ class FileStore(StoreBase):
         return guard.ChangedListing({path: facts for path, facts in signatures.items() if facts}, gone, fresh)
 
     def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
-        """Return the signatures of those of these files that exist."""
+        """Return the signatures of the files that exist."""
         with self._reading_root() as root:
             signatures = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
         return {path: signature for path, signature in signatures.items() if signature}
 
     def find_index_file(self, *, write: bool = True) -> Path | None:
-        """Return the path of the derived index; `write` creates its folder, and returns None if that is impossible."""
+        """Return the path of the derived index; `write` creates its folder, or returns None if that fails."""
         try:
             return find_header_cache(self.root, self.state, self._cache, write=write)
         except (OSError, DiskError):
@@ -167,7 +167,7 @@ class FileStore(StoreBase):
             return root is not None and any(not entry.refusal for entry in guard.walk(root))
 
     def look(self) -> tuple[guard.DiskEntry, ...]:
-        """Return all files that look like a memory, those that may not be read with the reason."""
+        """Return all files that look like memories, with a reason for each that may not be read."""
         with self._reading_root() as root:
             return () if root is None else tuple(guard.walk(root))
 
@@ -188,7 +188,7 @@ class FileStore(StoreBase):
         return self.state, str(self.root)
 
     def index(self, folder: str = "") -> str:
-        """Return the text of the index file; empty if there is none or it may not be read."""
+        """Return the text of the index file; "" if it is missing or may not be read."""
         try:
             file = guard.read_below(self.root, f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
         except (PathError, DiskError):
@@ -196,7 +196,7 @@ class FileStore(StoreBase):
         return decode(file[0]) if file else ""
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the exact bytes of a file; `read` replaces those that cannot be decoded."""
+        """Return the exact bytes of a file, whereas `read` replaces invalid UTF-8."""
         return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
@@ -206,36 +206,36 @@ class FileStore(StoreBase):
     # Reading the history, the recall log and the inbox
 
     def has_mark(self, mark: str) -> bool:
-        """Return whether a change with this mark has happened, or began and was killed."""
+        """Return whether a change with this idempotency key was made, or was begun and interrupted."""
         self._heal_if_killed()
         return super().has_mark(mark)
 
     def check_history(self) -> None:
-        """Raise DiskError for a history that cannot be read, or that this version cannot write."""
+        """Raise DiskError if the history cannot be read, or cannot be written by this version."""
         with self._reading_history() as past:
             if past is not None:
                 past.check_version()
                 past.read_changes(limit=1)
 
     def compact(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
-        """Remove old versions from the history, never the last of a file; see `History.compact`."""
+        """Remove old versions from the history, except the last one of each file; see `History.compact`."""
         with self._holding() as (_, past):
             return past.compact(self.clock(), origin, before=before, most=most)
 
     def measure_history(self) -> int:
-        """Return the size of the history's file in bytes, 0 if there is none."""
+        """Return the size of the history file in bytes, or 0 if it is missing."""
         try:
             return os.lstat(self.state / history.FILE).st_size
         except OSError:
             return 0
 
     def find_damage(self) -> tuple[tuple[str, str], ...]:
-        """Check every version, change and index line of the history; return files and problems."""
+        """Check every version, change and index line of the history; return the files with their problems."""
         with self._reading_history() as past:
             return tuple(past.find_damage()) if past else ()
 
     def recorded(self) -> dict[str, str]:
-        """Return by path the last recorded digest of every file."""
+        """Return the last recorded digest of every file, by path."""
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
 
@@ -267,7 +267,7 @@ class FileStore(StoreBase):
                     history.add_recalls(db, recalls)
 
     def move_recalls(self, name: str, target: "FileStore", new: str) -> None:
-        """Move the recalls of a memory to `target`, where it is called `new`; best effort, as `note_recalls` is."""
+        """Move a memory's recalls to `target` under the name `new`; ignores failures, like `note_recalls`."""
         with suppress(OSError, MemdirError):
             if recalls := self.recalls(name):
                 if target is not self:
@@ -277,13 +277,13 @@ class FileStore(StoreBase):
                     history.move_recalls(db, name, new if target is self else None)
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Record by path and digest the age and author of bytes, before a change brings them here."""
+        """Record the age and author of content by path and digest, before a change adds it here."""
         if sources:
             with self._holding() as (_, past):
                 past.note_sources(sources)
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
-        """Record edits made outside memdir and return the files. A file never seen before becomes its own baseline."""
+        """Record edits made outside memdir and return the files. A file not seen before becomes its own baseline."""
         with self._holding(seconds=seconds) as (root, past):
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
             for path in (INDEX_FILE, f"{TEAM_FOLDER}/{INDEX_FILE}"):
@@ -318,7 +318,7 @@ class FileStore(StoreBase):
         return count
 
     def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
-        """Return the sessions that changed or recalled a memory, and the texts it has had."""
+        """Return the sessions that changed or recalled a memory, and its past texts."""
         changes, path = self.changes(name), f"{name}.md"
         sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
         files = [file for change in changes for file in change.files if file.path == path and not file.splice]
@@ -375,7 +375,7 @@ class FileStore(StoreBase):
             return ChangeResult(change, tuple(changes))
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
-        """Record who changed team memories: best effort, the next sync finds the author in the commits."""
+        """Record who changed team memories; if that fails, the next sync finds the author in the commits."""
         if not changes:
             return
         # Imported here: only writes to team memories are signed.
@@ -412,7 +412,7 @@ class FileStore(StoreBase):
             yield root, past
 
     def _heal_if_killed(self) -> None:
-        """Heal a killed change before reading: its lock file still names a holder, but no process holds it."""
+        """Heal an interrupted change before reading: its lock file names a holder, but no process holds the lock."""
         with suppress(OSError, MemdirError):
             if os.stat(self.state / "lock").st_size > 0:
                 with self._holding(seconds=0):
@@ -429,7 +429,7 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_history(self) -> Iterator[History | None]:
-        """Yield the history for readers, None if there is none yet; also works in a read-only directory."""
+        """Yield the history for readers, or None if there is none yet; works in read-only directories."""
         with self._threads:
             if self._history is not None and self._pid == os.getpid() and self._history.is_in_place:
                 yield self._history
@@ -443,7 +443,7 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
-        """Yield the database, None if it is from before this table existed."""
+        """Yield the database, or None if it is older than this table."""
         with self._reading_history() as past:
             if past is None or past.version < since:
                 yield None
@@ -484,7 +484,7 @@ class FileStore(StoreBase):
 
 
 class _DiskView:
-    """The files while the lock is held, with the signature each had when it was read."""
+    """The files while the lock is held, each with its signature when it was read."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -540,7 +540,7 @@ def apply(
 
 
 def heal(root: int, past: History) -> int:
-    """Complete or revert every change that was killed; return how many there were."""
+    """Complete or revert every interrupted change; return how many there were."""
     pending = past.find_pending()
     for change in pending:
         for folder in {_folder(file.path) for file in change.files}:
@@ -559,7 +559,7 @@ def heal(root: int, past: History) -> int:
 
 
 def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
-    """Return changes that complete a killed one, or revert it if a deletion is left; empty if it had not begun."""
+    """Return changes that complete an interrupted one, or revert it if a deletion is left; empty if not begun."""
     files = [(file, current, _digest(current)) for file in change.files for current in [_read(root, file.path)]]
     if not any(digest == file.after != file.before for file, _, digest in files):
         return []
@@ -581,7 +581,7 @@ def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
 
 
 def _read_version(past: History, digest: str | None) -> bytes | None:
-    """Return the bytes of a version, or None if they are missing: a damaged version must not prevent healing."""
+    """Return the bytes of a version, or None if they are missing, because damage must not prevent healing."""
     try:
         return past.read_content(digest or "")
     except (DiskError, NotFoundError):
@@ -611,7 +611,7 @@ def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: boo
 
 
 def open_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """Open the derived index, created or migrated if necessary; raise sqlite3.Error or OSError if that fails."""
+    """Open the derived index, creating or migrating it if necessary. Raises sqlite3.Error or OSError."""
     try:
         facts = os.lstat(path)
     except FileNotFoundError:
@@ -637,7 +637,7 @@ def open_index(path: Path, seconds: float) -> sqlite3.Connection:
 
 
 def read_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """Open the derived index for reading; raise sqlite3.Error if there is none, without waiting for a FIFO."""
+    """Open the derived index for reading, without waiting for a FIFO. Raises sqlite3.Error if it is missing."""
     if not is_plain_file(path):
         raise sqlite3.OperationalError("there is no index")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=seconds)
@@ -666,7 +666,7 @@ def _read_headers(path: Path) -> dict[str, _CachedHeader]:
 
 
 def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterable[str]) -> None:
-    """Update the cached headers: best effort, and silent if the cache cannot be written."""
+    """Update the cached headers; does nothing if the cache cannot be written."""
     try:
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")

@@ -96,7 +96,7 @@ _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
 class Database:
-    """An open database with numbered migrations, oldest first; PRAGMA user_version says how many have run."""
+    """An open database with numbered migrations, oldest first; PRAGMA user_version is the number applied."""
 
     def __init__(
         self, path: Path, migrations: Sequence[str], *, readonly: bool = False, busy_seconds: float = 30.0
@@ -143,7 +143,7 @@ class Database:
 
     @property
     def is_in_place(self) -> bool:
-        """Return whether the open file is still the one at the path, not deleted, moved or replaced since."""
+        """Return whether the open file is still at its path, not deleted, moved or replaced."""
         return self._file == self._find_file()
 
     def _find_file(self) -> tuple[int, int]:
@@ -154,7 +154,7 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def check_version(self) -> None:
-        """Raise DiskError if a newer memdir has written this file; readers do not check."""
+        """Raise DiskError if a newer memdir has written this file; not called for reading."""
         version, known = self.version, len(self._migrations)
         if version > known:
             raise DiskError(
@@ -176,7 +176,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
-        """Commit all statements or none; `durable`: they survive a power cut from then on."""
+        """Commit all statements or none; with `durable`, they survive a power cut."""
         with sqlite_errors(self.path):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
@@ -219,12 +219,12 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         if "malformed" in words or "not a database" in words:
             hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
         if "unable to open" in words and (size := len(os.fsencode(path.absolute()))) > _PATH_BYTES:
-            hint = f"its path has {size} bytes, and SQLite opens none beyond {_PATH_BYTES}: choose a shorter directory"
+            hint = f"its path has {size} bytes, and SQLite's limit is {_PATH_BYTES}: choose a shorter directory"
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
 
 
 class MemorySource(NamedTuple):
-    """The age of bytes, and who wrote them, such as `person` or `agent`; empty if unknown."""
+    """The age of some content, and its author, such as `person` or `agent`; empty if unknown."""
 
     since: datetime
     who: str = ""
@@ -284,7 +284,7 @@ class History(Database):
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Record by path and digest the age and the author of bytes that are about to be brought."""
+        """Record the age and author of content that is about to be added, by path and digest."""
         with self.transaction(durable=False):
             rows = [(*key, int(source.since.timestamp() * 1e9), source.who) for key, source in sources.items()]
             self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
@@ -367,7 +367,7 @@ class History(Database):
         return CompactResult(len(gone), freed)
 
     def find_damage(self) -> Iterator[tuple[str, str]]:
-        """Yield file and problem of everything in this history that does not match its digest. Reads all of it."""
+        """Yield the file and problem for everything in this history that does not match its digest; reads all of it."""
         with self.reading() as db:
             for (line,) in db.execute("PRAGMA integrity_check(20)").fetchall():
                 if line != "ok":
@@ -391,7 +391,7 @@ class History(Database):
                 yield from self._find_index_damage(path, bytes(data))
 
     def _find_index_damage(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
-        """Revert every change of an index, starting at the last known bytes: each must give the digest it began with."""
+        """Revert every change of an index from its last known content; each must give the digest before it."""
         select = "SELECT act, before, after, splice_at, removed, inserted FROM changes JOIN acts ON act = id"
         rows = self._db.execute(f"{select} WHERE path = ? AND NOT pending ORDER BY act DESC, seq DESC", (path,))
         for change, before, after, offset, removed, inserted in rows.fetchall():
@@ -416,7 +416,7 @@ class History(Database):
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """Return the newest change that can be undone: not an undo, not undone, not an edit made outside memdir."""
+        """Return the newest change that can be undone: not an undo, not already undone, not made outside memdir."""
         where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
         changes = self._read_changes(where, (OUTSIDE, _COMPACT))
         return next((change for change in changes if change.undone_by is None), None)
@@ -430,7 +430,7 @@ class History(Database):
         return tuple(self._read_changes(f"{where} ORDER BY id DESC LIMIT ?", (*values, limit)))
 
     def find_marked(self, mark: str) -> int | None:
-        """Return the change that was recorded with this mark and has happened."""
+        """Return the completed change recorded with this idempotency key."""
         if not mark or self.version < _MARKS_SINCE:
             return None
         select = "SELECT min(id) FROM acts WHERE mark = ? AND mark <> '' AND NOT pending"
@@ -454,7 +454,7 @@ class History(Database):
         return data
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
-        """Return by name the last change of the text of each memory, without its files; with `names` only these."""
+        """Return, by name, the last change of each memory's text, without its files; with `names`, only for these."""
         columns = "path, max(act) AS act, at, verb, acts.who AS who, why, session, after"
         source = "(SELECT nullif(seen.who, '') FROM seen WHERE seen.path = last.path AND digest = after)"
         where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({','.join('?' * len(SAME_WORDS))}))"
@@ -475,13 +475,13 @@ class History(Database):
         }
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
-        """Return the known dates of each memory's bytes."""
+        """Return the known dates of each memory's content."""
         with self.reading() as db:
             files = [(memory.header.file, memory.digest, memory.header.signature) for memory in memories]
             return tuple(find_dates(db, *file) for file in files)
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
-        """Return by path the last recorded digest and signature of every file."""
+        """Return the last recorded digest and signature of every file, by path."""
         with sqlite_errors(self.path):
             rows = self._db.execute("SELECT path, digest, inode, size, mtime_ns, ctime_ns FROM files").fetchall()
         return {row[0]: (row[1], Signature(*(value or 0 for value in row[2:]))) for row in rows}
@@ -548,7 +548,7 @@ class History(Database):
 
 
 def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Return by change the undo that reverted it, without undos that were themselves undone. Pairs are sorted by undo."""
+    """Return, by change, the undo that reverted it, ignoring undos that were themselves undone, sorted by undo."""
     undone: dict[int, int] = {}
     for target, undo in sorted(dict(undos).items(), reverse=True):
         if undo not in undone:
@@ -567,7 +567,7 @@ def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
 
 
 def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
-    """Return the names from or to which these changes moved a memory: bytes left one path and appeared at the other."""
+    """Return the names that these changes moved a memory from or to: content left one path and appeared at another."""
     path, names = f"{name}.md", set()
     for change in changes:
         left = {file.before: file.path for file in change.files if file.after is None}
@@ -584,7 +584,7 @@ def make_link_ends(name: str) -> list[bytes]:
 
 
 def move_recalls(db: sqlite3.Connection, name: str, new: str | None) -> None:
-    """Give the rows of one memory another name, or with None drop them."""
+    """Rename the rows of one memory, or delete them if the new name is None."""
     if new is None:
         db.execute("DELETE FROM recalls WHERE name = ?", (name,))
     else:
@@ -592,7 +592,7 @@ def move_recalls(db: sqlite3.Connection, name: str, new: str | None) -> None:
 
 
 def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
-    """Add rows to the recall log, and drop the oldest above its limit."""
+    """Add rows to the recall log, and delete the oldest above its limit."""
     insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
     for recall in recalls:
         name, query, session = map(replace_surrogates, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session))
@@ -601,7 +601,7 @@ def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
 
 
 def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
-    """Return the rows of one memory, or of all; newest first."""
+    """Return the rows of one memory, or of all, newest first."""
     where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
     select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
     rows = db.execute(select, values).fetchall()
@@ -615,7 +615,7 @@ def count_recalls(db: sqlite3.Connection, now: datetime, weeks: int) -> RecallCo
 
 
 def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCounts:
-    """Sum rows of name, age in weeks, and count."""
+    """Sum up rows of name, age in weeks and count."""
     by_name: dict[str, int] = {}
     by_week: dict[str, list[int]] = {}
     for name, week, count in rows:
@@ -626,7 +626,7 @@ def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCount
 
 
 def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
-    """Drop the rows of one memory, and queries that led to it or contain its name from the rows of others."""
+    """Delete the rows of one memory, and from other rows the queries that led to it or contain its name."""
     queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
     db.execute("DELETE FROM recalls WHERE name = ?", (name,))
     others = [row[0] for row in db.execute("SELECT DISTINCT query FROM recalls")]
@@ -659,7 +659,7 @@ class ChangeDate:
 
 
 def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
-    """Return the known dates of a file that has these bytes and this signature now."""
+    """Return the known dates of a file with this content and signature."""
     since = touched = None
     if db.execute("PRAGMA user_version").fetchone()[0] >= _DATES_SINCE:
         times = db.execute(_FILE_TIMES, (path,)).fetchone()
@@ -726,7 +726,7 @@ def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterato
 
 
 def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
-    """Return the file from which the same change moved these bytes."""
+    """Return the file from which the same change moved this content."""
     select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
     row = db.execute(select, (change, digest, path)).fetchone()
     return None if row is None else str(row[0])

@@ -49,7 +49,7 @@ _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 
 
 class InboxTable(Protocol):
-    """The rows of one inbox, oldest first; columns are named as in COLUMNS."""
+    """The rows of one inbox, oldest first, with the columns in COLUMNS."""
 
     def read(self, **equal: object) -> Iterable[InboxItem]: ...
     def insert(self, row: Sequence[object]) -> int: ...
@@ -85,7 +85,7 @@ class Inbox(ABC):
 
     @abstractmethod
     def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable | None]:
-        """Yield the inbox rows, None if there are none yet; with `write`, under the lock and in a transaction."""
+        """Yield the inbox rows, or None if there is no inbox yet; `write` takes the lock and opens a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """Add items and return them as stored; items decided earlier stay decided."""
@@ -109,7 +109,7 @@ class Inbox(ABC):
             return tuple(_add(table, item) for item in new)
 
     def inbox(self, state: InboxState | str | None = InboxState.WAITING) -> tuple[InboxItem, ...]:
-        """Return the items in this state, oldest first; all items if it is None."""
+        """Return the items in this state, oldest first, or all items if it is None."""
         with self._using_inbox(write=False) as table:
             equal = {} if state is None else {"state": str(state)}
             return () if table is None else tuple(table.read(**equal))
@@ -129,14 +129,14 @@ class Inbox(ABC):
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             if was is not None and old.state is not was:
-                raise ConflictError(f"item {id} is {old.state.value} by now", hint=f"`memdir inbox show {id}`")
+                raise ConflictError(f"item {id} is already {old.state.value}", hint=f"`memdir inbox show {id}`")
             assert table is not None
             decided, comment = self.clock().isoformat(), replace_surrogates(note)
             table.update(id, state=InboxState(state).value, decided=decided, note=comment, name=name or old.name)
             return _read_one(table, id)
 
     def inbox_reopen(self, id: int) -> InboxItem:
-        """Make a decided item pending again under a new number, because the old one is the key of a change already made."""
+        """Make a decided item pending again with a new number, because a change already uses the old one as its key."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             assert table is not None
@@ -164,12 +164,12 @@ def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None
 
 
 def is_about(item: InboxItem, name: str) -> bool:
-    """Return whether an item names a memory, in its own field or in its payload, or has a draft that would become it."""
+    """Return whether an item names a memory, in its own field or payload, or has a draft that would create it."""
     return fold(name) in {fold(other) for other in (item.name, *_find_names(item.payload))}
 
 
 def _find_names(value: object) -> Iterator[str]:
-    """Yield every name in a payload; a draft without one is named by its title."""
+    """Yield every name in a payload; a draft without a name is named after its title."""
     if isinstance(value, Mapping):
         name, title = value.get("name"), value.get("title")
         if isinstance(name, str) and name:
@@ -246,7 +246,7 @@ def render_evidence(quotes: Iterable[InboxQuote]) -> list[dict[str, object]]:
 
 
 def find_evidence(payload: Mapping[str, object]) -> tuple[InboxQuote, ...]:
-    """Return the evidence in a payload, without rows that are not quotes."""
+    """Return the evidence in a payload, skipping rows that are not quotes."""
     evidence = payload.get("evidence")
     rows = evidence if isinstance(evidence, list) else [evidence]
     tables = [{"quote": row} if isinstance(row, str) else row for row in rows if isinstance(row, str | Mapping)]
@@ -256,7 +256,7 @@ def find_evidence(payload: Mapping[str, object]) -> tuple[InboxQuote, ...]:
 
 
 def mask_payload(value: object, payload: Mapping[str, object]) -> object:
-    """Return the value, a text or any JSON, with the secrets the payload lists masked."""
+    """Return the value, text or any JSON, with the secrets listed in the payload masked."""
     listed = payload.get("secrets")
     secrets = [secret for secret in listed if isinstance(secret, str) and secret] if isinstance(listed, list) else []
     secrets.sort(key=len, reverse=True)

@@ -67,7 +67,7 @@ class MemoryStore(StoreBase):
             history.add_recalls(db, recalls)
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """As for any store; without a folder, a temporary one that lasts as long as the store."""
+        """Return a workplace as any store does; by default a temporary one that lasts as long as the store."""
         if root is None and self._folder is None:
             self._folder = Path(mkdtemp(prefix="memdir-"))
             finalize(self, rmtree, self._folder, ignore_errors=True)

@@ -91,14 +91,14 @@ class Project:
 
     @property
     def stores(self) -> tuple[FileStore, ...]:
-        """All stores read here, the private one first: it wins if two memories have the same name."""
+        """Return all stores read here, the private one first: it wins if two memories have the same name."""
         return tuple(store for store in (self.private, self.project, self.user) if store is not None)
 
     def now(self) -> datetime:
         return self.clock()
 
     def check_on(self) -> None:
-        """Raise SettingsError if memory is off here and nothing may be written."""
+        """Raise SettingsError if memory is off here, so that nothing may be written."""
         if not self.places.switch.on:
             rule, hint = self.places.switch.rule, "`memdir where` shows the rule"
             raise SettingsError(f"memory is off here ({rule})", key=rule, hint=hint)
@@ -328,7 +328,7 @@ def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
 
 
 def keep_out(place: AgentDirectory) -> bool:
-    """Exclude a local memory from version control; return whether that added a line. Raises DiskError."""
+    """Exclude a local memory from version control. Return whether a line was added; raises DiskError."""
     root = place.path.parents[2]
     if place.scope is not AgentScope.LOCAL or not place.path.is_relative_to(root / ".claude"):
         return False  # on a mount, or committed on purpose
@@ -506,7 +506,7 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
 
 
 def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Hold both directories, move the memory to where its project now looks for it, and record its owner."""
+    """Lock both directories, move the memory to its project's current path, and record the owner."""
     states = sorted({find_state_dir(source, environment), find_state_dir(target, environment)})
     with ExitStack() as held:
         for state in states:
@@ -516,7 +516,7 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
 
 
 def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Record `identity` as the owner of a memory directory that is there already."""
+    """Record `identity` as the owner of an existing memory directory."""
     if not target.is_dir():
         raise NotFoundError(f"there is no memory directory {target} to claim", name=str(target))
     state = find_state_dir(target, environment)
@@ -526,7 +526,7 @@ def claim(target: Path, identity: Identity, *, environment: Environment, seconds
 
 @contextmanager
 def _hold_still(state: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock of a directory; one that memdir has never written to has no lock and no other writer of ours."""
+    """Hold a directory's lock; a directory that memdir has never written to needs none."""
     try:
         folder = os.open(state, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError):
@@ -623,7 +623,7 @@ def _is_same_name(one: str, other: str) -> bool:
 
 
 def parse_address(remote: str) -> str:
-    """Return host and path of a remote URL, the same for ssh and https."""
+    """Return the host and path of a remote URL, which are the same for ssh and https."""
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", remote)
     plain = re.sub(r"^[^@/:]+@", "", plain)
     return re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", plain).rstrip("/").removesuffix(".git").casefold()

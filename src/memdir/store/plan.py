@@ -60,7 +60,7 @@ class StoreView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file before and after; None means that there is no file."""
+    """One file before and after a change; None means that the file does not exist."""
 
     path: str
     before: bytes | None
@@ -110,12 +110,12 @@ class WriteRules:
 
 
 def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
-    """Return whether an agent changes shared files and the user has to approve that."""
+    """Return whether an agent changes shared files, which the user must approve."""
     return origin.who == AGENT and rules.review and any(is_shared(change.path, rules) for change in changes)
 
 
 def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
-    """Return how a text of the changes addresses the agent itself, if that needs review, or ""."""
+    """Return how the changed text addresses the agent, if that needs review, or ""."""
     if not rules.strict:
         return ""
     # Imported here: only text sent to a server is searched.
@@ -148,7 +148,7 @@ def _drop_pin(change: FileChange) -> bytes | None:
 
 
 def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> tuple[Put | Rewrite | Forget, ...]:
-    """Return the changes as inbox edits, new pins only with `pins`; approval adds the index lines."""
+    """Return the changes as inbox edits, with new pins only if `pins`; approval adds the index lines."""
     edits: list[Put | Rewrite | Forget] = []
     for change in changes:
         if change.is_index or not change.path.endswith(".md"):
@@ -238,7 +238,7 @@ def plan_write(
 def plan_text(
     view: StoreView, name: str, text: str, expect: str | None, now: datetime, rules: WriteRules
 ) -> list[FileChange]:
-    """Return the changes that replace the full text of a memory, as after an edit in an editor."""
+    """Return the changes that replace the full text of a memory, as edited in an editor."""
     current = _read_existing(view, name)
     check_expected(name, current, expect)
     old = decode(current)
@@ -256,7 +256,7 @@ def plan_text(
 
 
 def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, rules: WriteRules) -> list[FileChange]:
-    """Return the changes that create a file with exactly this text, apart from relative dates; it is checked like a new one."""
+    """Return the changes that create a file with exactly this text, except relative dates, after all checks."""
     text = resolve_text(text, now)
     *folders, leaf = check_name(name)
     for file in view.list_files("/".join(folders)):
@@ -297,7 +297,7 @@ def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChan
 
 
 def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Return the changes that add missing index lines, each next to similar ones; very many are appended at the end."""
+    """Return the changes that add missing index lines, next to similar ones or, if there are many, at the end."""
     missing = list(names)
     if len(missing) > _PLACED_POINTERS:
         return _append_pointers(view, missing)
@@ -333,7 +333,7 @@ def _append_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
 
 
 def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Return the changes that remove the index lines of these memories, where the file is indeed missing."""
+    """Return the changes that remove the index lines of these memories if their file is indeed missing."""
 
     def drop(text: str, name: str, short: str) -> str:
         return text if view.read_bytes(f"{name}.md") is not None else index.drop_lines(text, short)
@@ -392,7 +392,7 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
 
 
 def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
-    """Return the changes that restore a memory to these bytes, with an index line if it has none."""
+    """Return the changes that restore this content of a memory, and its index line if missing."""
     check_name(name)
     path = f"{name}.md"
     current = view.read_bytes(path)
@@ -403,14 +403,14 @@ def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
 def plan_version(
     view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
 ) -> list[FileChange]:
-    """Return the changes that restore the version a change left, or the one before the current version."""
+    """Return the changes that restore the version written by a change, or the previous version."""
     current = view.read_bytes(f"{name}.md")
     digest = find_version(changes, name, change, None if current is None else digest_of(current))
     return plan_restore(view, name, contents(digest))
 
 
 def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
-    """Return the digest of the version after that change, or of the one before the current version."""
+    """Return the digest of the version written by a change, or of the previous version."""
     path = f"{name}.md"
     files = [(step.id, file) for step in changes for file in step.files if file.path == path]
     if change is not None:
@@ -443,7 +443,7 @@ def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
 
 
 def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
-    """Apply a change to the index as it is now."""
+    """Apply a change to the current index."""
     digest = digest_of(current) if current is not None else None
     if digest == change.after or change.splice is None:
         return current
@@ -516,7 +516,7 @@ def check_expected(name: str, current: bytes | None, expect: str | None) -> None
         hint = "read it first, then replace it or choose another name"
         raise ConflictError(f"{name} exists already", found=digest, hint=hint)
     if digest != expect:
-        what = "changed since you read it" if current is not None else "was deleted"
+        what = "has changed since you read it" if current is not None else "was deleted"
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
 
 
@@ -547,20 +547,20 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
 
 
 def find_free_name(view: StoreView, name: str) -> str:
-    """Return the name, or the same with the next free number behind it."""
+    """Return the name, or the name with the next free number appended."""
     existing_names, numbered = _list_names(view, name)
     return next(free for free in numbered if fold(free) not in existing_names)
 
 
 def _list_names(view: StoreView, name: str) -> tuple[dict[str, str], Iterator[str]]:
-    """Return the names in the folder of a memory by their folded form, and `number_names` of its name."""
+    """Return the names in a memory's folder by folded form, and `number_names` for its name."""
     folders = "".join(f"{folder}/" for folder in check_name(name)[:-1])
     names = (f"{folders}{file[:-3]}" for file in view.list_files(folders.rstrip("/")) if file.endswith(".md"))
     return {fold(existing): existing for existing in names}, number_names(name)
 
 
 def number_names(name: str) -> Iterator[str]:
-    """Yield a name, then the same with numbers behind it. Raises ConflictError after a thousand."""
+    """Yield a name, then the name with numbers appended. Raises ConflictError after a thousand."""
     yield name
     folder, slash, leaf = name.rpartition("/")
     yield from (f"{folder}{slash}{leaf[:90]}-{number}" for number in range(2, 1000))
@@ -573,7 +573,7 @@ def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
 
 
 def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
-    """Return the same, or None if the index cannot be read.
+    """Return the index's bytes and text, or None if it cannot be read.
 
     A memory is then saved without its index line, and `doctor` reports the index.
     """
@@ -584,7 +584,7 @@ def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
 
 
 def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
-    """Return the change to an index, if its text differs; raises FormatError if it would be too large to read."""
+    """Return the change to an index if its text differs. Raises FormatError if it would be too large to read."""
     if text == _decode_index(listed or b""):
         return []
     if len(data := encode(text)) > INDEX_FILE_BYTES:
@@ -594,7 +594,7 @@ def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
 
 
 def render_over(text: str, draft: Draft, now: datetime) -> str:
-    """Replace the fields and the body of an existing file; everything else stays."""
+    """Replace the fields and body of an existing file, keeping everything else."""
     before = frontmatter.parse_fields(text)
     changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if draft.cues is not None:
@@ -633,7 +633,7 @@ def _clean_body(body: str) -> str:
 
 
 def find_dialect(view: StoreView, folder: str) -> Dialect:
-    """Return the dialect of most of the folder's first memories."""
+    """Return the most common dialect among the folder's first memories."""
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
     known = (dialect for head in heads if (dialect := _read_dialect(head)) is not None)

@@ -134,7 +134,7 @@ def find_secrets(
 def find_new_secrets(
     text: str, before: str, find: Callable[[str], Sequence[SecretFinding]] | None = None
 ) -> list[SecretFinding]:
-    """Return the secrets of a text that were not secrets of the text before it, by the rules of a store if given."""
+    """Return the secrets that are new in a text, by the store's rules if given."""
     find = find or find_secrets
     known = {before[finding.start : finding.end] for finding in find(before)} if before else set()
     return [finding for finding in find(text) if text[finding.start : finding.end] not in known]
@@ -186,7 +186,7 @@ def read_rules() -> tuple[SecretRule, ...]:
 
 @cache
 def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
-    """Return the rules with this `inside`: they may span blanks and need the full text, others match in long runs."""
+    """Return the rules with this value of `inside`, which span blanks and need the full text if it is true."""
     return tuple(rule for rule in read_rules() if rule.inside is inside)
 
 
@@ -427,7 +427,7 @@ def _make_match(kind: str, start: int, end: int) -> SecretFinding:
 
 
 def _read_name(text: str, end: int) -> tuple[str, str]:
-    """Return the name that ends there, without quotes and stars, and the text before it."""
+    """Return the name that ends at `end`, without quotes and asterisks, and the text before it."""
     before = text[max(end - 100, 0) : end].rstrip(" \t").rstrip("*_").rstrip("\"'])`\\")
     match = _pattern("contexts", "name").match(before[::-1])
     return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
@@ -595,7 +595,7 @@ def _words(key: str) -> frozenset[str]:
 
 @cache
 def _pattern(table: str, key: str) -> re.Pattern[str]:
-    """Return a pattern of a table; a list with one per language becomes alternatives."""
+    """Return a pattern from a table, joining a list of one per language as alternatives."""
     patterns = _read_tables()[table][key]
     return re.compile(patterns if isinstance(patterns, str) else "|".join(patterns))
 

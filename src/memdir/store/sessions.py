@@ -78,7 +78,7 @@ _OWN = set(list_fields(SessionRecord)) - {"extra"}
 
 
 def open_session(state: Path, id: str) -> "SessionFile":
-    """Return the conversation with that id, any string; `state` is the state folder of its project's memory."""
+    """Return the conversation with this ID, any string; `state` is the state folder of its project's memory."""
     return SessionFile(state, id)
 
 
@@ -103,7 +103,7 @@ class SessionFile:
         write_table(path.parent, path.name, table)
 
     def drop_prompt(self, key: str) -> bool:
-        """Remove a prompt; returns True to only one of several processes."""
+        """Remove a prompt; returns True in only one of several processes."""
         try:
             os.unlink(self.find_prompt_file(key))
         except OSError:
@@ -145,7 +145,7 @@ class SessionFile:
     def change(
         self, step: Callable[[SessionRecord], SessionRecord], *, seconds: float = SESSION_SECONDS
     ) -> SessionRecord:
-        """Apply a step to the record as it is now and return the result; raises LockedError or DiskError."""
+        """Apply a step to the current record and return the result. Raises LockedError or DiskError."""
         with files.hold_sessions(self.path.parent, seconds):
             before = self.read()
             after = step(before)
@@ -166,7 +166,7 @@ class SessionFile:
         self.change(lambda record: replace(record, private=private))
 
     def set_ignoring(self, ignoring: bool = True) -> None:
-        """Ignore memory in this conversation at the user's request, or no longer."""
+        """Start or stop ignoring memory in this conversation, at the user's request."""
         self.change(lambda record: replace(record, ignoring=ignoring))
 
     def find_index(self) -> str:
@@ -261,7 +261,7 @@ class Cursor:
 
     @property
     def key(self) -> str:
-        """The cursor as one word, to name a range of messages."""
+        """Return the cursor as one word, to identify a range of messages."""
         return self.id or f"{self.digest}.{self.position}"
 
 
@@ -297,7 +297,7 @@ def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> MessageSl
 
 
 def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
-    """Return the current position of the cursor's message: by id, else at its old position or the only equal message.
+    """Return the index of the cursor's message, matched by ID or by position and text; None if it is ambiguous.
 
     A message such as "Done." may occur several times; choosing the last would skip everything before it.
     """
@@ -338,7 +338,7 @@ class QueuedTurn:
 
 
 def enqueue(state: Path, entry: QueuedTurn) -> Path:
-    """Add a turn to the queue; once this returns, it survives a power cut."""
+    """Add a turn to the queue; it survives a power cut once this returns."""
     folder = state / files.QUEUE_FOLDER
     check_no_link(folder)
     leaf = f"{time.time_ns():020d}-{os.urandom(4).hex()}{_ENTRY_SUFFIX}"

@@ -103,7 +103,7 @@ class StateFile:
 
 
 def find_bad_files(state: Path) -> Iterator[tuple[Path, str]]:
-    """Yield unusable state files with the reason: a link, the wrong kind of file, or missing permissions."""
+    """Yield unusable state files with the reason: a link, the wrong file type, or missing permissions."""
     if not os.path.lexists(state):
         return
     rows = [(state, True)]
@@ -138,7 +138,7 @@ def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> Non
 
 
 def find_link(folder: Path) -> Path | None:
-    """Return the folder or its parent, whichever is a symbolic link, or None."""
+    """Return the folder or its parent if that is a symbolic link, or None."""
     return next((path for path in (folder.parent, folder) if os.path.islink(path)), None)
 
 
@@ -169,7 +169,7 @@ def digest_text(text: str) -> str:
 
 
 def make_leaf(id: str) -> str:
-    """Return an id as a file name: a plain id unchanged, any other with a dot and a digest, so names never collide."""
+    """Return an ID as a file name: unchanged if plain, otherwise with a dot and a digest to avoid collisions."""
     if _PLAIN_ID.fullmatch(id):
         return id
     clean = re.sub(r"[^a-z0-9_-]+", "-", id[:200].lower()).strip("-_")[:40]
@@ -345,7 +345,7 @@ def find_own_sync(environment: Environment) -> Path:
 
 
 def drop_copy(state: Path, name: str = COPY) -> None:
-    """Remove memdir's own copy of a branch; the next sync makes it again."""
+    """Remove memdir's own copy of a branch; the next sync creates it again."""
     import shutil  # only leaving a team and purging need it
 
     path = state / name
@@ -357,7 +357,7 @@ def drop_copy(state: Path, name: str = COPY) -> None:
 
 
 def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
-    """Remove a memory from a merge base, whose index is the only part that can name it."""
+    """Remove a memory from a merge base, where only the index can name it."""
     file, leaf = (POINT, memory.name.partition("/")[2]) if is_team(memory.name) else (OWN_POINT, memory.name)
     if point := read_table(state, file):
         pending = point.get("pending")
@@ -537,7 +537,7 @@ def _find_edits_folder(environment: Environment, root: Path) -> Path:
 
 
 def _flatten(name: str) -> str:
-    """Return a memory's name as one file name, with a digest if it is long. Names have no dots, so none collide."""
+    """Return a memory's name as a file name, with a digest if it is long; names have no dots, so none collide."""
     flat = name.replace("/", ".")
     data = flat.encode("utf-8", "replace")
     if len(data) <= _EDIT_BYTES:

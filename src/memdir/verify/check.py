@@ -149,7 +149,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     if not edits:
         return StampResult(None, (), tuple(refused))
     changed = store.change(edits, verb="verify", origin=origin, drop_conflicts=True)
-    refused += [(name, "it has changed since") for name in changed.dropped]
+    refused += [(name, "it has changed since it was verified") for name in changed.dropped]
     stamped = tuple(edit.name for edit in edits if edit.name not in changed.dropped)
     _keep_verdicts(store, stamped)
     return StampResult(changed.change, stamped, tuple(refused))
