@@ -252,7 +252,10 @@ def test_a_long_file_is_flagged_and_loaded_and_a_huge_one_is_refused(world: Worl
     world.put("CLAUDE.local.md", "ü" * (INSTRUCTION_CHARS + 1))
     world.put(".claude/CLAUDE.md", "y" * 10_000_000)
     loaded = world.load()
-    assert [len(file.text) for file in loaded.files] == [INSTRUCTION_CHARS, INSTRUCTION_CHARS + 1]
+    assert [(file.is_oversize, len(file.text)) for file in loaded.files] == [
+        (False, INSTRUCTION_CHARS),
+        (True, INSTRUCTION_CHARS + 1),
+    ]
     assert [(at.path, at.reason) for at in loaded.refusals] == [
         (str(world.project / ".claude" / "CLAUDE.md"), NotLoadedReason.TOO_LARGE)
     ]

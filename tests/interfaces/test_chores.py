@@ -53,7 +53,7 @@ def test_where_the_host_does_not_compact_there_are_no_notes(noting_hooks: Hooks)
     path = hooks.transcript(said, "I moved two of five tables. " * 900)
     write(hooks.cli.home / ".claude" / "settings.json", '{"autoCompactEnabled": false}')
     assert list_notes_after(hooks, path, "s-1") == []
-    assert "does not shorten" in hooks.cli("notes", "update", "--transcript", str(path)).refusal
+    assert "does not compact" in hooks.cli("notes", "update", "--transcript", str(path)).refusal
     plain = hooks.cli.home / "plain.json"  # of another host: this setting is not for it
     plain.write_text(json.dumps([{"role": "user", "content": said * 2}]), encoding="utf-8")
     assert len(list_notes_after(hooks, plain, "s-2")) == 1

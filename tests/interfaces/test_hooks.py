@@ -136,7 +136,7 @@ def test_a_start_tells_what_went_wrong_since_the_last_and_only_once(hooks: Hooks
     # It happened before any place was known: it is kept with the person, and told in whatever project comes next.
     hooks.cli.variables["MEMDIR_NOW"] = "2026-03-05T12:00:02+00:00"
     told = hooks("session-start", source="startup")
-    assert "no JSON object" in told.message and "memdir doctor" in told.message
+    assert "not a JSON object" in told.message and "memdir doctor" in told.message
     hooks.cli.variables["MEMDIR_NOW"] = "2026-03-05T12:00:03+00:00"
     assert hooks("session-start", source="startup").message == ""
 
@@ -174,7 +174,7 @@ def test_what_a_dream_merged_and_how_to_undo_it_is_told_at_the_next_start(hooks:
     hooks.cli.variables["MEMDIR_NOW"] = "2026-03-06T12:00:00+00:00"
     number = hooks.cli("dream", "--json").json["dream"]["change"]
     told = hooks("session-start", session="s-2", source="startup").message
-    assert f"[Memory tidied: merged gate-too into gate; `memdir undo {number}` takes it back]" in told
+    assert f"[Memory tidied: merged gate-too into gate; `memdir undo {number}` reverts it]" in told
 
 
 def test_what_the_background_saved_is_told_at_the_next_start(hooks: Hooks) -> None:

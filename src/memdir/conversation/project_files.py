@@ -114,6 +114,10 @@ class LoadedFile:
     def what(self) -> str:
         return f"{self.layer.words}; included by {self.by}" if self.by else self.layer.words
 
+    @property
+    def is_oversize(self) -> bool:
+        return len(self.text) > limits.INSTRUCTION_CHARS
+
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:

@@ -152,7 +152,7 @@ def test_what_cannot_be_done_is_said_and_the_rest_is_done(cli: Cli, opened: Proj
     opened.private.inbox_add([item(Rewrite("a", memory.text + "More.\n", memory.digest)), item()])
     cli("edit", "a", "--body", "My own words.")
     told = cli("inbox", "approve", "--all")
-    assert told.code == 1 and told.err.startswith("memdir: inbox item 1: a changed") and "reject" in told.err
+    assert told.code == 1 and told.err.startswith("memdir: inbox item 1: a has changed") and "reject" in told.err
     assert told.lines[0] == "approved 2: save staging-first" and "My own words." in cli("read", "a").out
     assert cli("inbox", "approve", "1", "--json").refusal and cli("inbox", "approve", "1", "--json").out == ""
     assert [at["id"] for at in cli("inbox", "--json").json] == ["1"]
