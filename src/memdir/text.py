@@ -174,6 +174,23 @@ def list_lines(text: str) -> Iterator[tuple[str, CodeFence | None]]:
         start += len(line) + 1
 
 
+def find_code_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the contents of code spans: from a run of backticks to the next run of the same length."""
+    runs = [match.span() for match in re.finditer("`+", text)]
+    closing: list[int | None] = [None] * len(runs)
+    latest: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        length = runs[number][1] - runs[number][0]
+        closing[number], latest[length] = latest.get(length), number
+    spans, number = list[tuple[int, int]](), 0
+    while number < len(runs):
+        if (end := closing[number]) is not None:
+            spans.append((runs[number][1], runs[end][0]))
+            number = end
+        number += 1
+    return tuple(spans)
+
+
 def blank_fences(text: str, sign: str = " ") -> str:
     """Return a text with its fenced blocks overwritten, keeping its length and lines."""
     return _FENCE.sub(lambda match: re.sub(r"[^\n]", sign, match[0]), text)

@@ -25,11 +25,10 @@ from memdir.format import frontmatter
 from memdir.frozen import dataclass
 from memdir.limits import GLOB_CHARS, GLOB_PATTERNS, HEADER_BYTES, RULE_HEAD_LINES
 from memdir.store.secrets import holds_token
-from memdir.text import match_fence
+from memdir.text import find_code_spans, match_fence
 
 _MENTION = re.compile(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
 _START = re.compile(r"~/|\.{0,2}/|[\w.-]")
-_TICKS = re.compile(r"(?<!\\)`+")
 _OWN_LINE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t])")
 _AFTER = ".,;:!?)]}\"'*_"  # ends a sentence or an emphasis more often than a file name
 _COMMENT = re.compile(r" {0,3}<!--")
@@ -117,21 +116,10 @@ def _join_paragraphs(lines: list[str]) -> list[str]:
 
 
 def _mask_spans(text: str) -> str:
-    runs = [match.span() for match in _TICKS.finditer(text)]
-    closing: list[int | None] = [None] * len(runs)
-    latest: dict[int, int] = {}
-    for number in range(len(runs) - 1, -1, -1):
-        length = runs[number][1] - runs[number][0]
-        closing[number] = latest.get(length)
-        latest[length] = number
-    parts, offset, number = [], 0, 0
-    while number < len(runs):
-        if (end := closing[number]) is not None:
-            parts.append(
-                text[offset : runs[number][0]] + "`"
-            )  # not a blank, so that the following text does not start a word
-            offset, number = runs[end][1], end
-        number += 1
+    parts, offset = [], 0
+    for start, end in find_code_spans(text.replace("\\`", "\\ ")):
+        parts.append(text[offset:start])
+        offset = end  # the backticks stay, so that the following text does not start a word
     return "".join(parts) + text[offset:]
 
 

@@ -303,6 +303,4 @@ class VerifyContext:
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
     """Return the claims without weak ones that are unknown in the project."""
-    return tuple(
-        one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN and not one.claim.reason)
-    )
+    return tuple(one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN))

@@ -1,8 +1,9 @@
-"""Find the things that a memory's text claims to exist, each with its position, without disk access; precision comes first.
+"""Find the things that a memory's text claims to exist, each with its position, without disk access.
 
-In code spans and shell fences most tokens with a distinctive form count; in prose only those that cannot be prose. A thing
+In code spans and shell fences most tokens with a distinctive form count; in prose only those that cannot be prose. What may be
+something else is a weak claim, which counts only if the project has or had it, so no list of exceptions is needed. A thing
 that the memory itself calls removed ("`x` was removed", "instead of `y`") is not checkable, nor are placeholders, example
-paths and paths outside the project. A weak claim counts only if the project has or had it.
+paths and paths outside the project.
 
 A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation or of
 a past event cannot pass. Relative dates were made absolute when the memory was written.
@@ -22,24 +23,15 @@ from memdir.format.frontmatter import split_frontmatter, split_lines
 from memdir.frozen import dataclass, replace
 from memdir.limits import CLAIMS
 from memdir.records import Kind
-from memdir.text import list_lines
+from memdir.text import find_code_spans, list_lines
 from memdir.verify.records import Claim, ClaimKind
 
 # --- the forms of paths, symbols, constants, flags and command lines ---------------------------------------------------
-# The rules for code are looser than those for prose, where `and/or`, `Node.js` and `GitHub` must not become paths and
-# symbols. A command line is split into words, quotes and `&&` like in a shell; nothing is expanded or run. A flag counts only
-# if the tool is not a well-known one: git's flags are not the project's.
+# A command line is split into words, quotes and `&&` like in a shell; nothing is expanded or run. A flag counts only if the
+# tool is not a well-known one: git's flags are not the project's.
 
-# Objects whose members look like file endings: `console.log`, `process.env`.
-_OBJECTS = frozenset("console process logger log math np os sys self this window document e.g i.e".split())
+# Endings that are also members of objects: `console.log`, `process.env`.
 _MEMBERS = frozenset({"map", "env", "in", "m", "v", "s", "r", "ac", "am", "snap", "log", "mod", "sum"})
-_SINGLE = re.compile(r"(?!go\Z)(?:[a-z]\w*[A-Z]\w*|[a-z]{1,7}|[A-Z]\w*[a-z]\w*)\Z")
-_VERSION = re.compile(r"v?\d+(?:\.\d+)*")
-_DOMAIN = re.compile(
-    r"(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|app|co|gov|edu|de|fr|uk|eu|jp|cn|ch|at|me|xyz|cloud|sh)\Z", re.I
-)
-_MIME = re.compile(r"(?:application|text|image|audio|video|font|multipart|message)/[\w.+*-]+\Z")
-_DOT_JS = re.compile(r"(?:[A-Z][A-Za-z]*|[A-Za-z]\d?|node|next|vue|react|express|nuxt|three|ember|alpine)\.(?:js|ts)\Z")
 _PATH = re.compile(r"(?:~/|\.{0,2}/)?(?:[\w@.+~$%\[\]-]+/)*[\w@.+~$%\[\]-]*/?\Z")
 _PLACE = re.compile(r"(?::(\d+)(?::\d+)?(?:-\d+)?|#L(\d+)(?:-L?\d+)?|\((\d+)\))\Z")
 _PLACEHOLDER = re.compile(r"[*{}<>?|…]|\.\.\.|\$\(|\bXXX\b|\bYYYY\b|N\.N|NNN")
@@ -68,21 +60,16 @@ _PYTHONS = frozenset({"python", "python3", "py", "pypy", "pypy3"})
 _INTERPRETERS = _PYTHONS | {"node", "bash", "sh", "ruby", "php", "deno"}
 _PREFIXES = frozenset({"sudo", "time", "nohup", "exec", "env", "command", "xargs", "then", "do", "npx", "bunx"})
 _TARGETS = {"make": "make", "gmake": "make", "just": "just"}
-_RUNNERS = frozenset({"poetry", "uv", "pdm", "hatch", "poe", "rye"})
 _Token = tuple[str, int, int]  # a word of a command, its start and end
 
 
-@dataclass(frozen=True, slots=True)
-class NamedThing:
-    kind: ClaimKind
-    text: str
-    start: int
-    end: int
-    extra: str = ""
-    is_weak: bool = False
+def _name(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, is_weak: bool = False) -> Claim:
+    """Return a claim whose position is still relative to the text being read."""
+    return Claim(kind, text, 0, 0, start, end, extra, is_weak=is_weak)
 
-    def shift(self, offset: int) -> "NamedThing":
-        return replace(self, start=self.start + offset, end=self.end + offset)
+
+def _shift(claim: Claim, offset: int) -> Claim:
+    return replace(claim, start=claim.start + offset, end=claim.end + offset)
 
 
 @cache
@@ -110,37 +97,36 @@ def find_place(token: str) -> tuple[str, str]:
 
 def is_path(token: str, *, is_code: bool) -> bool:
     """Return whether a token, without a suffix such as `:12`, names a file or folder."""
-    if token == "MEMORY.md":  # the index of this memory
-        return False
-    if not token or "://" in token or not _PATH.match(token) or token.strip("./~") == "" or "//" in token:
+    # MEMORY.md is the index of this memory.
+    if token == "MEMORY.md" or not _PATH.match(token) or "//" in token or not any(map(str.isalpha, token)):
         return False
     parts = token.rstrip("/").split("/")
-    leaf, is_single = parts[-1], len(parts) == 1
-    if _MIME.match(token) or (not is_single and _DOMAIN.match(parts[0])) or not any(char.isalpha() for char in token):
-        return False
-    is_name = leaf in find_words("names") and (is_code or "." in leaf or not is_single)
-    if _has_ending(leaf, is_code=is_code and is_single) or is_name:
-        return is_code or not is_single or not _DOT_JS.match(leaf)
+    if (is_code or len(parts) > 1) and _is_file_name(parts[-1]):
+        return True
     if token.startswith(("./", "../", "~/")):
         return len(token) > 3
     is_top = parts[0] in find_words("folders")
     if token.endswith("/"):
-        return is_code or not is_single or is_top
+        return is_code or len(parts) > 1 or is_top
     if token.startswith("/"):
         return is_code and len(parts) > 2
     return is_top and len(parts) > (1 if is_code else 2)
 
 
-def is_weak_path(token: str) -> bool:
-    """Return whether this looks like `owner/name` or `feature/x` in code, a path only if the project has it."""
-    is_shaped = "/" in token and "//" not in token and not token.startswith(("/", "@"))
-    return is_shaped and bool(_PATH.match(token)) and not _MIME.match(token)
+def may_be_path(token: str, *, is_code: bool) -> bool:
+    """Return whether this may be a path: `owner/name` in code, `bin/tool` or `Node.js` in prose."""
+    if not _PATH.match(token) or "//" in token or token.startswith(("/", "@")):
+        return False
+    if not is_code:
+        return token.partition("/")[0] in find_words("folders") if "/" in token else _is_file_name(token)
+    return "/" in token or bool(_BARE_FILE.match(token))
 
 
-def is_short_path(word: str) -> bool:
-    """Return whether this looks like `bin/tool` in prose, a path only if the project has it."""
-    first, _, rest = word.partition("/")
-    return first in find_words("folders") and "/" not in rest and bool(re.fullmatch(r"[\w.-]+", rest))
+def _is_file_name(leaf: str) -> bool:
+    stem, _, ending = leaf.rpartition(".")
+    return leaf in find_words("names") or (
+        bool(stem) and ending.lower() in find_words("endings") and ending not in _MEMBERS
+    )
 
 
 def find_path_problem(token: str) -> str:
@@ -154,25 +140,14 @@ def find_path_problem(token: str) -> str:
     return "outside the project" if ".." in token.split("/") else ""
 
 
-def looks_like_pattern(token: str) -> bool:
-    """Return whether a path contains a placeholder: `src/*.py`, `<name>/x.json`, `logs/YYYY/`."""
-    if not _PLACEHOLDER.search(token) or " " in token or "(" in token or "=" in token:
-        return False
-    filled = re.sub(r"\*+|\{[^{}]*\}|<[^<>]*>|…|\.\.\.", "x", token)
-    return is_path(filled, is_code=True) and not _PLACEHOLDER.search(filled.replace("YYYY", "x"))
+def is_pattern(token: str) -> bool:
+    """Return whether a path contains a placeholder: `src/*.py`, `<name>/x.json`."""
+    return bool(_PLACEHOLDER.search(token)) and is_path(_PLACEHOLDER.sub("x", token), is_code=True)
 
 
 def is_identifier(word: str) -> bool:
     """Return whether a single word looks like an identifier, with inner capitals or underscores."""
-    if word.strip("_$").lower() in find_words("products") or len(word) < 3:
-        return False
-    return bool(_CAMEL.match(word)) or is_snake(word)
-
-
-def is_plain_camel(word: str) -> bool:
-    """Return whether a word looks like `handleAuth`, the only camel case that counts in prose."""
-    is_humped = re.match(r"_*[a-z][a-z0-9]*[A-Z]", word) and not re.fullmatch(r"[a-z][A-Z]+s?", word)
-    return bool(is_humped) and len(word) > 4 and word.lower() not in find_words("products")
+    return len(word) > 2 and (bool(_CAMEL.match(word)) or is_snake(word))
 
 
 def is_snake(word: str) -> bool:
@@ -187,12 +162,12 @@ def is_command(text: str) -> bool:
     if not words or (len(words) == 1 and not text.startswith("$ ")):
         return False
     first, tools = words[0].rpartition("/")[2], find_words("tools")
-    if words[0].startswith("./") or (first in tools and words[1] not in ("=", "==", "===", "=>", ":=", "!=")):
+    if words[0].startswith("./") or first in tools:
         return True
     return bool(re.fullmatch(r"[a-z][\w.-]*", first)) and any(FLAG.match(word) for word in words[1:])
 
 
-def read_command(text: str) -> Iterator[NamedThing]:
+def read_command(text: str) -> Iterator[Claim]:
     """Yield everything that a command line names."""
     group: list[_Token] = []
     for match in _TOKEN.finditer(text):
@@ -207,22 +182,12 @@ def read_command(text: str) -> Iterator[NamedThing]:
     yield from _read_simple(group)
 
 
-def _has_ending(leaf: str, *, is_code: bool) -> bool:
-    """Return whether a name has a file extension and is not an object member, a version or an abbreviation."""
-    stem, _, ending = leaf.rpartition(".")
-    if not stem or ending.lower() not in find_words("endings"):
-        return False
-    if stem.lower() in _OBJECTS or _VERSION.fullmatch(stem) or (ending in _MEMBERS and _SINGLE.fullmatch(stem)):
-        return False
-    return is_code or len(ending) > 1 or len(stem) > 2
-
-
-def _read_simple(tokens: Sequence[_Token]) -> Iterator[NamedThing]:
+def _read_simple(tokens: Sequence[_Token]) -> Iterator[Claim]:
     while tokens:
         assigned = _ASSIGNED.match(tokens[0][0])
         if assigned and assigned[1].isupper() and len(assigned[1]) > 2:
             start = tokens[0][1]
-            yield NamedThing(ClaimKind.VARIABLE, assigned[1], start, start + len(assigned[1]))
+            yield _name(ClaimKind.VARIABLE, assigned[1], start, start + len(assigned[1]))
         elif not assigned and tokens[0][0] not in _PREFIXES:
             break
         tokens = tokens[1:]
@@ -233,32 +198,32 @@ def _read_simple(tokens: Sequence[_Token]) -> Iterator[NamedThing]:
     yield from own
     # In `python tools/x.py --flag` the flag belongs to the file.
     runs_file = tool in _INTERPRETERS and any(is_path(token, is_code=True) for token, _, _ in tokens[1:3])
-    runs_own = any(thing.extra.startswith(("module:", "npm:", "script:")) for thing in own)
+    runs_own = any(thing.extra.startswith(("module:", "npm:")) for thing in own)
     is_foreign = tool in find_words("tools") and not runs_own and not runs_file
     for token, start, end in tokens:
         if not any(start <= thing.start < end for thing in own):
             yield from _read_argument(token, start, is_foreign=is_foreign)
 
 
-def _read_argument(token: str, start: int, *, is_foreign: bool) -> Iterator[NamedThing]:
+def _read_argument(token: str, start: int, *, is_foreign: bool) -> Iterator[Claim]:
     flag = FLAG.match(token)
     if flag:
         if not is_foreign:
-            yield NamedThing(ClaimKind.FLAG, flag[1], start, start + len(flag[1]))
+            yield _name(ClaimKind.FLAG, flag[1], start, start + len(flag[1]))
         token, start = token.partition("=")[2], start + token.find("=") + 1
     file, _, node = token.partition("::")
     path, line = find_place(file)
     if path and is_path(path, is_code=True):
-        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), line)
+        yield _name(ClaimKind.PATH, path, start, start + len(path), line)
         if node and re.fullmatch(r"\w+(?:::\w+)*", node):
-            yield NamedThing(ClaimKind.SYMBOL, node.replace("::", "."), start + len(file) + 2, start + len(token))
-    elif path and is_weak_path(path):
-        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)
+            yield _name(ClaimKind.SYMBOL, node.replace("::", "."), start + len(file) + 2, start + len(token))
+    elif path and "/" in path and may_be_path(path, is_code=True):
+        yield _name(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)
     elif token.startswith("$") and CONSTANT.match(token.strip("${}")):
-        yield NamedThing(ClaimKind.VARIABLE, token.strip("${}"), start, start + len(token))
+        yield _name(ClaimKind.VARIABLE, token.strip("${}"), start, start + len(token))
 
 
-def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
+def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[Claim]:
     words, begin = [token for token, _, _ in tokens], tokens[0][1]
     plain = [token for token in tokens[1:] if not token[0].startswith("-")]
     if len(words) < 2:
@@ -266,24 +231,16 @@ def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
     if tool in _PYTHONS and "-m" in words[1:-1]:
         module, _, end = tokens[words.index("-m") + 1]
         if module != "pip" and _MODULE.match(module):
-            yield NamedThing(ClaimKind.COMMAND, f"{tool} -m {module}", begin, end, f"module:{module}")
+            yield _name(ClaimKind.COMMAND, f"{tool} -m {module}", begin, end, f"module:{module}")
     elif tool in _NODE:
         yield from _read_node(tool, begin, plain)
     elif tool in _TARGETS:
         target, _, end = next((token for token in plain if _SCRIPT.match(token[0])), ("", 0, 0))
         if target:
-            yield NamedThing(ClaimKind.COMMAND, f"{tool} {target}", begin, end, f"{_TARGETS[tool]}:{target}")
-    elif tool in _RUNNERS:
-        # `uv run x` may be any installed program; `poe x` is a task of the project.
-        prefix = "" if tool == "poe" else "run "
-        scripts = plain if tool == "poe" else plain[1:] if plain and plain[0][0] == "run" else ()
-        for script, _, end in scripts[:1]:
-            if _SCRIPT.match(script) and script not in find_words("tools") and not is_path(script, is_code=True):
-                command = f"{tool} {prefix}{script}"
-                yield NamedThing(ClaimKind.COMMAND, command, begin, end, f"script:{script}", bool(prefix))
+            yield _name(ClaimKind.COMMAND, f"{tool} {target}", begin, end, f"{_TARGETS[tool]}:{target}")
 
 
-def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[NamedThing]:
+def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Claim]:
     """Yield a script of package.json: `npm run x`, or without `run` if the tool allows it."""
     verb = plain[0][0] if plain else ""
     is_run = verb in ("run", "run-script")
@@ -295,12 +252,11 @@ def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Named
     script, _, end = plain[1] if is_run else plain[0]
     if _SCRIPT.match(script) and not is_path(script, is_code=True):
         command = f"{tool} {'run ' if is_run else ''}{script}"
-        yield NamedThing(ClaimKind.COMMAND, command, begin, end, f"npm:{script}", not is_run)
+        yield _name(ClaimKind.COMMAND, command, begin, end, f"npm:{script}", is_weak=not is_run)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 
-_TICKS = re.compile(r"`+")
 _BLANKED = re.compile(
     r"""
       (?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>)\]]*   # an address
@@ -326,11 +282,8 @@ _WORD = re.compile(rf"(?<![\w$.-]){WORD}(?:(?:\.|::|->){WORD})*(?:\(\))?(?![\w$-
 _DEFINING = re.compile(r"\b(?:def|class|function|func|fn|interface|struct|enum|trait|type)\s+([A-Za-z_$][\w$]*)")
 _BARE_FILE = re.compile(r"[A-Z]{3,}\Z|\.[a-z][a-z0-9]*(?:[-_.][a-z0-9]+)*\Z")
 _PLAIN = re.compile(r"_?[A-Za-z][A-Za-z0-9]{2,}\Z")
+_DOTTED = re.compile(r"[A-Za-z$][\w$]*(?:\.[A-Za-z$][\w$]*)*(?<!_)")
 _LINK_TARGET = re.compile(r"\]\(([^()\s]{1,300})\)")
-_PASCAL = re.compile(r"(?<![\w$.`-])([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+)(?![\w$-])")
-_PROSE_RUN = re.compile(
-    r"(?<![\w-])(?:(?:npm|pnpm|yarn|bun) run [A-Za-z][\w:.-]*\w|python3? -m [A-Za-z_]\w*(?:\.\w+)*)"
-)
 _NO_MORE = "the memory itself says it no longer exists"
 # The line that an approved repair adds, and the things in it (`dream.stale`, `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
@@ -361,7 +314,7 @@ def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
 
 def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
     for line in _read_lines(text):
-        yield from (_make_claim(line, named) for named in _read_line(line))
+        yield from (_place(line, claim) for claim in _read_line(line))
         if kind is Kind.PROJECT and not line.is_shell:
             for day, begin, end in _find_deadlines(line.text):
                 start = line.start
@@ -376,36 +329,36 @@ def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
         yield Claim(ClaimKind.LINK, link, row, start - begin + 1, start, offset)
 
 
-def _read_line(line: _Line) -> Iterator[NamedThing]:
+def _read_line(line: _Line) -> Iterator[Claim]:
     if line.is_shell:
         command = line.text.strip()
         indent = len(line.text) - len(line.text.lstrip())
-        yield from (named.shift(indent) for named in (read_command(command) if command[:1] != "#" else ()))
+        yield from (_shift(claim, indent) for claim in (read_command(command) if command[:1] != "#" else ()))
         return
     for begin, end in line.codes:
-        yield from (named.shift(begin) for named in _read_code(line, begin, end))
+        yield from (_shift(claim, begin) for claim in _read_code(line, begin, end))
     yield from _read_prose(line.prose)
     for target in _LINK_TARGET.finditer(line.prose):
         # The target of a Markdown link, if it is a project file and not another memory.
         path, start = target[1].partition("#")[0], target.start(1)
         if "/" in path and is_path(path, is_code=True) and not path.endswith(".md"):
-            yield NamedThing(ClaimKind.PATH, path, start, start + len(path))
+            yield _name(ClaimKind.PATH, path, start, start + len(path))
 
 
-def _make_claim(line: _Line, named: NamedThing) -> Claim:
-    begin, end, kind, reason = named.start, named.end, named.kind, ""
+def _place(line: _Line, claim: Claim) -> Claim:
+    """Return a claim with its position in the file, its final kind, and why it cannot be checked, if known."""
+    begin, end, kind, reason = claim.start, claim.end, claim.kind, ""
     before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]
     if kind is ClaimKind.CONSTANT and find_pattern("env").search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
         kind = ClaimKind.VARIABLE
     if kind is ClaimKind.PATH:
-        reason = find_path_problem(named.text)
+        reason = find_path_problem(claim.text)
     if not reason and (
         find_pattern("denied_before").search(before.rstrip("`*([ ")) or find_pattern("denied_after").match(after)
     ):
         reason = _NO_MORE
-    start = line.start
-    span = (start + begin, start + end)
-    return Claim(kind, named.text, line.number, begin + 1, *span, named.extra, reason, named.is_weak)
+    placed = replace(claim, kind=kind, line=line.number, column=begin + 1, reason=reason)
+    return _shift(placed, line.start)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
@@ -428,7 +381,7 @@ def _read_lines(text: str) -> Iterator[_Line]:
 
 
 def _make_line(line: str, start: int, number: int) -> _Line:
-    codes = tuple(_find_codes(line))
+    codes = find_code_spans(line)
     pieces, offset = list[str](), 0
     for begin, end in codes:
         pieces += (line[offset:begin], " " * (end - begin))
@@ -439,23 +392,6 @@ def _make_line(line: str, start: int, number: int) -> _Line:
 
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
-
-
-def _find_codes(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the contents of code spans: from a run of backticks to the next run of the same length."""
-    runs = list(_TICKS.finditer(line))
-    following: dict[int, list[int]] = {}
-    for number in range(len(runs) - 1, -1, -1):
-        following.setdefault(len(runs[number][0]), []).append(number)
-    number = 0
-    while number < len(runs):
-        later = following[len(runs[number][0])]
-        while later and later[-1] <= number:
-            later.pop()
-        if later:
-            yield runs[number].end(), runs[later[-1]].start()
-            number = later[-1]
-        number += 1
 
 
 @cache
@@ -502,7 +438,7 @@ def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
             continue
 
 
-def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
+def _read_code(line: _Line, begin: int, end: int) -> Iterator[Claim]:
     code = line.text[begin:end]
     lead = len(code) - len(code.lstrip())
     code = code.strip()
@@ -514,40 +450,40 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
         named = list(read_command(code))
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
-    yield from (thing.shift(lead) for thing in named)
+    yield from (_shift(claim, lead) for claim in named)
 
 
-def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
+def _read_whole(code: str, before: str, after: str) -> Iterator[Claim]:
     span = (0, len(code))
     if (" " in code and not code.endswith(")")) or "://" in code or code.startswith("www."):
         return
     if flag := FLAG.match(code):
-        yield NamedThing(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
+        yield _name(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
     elif variable := VARIABLE.match(code):
         name = variable[1] or variable[2]
-        yield NamedThing(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
-    elif looks_like_pattern(code):
-        yield NamedThing(ClaimKind.PATH, code, *span)
+        yield _name(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
+    elif is_pattern(code):
+        yield _name(ClaimKind.PATH, code, *span)
     else:
         yield from _read_name(code, before, after)
 
 
-def _read_name(code: str, before: str, after: str) -> Iterator[NamedThing]:
+def _read_name(code: str, before: str, after: str) -> Iterator[Claim]:
     path, line = find_place(code)
     symbol = SYMBOL.match(code)
     if is_path(path, is_code=True) or (
         path.strip("/") and find_pattern("folder_after").match(after) and re.fullmatch(r"[\w./@+-]+", path)
     ):
-        yield NamedThing(ClaimKind.PATH, path, 0, len(path), line)
+        yield _name(ClaimKind.PATH, path, 0, len(path), line)
     elif CONSTANT.match(code):
-        yield NamedThing(ClaimKind.CONSTANT, code, 0, len(code))
+        yield _name(ClaimKind.CONSTANT, code, 0, len(code))
     elif symbol and _is_symbol(symbol, before, after):
         kind = ClaimKind.CONSTANT if CONSTANT.match(symbol[1]) else ClaimKind.SYMBOL
-        yield NamedThing(kind, symbol[1], symbol.start(1), symbol.end(1))
-    elif is_weak_path(path) or _BARE_FILE.match(code):
-        yield NamedThing(ClaimKind.PATH, path, 0, len(path), line, is_weak=True)
+        yield _name(kind, symbol[1], symbol.start(1), symbol.end(1))
+    elif may_be_path(path, is_code=True):
+        yield _name(ClaimKind.PATH, path, 0, len(path), line, is_weak=True)
     elif symbol and _PLAIN.match(code) and code.lower() not in find_words("keywords"):
-        yield NamedThing(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
+        yield _name(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
 
 
 def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
@@ -565,58 +501,51 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
     )
 
 
-def _read_fragment(code: str) -> Iterator[NamedThing]:
+def _read_fragment(code: str) -> Iterator[Claim]:
     """Yield the names in an expression: only clear identifiers and definitions."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
-        yield NamedThing(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
+        yield _name(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
     for match in _WORD.finditer(bare):
         name = match[0].removesuffix("()")
         if CONSTANT.match(name):
-            yield NamedThing(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
+            yield _name(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
         elif any(is_identifier(part) for part in PARTS.split(name)):
-            yield NamedThing(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
+            yield _name(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
 
 
-def _read_prose(prose: str) -> Iterator[NamedThing]:
-    spans: list[tuple[int, int]] = []
-    for run in _PROSE_RUN.finditer(prose):
-        spans.append(run.span())
-        yield from (thing.shift(run.start()) for thing in read_command(run[0]))
+def _read_prose(prose: str) -> Iterator[Claim]:
     for match in _CLAIMS_TOKEN.finditer(prose):
-        if any(begin <= match.start() < end for begin, end in spans):
-            continue
         token = match[0].lstrip(_STRIPPED)
         word = token if token.endswith("()") else token.rstrip(_STRIPPED + ".:")
         if "](" not in token:
-            yield from _read_word(word, token, match.end() - len(token))
-    for match in _PASCAL.finditer(prose):
-        before = prose[max(0, match.start() - _NEAR) : match.start()]
-        near = find_pattern("thing_before").search(before) or find_pattern("thing_after").match(prose, match.end())
-        if near and is_identifier(match[1]):
-            yield NamedThing(ClaimKind.SYMBOL, match[1], *match.span(1))
+            start = match.end() - len(token)
+            before, after = prose[max(0, start - _NEAR) : start], prose[start + len(word) : start + len(word) + _NEAR]
+            near = find_pattern("thing_before").search(before) or find_pattern("thing_after").match(after)
+            yield from _read_word(word, token, start, is_thing=bool(near))
 
 
-def _read_word(word: str, token: str, start: int) -> Iterator[NamedThing]:
-    """Yield the claim in one token of prose without punctuation; `token` includes the text after it."""
+def _read_word(word: str, token: str, start: int, *, is_thing: bool) -> Iterator[Claim]:
+    """Yield the claim in one token of prose without punctuation; `token` includes the text after it.
+
+    `is_thing`: the text around it calls it a class, a function or the like.
+    """
     path, line = find_place(word)
     span = (start, start + len(word))
     if re.match(r"[A-Za-z_$][\w$.]*\(\)", token):
         name = token[: token.index("(")]
         if len(name) > 2:
-            yield NamedThing(ClaimKind.SYMBOL, name, start, start + len(name))
+            yield _name(ClaimKind.SYMBOL, name, start, start + len(name))
     elif is_path(path, is_code=False):
-        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), line)
-    elif is_short_path(word):
-        yield NamedThing(ClaimKind.PATH, word, *span, is_weak=True)
+        yield _name(ClaimKind.PATH, path, start, start + len(path), line)
     elif CONSTANT.match(word):
-        yield NamedThing(ClaimKind.CONSTANT, word, *span)
+        yield _name(ClaimKind.CONSTANT, word, *span)
     elif flag := re.match(r"--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?=\Z|=)", word):
-        yield NamedThing(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
+        yield _name(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
     elif variable := re.fullmatch(r"\$\{?([A-Z][A-Z0-9_]{2,})\}?", word):
-        yield NamedThing(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
-    elif re.fullmatch(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*", word):
-        parts = word.split(".")
-        is_shaped = any(is_plain_camel(part) or is_snake(part) for part in parts)
-        if is_shaped and not word.startswith("_") and not word.endswith("_"):
-            yield NamedThing(ClaimKind.SYMBOL, word, *span)
+        yield _name(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
+    elif _DOTTED.fullmatch(word) and any(map(is_identifier, word.split("."))):
+        is_clear = is_thing or any(map(is_snake, word.split(".")))
+        yield _name(ClaimKind.SYMBOL, word, *span, is_weak=not is_clear)
+    elif may_be_path(path, is_code=False):
+        yield _name(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)

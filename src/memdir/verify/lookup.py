@@ -18,7 +18,7 @@ from memdir.project.paths import run_git
 from memdir.verify import past, project
 from memdir.verify.claims import PARTS
 from memdir.verify.past import PathHistory, RemovedBy, WordTrace
-from memdir.verify.project import FoundWords, ProjectListing, has_member, look_up, read_entry
+from memdir.verify.project import FoundWords, ProjectListing, look_up, read_entry
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus
 
 NEVER = "never seen in this project"
@@ -27,7 +27,7 @@ _NO_PAST = "no history to look in"
 _OWN = frozenset({"self", "this", "cls", "super", "window", "document", "console", "process", "module", "exports"})
 _MANY = 200  # paths in one call of git
 _HOPS = 3  # renames of a word that are followed, a pass over history each
-_MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", "pyproject.toml")
+_MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,7 @@ class _PathLookup:
                 gone = self.context.follow(path) or self._follow_folder(path)
                 if gone.to:
                     return _report_moved(claim, gone)
-                came = self._find_replacement(path, gone.commit)
-                return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit, came=came)
+                return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit)
         return self.context.not_found(claim, is_whole=self.context.names.is_whole)
 
     @cached_property
@@ -256,15 +255,6 @@ class _PathLookup:
         target, count = targets.most_common(1)[0] if targets else ("", 0)
         return RemovedBy(commit, target if 2 * count > len(files) and target in self.project.folders else "")
 
-    def _find_replacement(self, path: str, commit: str) -> str:
-        """Return an existing file added by this commit: with the same name, or the only one of its kind and folder."""
-        folder, _, leaf = path.rpartition("/")
-        ending = leaf.rpartition(".")[2]
-        added = [one for one in self.context.names.added.get(commit, ()) if one in self.project.entries]
-        same = [one for one in added if one.rpartition("/")[2] == leaf]
-        near = [one for one in added if one.rpartition("/")[0] == folder and one.rpartition(".")[2] == ending]
-        return same[0] if len(same) == 1 else near[0] if len(near) == 1 and not same else ""
-
 
 def _spell_for_git(text: str, bare: str) -> str:
     """Return a path for git, relative to the root, so that git does not parse it as a flag or a pattern."""
@@ -281,7 +271,6 @@ class _WordLookup:
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
-        self._lost: dict[tuple[str, str], bool] = {}
 
     def check(self, claim: Claim) -> CheckedClaim:
         if claim.is_weak:
@@ -294,7 +283,7 @@ class _WordLookup:
         unknown = next((at for at in results if at.status is ClaimStatus.UNKNOWN), None)
         if unknown is not None or not results:
             return unknown or self.context.not_found(claim)
-        return self._check_member(claim, words) or results[-1]
+        return results[-1]
 
     def _check_plain(self, claim: Claim) -> CheckedClaim:
         """Check a plain word in code, which counts only if it is or was defined by name."""
@@ -321,33 +310,8 @@ class _WordLookup:
             return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.documents[0])
         return self.context.not_found(claim, is_whole=self._traces[1])
 
-    def _check_member(self, claim: Claim, words: Sequence[str]) -> CheckedClaim | None:
-        """Report a member that its owner no longer has although the word exists; None without evidence."""
-        if not self._is_lost_member(claim, words):
-            return None
-        trace = self._find_trace(words[-1])
-        homes = set(self.context.lookup.find(words[-2]).code)
-        followed = ((path, self.context.follow(path)) for path in trace.files)
-        current = {gone.to if gone is not None and gone.to else path for path, gone in followed}
-        if trace.undefined is None or not current & homes:
-            return None
-        gone = self._report_gone(claim, trace.undefined)
-        return replace(gone, came=_replace_part(claim, words[-1], gone.came))
-
     def _report_gone(self, claim: Claim, gone: RemovedBy) -> CheckedClaim:
         return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit, came=self._successors.get(gone.came, ""))
-
-    def _is_lost_member(self, claim: Claim, words: Sequence[str]) -> bool:
-        """Return whether `Owner` is defined in the project, but never with `member` in its body."""
-        if claim.kind is not ClaimKind.SYMBOL or len(words) < 2:
-            return False
-        key = (words[-2], words[-1])
-        if key not in self._lost:
-            owner = self.context.lookup.find(words[-2])
-            spelled = [word.encode("utf-8", "replace") for word in key]
-            files = (read_entry(self.project.root, self.project.entries[path]) or b"" for path in owner.code)
-            self._lost[key] = bool(owner.defined) and not any(has_member(data, *spelled) for data in files)
-        return self._lost[key]
 
     def _find_trace(self, word: str) -> WordTrace:
         return self._traces[0].get(word, WordTrace())
@@ -357,12 +321,10 @@ class _WordLookup:
         """Return the history of words that are missing, or used but not defined; few claims need this."""
         if not self.context.has_past:
             return {}, False
-        doubtful, find, stems = set[str](), self.context.lookup.find, self.context.stems
-        for claim in self.context.claims:
-            words = _list_words(claim)
-            doubtful |= {word for word in words if not find(word).defined and word not in stems}
-            if self._is_lost_member(claim, words):
-                doubtful.add(words[-1])
+        words = {word for claim in self.context.claims for word in _list_words(claim)}
+        doubtful = {
+            word for word in words if not self.context.lookup.find(word).defined and word not in self.context.stems
+        }
         return past.read_words(self.project.root, doubtful, self.context.ends)
 
     @cached_property
@@ -376,10 +338,8 @@ class _WordLookup:
             lost = {word for word in current.values() if word and not usage.find(word).code}
             if not lost:
                 break
-            then: dict[str, str] = {}
-            if hop < _HOPS:
-                later = past.read_words(self.project.root, lost, self.context.ends)[0]
-                then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
+            later = past.read_words(self.project.root, lost, self.context.ends)[0] if hop < _HOPS else {}
+            then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
             current = {word: then.get(to, "") if to in lost else to for word, to in current.items()}
         return current
 
@@ -436,6 +396,5 @@ def _compile_script(extra: str) -> re.Pattern[bytes] | None:
     tool, _, name = extra.partition(":")
     spelled = re.escape(name.encode("utf-8", "replace"))
     make = rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)"
-    script = rb"(?m)^[-+]?[\"']?" + spelled + rb"[\"']?[ \t]*="
-    patterns = {"npm": rb"\"" + spelled + rb"\"[ \t]*:", "make": make, "just": make, "script": script}
+    patterns = {"npm": rb"\"" + spelled + rb"\"[ \t]*:", "make": make, "just": make}
     return re.compile(patterns[tool]) if tool in patterns else None

@@ -47,7 +47,7 @@ _NAMING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemovedBy:
-    """The commit that removed something, the new name if git found one, and the paths that commit added."""
+    """The commit that removed something, the new name if git found one, and what came in its place."""
 
     commit: str
     to: str = ""
@@ -56,10 +56,9 @@ class RemovedBy:
 
 @dataclass(frozen=True, slots=True)
 class PathHistory:
-    """Renamed and deleted paths, and the paths each commit added. `is_whole`: the complete history was read."""
+    """Renamed and deleted paths. `is_whole`: the complete history was read."""
 
     gone: dict[str, RemovedBy] = field(default_factory=dict)
-    added: dict[str, list[str]] = field(default_factory=dict)
     is_whole: bool = True
 
 
@@ -84,23 +83,20 @@ class _Hunk:
 
 def read_names(root: Path, ends: float) -> PathHistory:
     names = PathHistory(is_whole=False)
-    arguments = (*_LOG, "--name-status", "-z", "--diff-filter=ADR", "--format=%x01%h", "HEAD", "--")
+    arguments = (*_LOG, "--name-status", "-z", "--diff-filter=DR", "--format=%x01%h", "HEAD", "--")
     tokens = _split_stream(_stream(root, arguments, ends), b"\0")
-    commit, plus = "", list[str]()
+    commit = ""
     for token in tokens:
         word = token.lstrip(b"\n")
         if word == _DONE:
-            return PathHistory(names.gone, names.added, True)
+            return PathHistory(names.gone)
         if word.startswith(b"\x01"):
-            commit, plus = word[1:].decode("ascii", "replace"), []
+            commit = word[1:].decode("ascii", "replace")
         elif word[:1] == b"R":
             old, new = _decode_path(next(tokens, b"")), _decode_path(next(tokens, b""))
             names.gone.setdefault(old, RemovedBy(commit, new))
         elif word == b"D":
             names.gone.setdefault(_decode_path(next(tokens, b"")), RemovedBy(commit))
-        elif word == b"A":
-            plus.append(_decode_path(next(tokens, b"")))
-            names.added[commit] = plus
     return names
 
 

@@ -16,8 +16,8 @@ import os
 import re
 import stat
 import time
-import tomllib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from memdir.files import read_small
@@ -72,13 +72,7 @@ _FORMS = (
 )
 _DEFINES = re.compile(b"|".join(_FORMS))
 _DEFINES_C = re.compile(b"|".join((*_FORMS, rb"^" + _MARK + rb"[ \t]*\([^\n;]*\r?$")))
-_OWNED = re.compile(rb"([\w$]+)(?:<[^<>\n]*>)?[\])*]{0,3}(?:\.prototype)?(?:\.|::|->|#|\)[ \t]*)\Z")
-_OWNING = re.compile(
-    rb"\b(?:class|struct|interface|trait|impl|enum|type|object|module|extension|protocol|record|namespace|const|var|let|"
-    rb"function)\b[^\n]{0,200}\Z"
-)
 _IN_WORDS = tuple(bytes((at,)) for at in _KEPT)
-_LOOK_BACK = 80
 _LINE_BYTES = 1_000  # of a line either side of a word; what is longer was not written by hand
 _PLACES = 500  # of one word in one file that are looked at
 
@@ -87,10 +81,9 @@ _TARGETS = re.compile(
     r"|^@?([A-Za-z0-9_./%-]+(?:[ \t]+[A-Za-z0-9_./%-]+)*)(?:[ \t]+[^:=\n]*)?[ \t]*::?(?!=)",
     re.MULTILINE,
 )
-_SCRIPTED = re.compile(r"(?:^|/)(?:package\.json|pyproject\.toml)\Z")
+_SCRIPTED = re.compile(r"(?:^|/)package\.json\Z")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile\Z|\.mk\Z")
 _JUSTFILE = re.compile(r"(?:^|/)\.?[Jj]ustfile\Z")
-_SCRIPT_TABLES = ("project scripts", "project gui-scripts", "tool poetry scripts", "tool pdm scripts", "tool poe tasks")
 _MANIFESTS = 400  # read at most; the largest monorepos have as many packages
 
 
@@ -221,21 +214,6 @@ def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
     )
 
 
-def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
-    """Return whether a file has a member of this owner: named with it, or indented below its definition."""
-    places = [place for _, place, _ in _find_word(data, member)]
-    for place in places:
-        before = _OWNED.search(data[max(0, place - _LOOK_BACK) : place])
-        if before is not None and before[1] == owner:
-            return True
-    for begin, place, end in _find_word(data, owner) if places else ():
-        if _OWNING.search(data[begin:place]):
-            until = _find_end(data, begin, end)
-            if any(begin <= offset < until for offset in places):
-                return True
-    return False
-
-
 def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
     """Return a text file's bytes; None for links, binary data, and files that are too large or unreadable."""
     if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
@@ -254,7 +232,7 @@ def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
 
 
 def read_scripts(project: ProjectListing) -> dict[str, str]:
-    """Return scripts and targets by `tool:name` (npm:build, make:test, script:memdir), each with the file that names it."""
+    """Return scripts and targets by `tool:name` (npm:build, make:test), each with the file that names it."""
     scripts: dict[str, str] = {}
     paths = [path for path in project.entries if any(kind.search(path) for kind in (_SCRIPTED, _MAKEFILE, _JUSTFILE))]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:_MANIFESTS]:
@@ -270,17 +248,10 @@ def _read_scripts(path: str, text: str) -> Iterator[str]:
         for match in _TARGETS.finditer(text):
             yield from (f"{tool}:{name}" for name in (match[1] or match[2]).split())
         return
-    is_node = path.endswith("package.json")
-    try:
-        parsed = json.loads(text) if is_node else tomllib.loads(text)
-    except (ValueError, RecursionError):  # one that cannot be parsed names none
-        return
-    for keys in ("scripts", "bin") if is_node else _SCRIPT_TABLES:
-        table = parsed
-        for key in keys.split():
-            table = table.get(key) if isinstance(table, dict) else None
-        tool = "npm" if keys == "scripts" else "script"
-        yield from (f"{tool}:{name}" for name in (table if isinstance(table, dict) else ()))
+    with suppress(ValueError, RecursionError):  # one that cannot be parsed names none
+        package = json.loads(text)
+        scripts = package.get("scripts") if isinstance(package, dict) else None
+        yield from (f"npm:{name}" for name in (scripts if isinstance(scripts, dict) else ()))
 
 
 def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
@@ -351,19 +322,6 @@ def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
             yield begin, place, min(len(data), after + _LINE_BYTES) if end < 0 else end
             count += 1
         place = data.find(word, after)
-
-
-def _find_end(data: bytes, begin: int, end: int) -> int:
-    """Return the end of the lines indented deeper than the first one, not counting its closing brackets."""
-    indent = len(data[begin:end]) - len(data[begin:end].lstrip(b" \t"))
-    while end < len(data):
-        begin, end = end + 1, data.find(b"\n", end + 1)
-        end = len(data) if end < 0 else end
-        line = data[begin:end]
-        bare = line.lstrip(b" \t")
-        if bare.rstrip() and len(line) - len(bare) <= indent and bare[:1] not in b")]}{>#/*":
-            return begin
-    return len(data)
 
 
 def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
