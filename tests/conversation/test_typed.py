@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from memdir.conversation.chat_exports import find_export
 from memdir.conversation.transcripts import read_messages
 from memdir.conversation.typed import collect_foreign, cut_echoes, find_typed, strip_reminders
-from memdir.recall.reminder import render_reminder
+from memdir.format import shown
+from memdir.format.shown import show_memory
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 from tables import table
 
@@ -22,7 +23,11 @@ def render(text: str = "Use tabs.", *, days: int = 0, wrap: bool = True, path: s
     header = Header(
         "a", "A", "About a", Kind.USER, Scope.PRIVATE, NOW - timedelta(days=days), False, Signature(0, 0, 0, 0)
     )
-    return render_reminder(Excerpt(header, path, text, "d", 1, 1), now=NOW, wrap=wrap)
+    return (
+        shown.wrap(show_memory(Excerpt(header, path, text, "d", 1, 1), now=NOW))
+        if wrap
+        else show_memory(Excerpt(header, path, text, "d", 1, 1), now=NOW)
+    )
 
 
 @pytest.mark.parametrize("days", [0, 1, 30])

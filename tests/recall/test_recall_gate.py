@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from memdir.format.shown import show_memory
 from memdir.recall import select
 from memdir.recall.index import open_words
 from memdir.recall.pipeline import IGNORED, recall
-from memdir.recall.reminder import find_known_secrets, render_reminder
+from memdir.recall.reminder import find_known_secrets
 from memdir.recall.select import LocalSearch
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
@@ -131,7 +132,7 @@ def test_no_secret_is_put_into_a_prompt(memory: Path) -> None:
         )
     )
     (found,) = recall([store], "connect to the staging database", now=NOW, limit=5)
-    text = render_reminder(found, now=NOW)
+    text = show_memory(found, now=NOW)
     assert "tr0ub4dor" not in text and found.path in text and "Staging database — How to reach the staging" in text
     assert "password" in text, "it says why"
 

@@ -9,8 +9,8 @@ import pytest
 
 from clihelp import NOW, Cli
 from homes import git, write
+from memdir.format.shown import show_memory, wrap
 from memdir.recall.pipeline import find_caveats, recall_in_project
-from memdir.recall.reminder import render_reminder
 from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project
 from memdir.store.state import note_event, note_problem
@@ -57,7 +57,7 @@ def test_recall_tells_what_is_out_of_date_in_the_reminder_and_in_json(cli: Cli) 
     assert row["caveat"] in cli("recall", QUERY).out
     opened = open_here(cli)
     (excerpt,) = recall_in_project(opened, QUERY, peek=True)
-    assert row["caveat"] in render_reminder(excerpt, now=opened.now(), wrap=True)
+    assert row["caveat"] in wrap(show_memory(excerpt, now=opened.now()))
     opened.close()
 
 

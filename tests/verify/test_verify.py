@@ -26,7 +26,6 @@ from memdir.verify.records import (
     Verdict,
     VerifyState,
     find_verdicts,
-    read_known,
     read_verdicts,
     render_caveat,
     render_signature,
@@ -189,7 +188,7 @@ def test_a_file_is_read_again_when_it_is_another_and_verified_again_when_it_says
     os.utime(path, ns=(1, 1))
     ways: list[None] = []
     assert look(store, project, now=NOW, give_way=lambda: ways.append(None)).fresh == 0
-    assert read_known(store)["auth"].signature == render_signature(store.scan()[0].signature) and ways
+    assert read_verdicts(store)["auth"].signature == render_signature(store.scan()[0].signature) and ways
     path.write_text("---\nname: auth\n---\n\nSee `src/dropped.py`.\n", encoding="utf-8")
     assert look(store, project, now=NOW).has_stale
 

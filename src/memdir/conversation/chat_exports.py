@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from memdir.conversation.lines import list_blocks, read_table, read_text
 from memdir.errors import FormatError
 from memdir.frozen import dataclass
 from memdir.limits import EXPORT_BYTES, EXPORT_RATIO, IMPORT_FILES
@@ -164,8 +165,7 @@ def _read_chat(row: Table) -> ExportedChat:
 
 
 def _text(row: Table, key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""
+    return read_text(row.get(key))
 
 
 def _time(value: object) -> datetime | None:
@@ -182,12 +182,7 @@ def _time(value: object) -> datetime | None:
 
 def _list_branch(row: Table) -> list[Table]:
     """Return the messages up to the last one the user saw; an edited question begins another branch."""
-    mapping = row.get("mapping")
-    nodes = (
-        {key: node for key, node in mapping.items() if isinstance(node, Mapping)}
-        if isinstance(mapping, Mapping)
-        else {}
-    )
+    nodes = {key: node for key, node in read_table(row.get("mapping")).items() if isinstance(node, dict)}
     node_id = row.get("current_node")
     if node_id not in nodes:
         node_id = next((key for key in reversed(nodes) if not nodes[key].get("children")), None)
@@ -199,22 +194,18 @@ def _list_branch(row: Table) -> list[Table]:
     return messages[::-1]
 
 
-def _content(message: Table) -> Table:
-    content = message.get("content")
-    return content if isinstance(content, Mapping) else {}
-
-
 def _join_parts(message: Table) -> str:
-    parts = _content(message).get("parts")
+    parts = read_table(message.get("content")).get("parts")
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts, list) else ""
 
 
 def _read_tree(row: Table) -> Iterator[Message]:
     for message in _list_branch(row):
-        author, metadata = message.get("author"), message.get("metadata")
-        role = _text(author, "role") if isinstance(author, Mapping) else ""
-        is_hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation") is True
-        is_said = _content(message).get("content_type") in ("text", "multimodal_text") and not is_hidden
+        role = _text(read_table(message.get("author")), "role")
+        is_hidden = read_table(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
+        is_said = (
+            read_table(message.get("content")).get("content_type") in ("text", "multimodal_text") and not is_hidden
+        )
         text, sent_at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
         if not text or role not in ("user", "assistant", "tool"):
             continue
@@ -233,12 +224,13 @@ class _ChatGptNotes:
 
     def read(self, row: Table, source: str) -> None:
         for message in _list_branch(row):
-            content, sent_at = _content(message), _time(message.get("create_time")) or _time(row.get("update_time"))
+            content, sent_at = (
+                read_table(message.get("content")),
+                _time(message.get("create_time")) or _time(row.get("update_time")),
+            )
             self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
-                metadata = message.get("metadata")
-                context = metadata.get("user_context_message_data") if isinstance(metadata, Mapping) else None
-                plain = context if isinstance(context, Mapping) else {}
+                plain = read_table(read_table(message.get("metadata")).get("user_context_message_data"))
                 about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
                 style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
                 self._keep("about", "About the person", about, source, sent_at)
@@ -266,12 +258,8 @@ def _unwrap(text: str) -> str:
 
 
 def _read_list(row: Table) -> Iterator[Message]:
-    rows = row.get("chat_messages")
-    for message in rows if isinstance(rows, list) else ():
-        if not isinstance(message, Mapping):
-            continue
-        content = message.get("content")
-        blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
+    for message in list_blocks(row.get("chat_messages")):
+        blocks = list_blocks(message.get("content"))
         texts = [_text(block, "text") for block in blocks if block.get("type") == "text"]
         text = "\n".join(texts) or _text(message, "text")
         role = {"human": "user", "assistant": "assistant"}.get(_text(message, "sender"))
@@ -283,8 +271,7 @@ def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
     projects = {_text(row, "uuid"): (name, row) for name, row in _read_rows(path, _PROJECTS)}
     for name, row in _read_rows(path, _MEMORIES):
         yield from _split_sections(_text(row, "conversations_memory"), name)
-        own = row.get("project_memories")
-        for id, text in own.items() if isinstance(own, Mapping) else ():
+        for id, text in read_table(row.get("project_memories")).items():
             if isinstance(text, str) and text.strip():
                 title = _text(projects[id][1], "name") if id in projects else ""
                 yield ExportedNote("project", title or "A project of Claude", text.strip(), name)

@@ -2,8 +2,8 @@
 
 The formats of Claude Code, Codex and Gemini CLI have their own modules; the plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
-or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
-Gemini. Nothing here learns from a message.
+or one that is not a transcript, raises an error. Reading a transcript of Claude Code or Codex needs some bytes of memory per
+record, another all its messages. Nothing here learns from a message.
 """
 
 import json
@@ -99,16 +99,8 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
     before the first message, and nothing else.
     """
     with open_transcript(path) as file:
-        host = check_format(file, path)
-        if paths := _find_paths(host, path):
-            find, read = paths
-            more = {"since_compaction": since_compaction} if host is TranscriptFormat.CLAUDE else {}
-            yield from read(file, find(file, after=after, **more))
-        elif host is TranscriptFormat.GEMINI and after:
-            messages = tuple(read_chat(file))
-            yield from messages[_find_after(messages, after) or 0 :]
-        elif host:
-            yield from _read_other(file, host)
+        reader = _open_reader(file, path, since_compaction=since_compaction)
+        yield from reader.read(reader.find(after=after))
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
@@ -119,18 +111,11 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
     """Return the messages after the message `after`, or the last `window` messages if it is missing or empty."""
     with open_transcript(path) as file:
-        host = check_format(file, path)
-        paths = _find_paths(host, path)
-        if after and paths and (chain := paths[0](file, after=after)).found:
-            return TranscriptSlice(tuple(paths[1](file, chain)), True)
-        if after and host is TranscriptFormat.GEMINI:
-            messages = tuple(read_chat(file))
-            if (offset := _find_after(messages, after)) is not None:
-                return TranscriptSlice(messages[offset:], True)
-        if host is None or window <= 0:
-            return TranscriptSlice((), False)
-        last = paths[1](file, paths[0](file, count=window)) if paths else _read_other(file, host)
-        return TranscriptSlice(tuple(deque(last, maxlen=window)), False)
+        reader = _open_reader(file, path)
+        if after and (new := reader.find(after=after)).found:
+            return TranscriptSlice(tuple(reader.read(new)), True)
+        last = reader.read(reader.find(count=window)) if window > 0 else ()
+        return TranscriptSlice(tuple(deque(last, maxlen=max(window, 0))), False)
 
 
 def read_pieces(
@@ -201,32 +186,39 @@ def _is_cursor_at(cursor: Cursor, message: Message, position: int) -> bool:
 def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...] | None:
     """Return the message `after` and those before it, at most `count` together; None if it is missing."""
     with open_transcript(path) as file:
-        host = check_format(file, path)
-        if paths := _find_paths(host, path):
-            find, read = paths
-            if not (new := find(file, after=after)).found:
-                return None
-            first = new.positions[0] if new.positions else None
-            # A message consists of one or several records.
-            last = find(file, count=len(new.positions) + count).positions
-            old = [offset for offset in last if first is None or offset < first][-4 * count :]
-            return tuple(read(file, RecordPath(old)))[-count:]
-        messages = tuple(read_chat(file)) if host is TranscriptFormat.GEMINI else ()
-        offset = _find_after(messages, after)
-        return None if offset is None else messages[max(0, offset - count) : offset]
+        reader = _open_reader(file, path)
+        if not (new := reader.find(after=after)).found:
+            return None
+        first = new.positions[0] if new.positions else None
+        # A message consists of one or several records.
+        last = reader.find(count=len(new.positions) + count).positions
+        old = [offset for offset in last if first is None or offset < first][-4 * count :]
+        return tuple(reader.read(RecordPath(old)))[-count:]
 
 
-def _find_paths(
-    host: TranscriptFormat | None, path: str | Path
-) -> tuple[Callable[..., RecordPath], Callable[[BinaryIO, RecordPath], Iterator[Message]]] | None:
-    """Return the functions that find records from the end and read them, None for a format read from the start."""
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Finds the records of one open transcript (`after` a message, or the last `count`), and reads them."""
+
+    find: Callable[..., RecordPath]
+    read: Callable[[RecordPath], Iterable[Message]]
+
+
+def _open_reader(file: BinaryIO, path: str | Path, *, since_compaction: bool = False) -> _Reader:
+    host = check_format(file, path)
     if host is TranscriptFormat.CLAUDE:
-        return partial(find_chain, is_agent=is_agent_file(path)), read_chain
-    return (find_kept, read_kept) if host is TranscriptFormat.CODEX else None
+        find = partial(find_chain, file, is_agent=is_agent_file(path), since_compaction=since_compaction)
+        return _Reader(find, partial(read_chain, file))
+    if host is TranscriptFormat.CODEX:
+        return _Reader(partial(find_kept, file), partial(read_kept, file))
+    messages = tuple(read_chat(file) if host is TranscriptFormat.GEMINI else _read_plain(file))
+    return _Reader(partial(_find_listed, messages), lambda path: [messages[index] for index in path.positions])
 
 
-def _read_other(file: BinaryIO, host: TranscriptFormat) -> Iterator[Message]:
-    return read_chat(file) if host is TranscriptFormat.GEMINI else _read_plain(file)
+def _find_listed(messages: Sequence[Message], *, after: str = "", count: int = 0) -> RecordPath:
+    last = next((index for index in reversed(range(len(messages))) if after and messages[index].id == after), None)
+    start = last + 1 if last is not None else max(0, len(messages) - count) if count else 0
+    return RecordPath(list(range(start, len(messages))), last is not None)
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
@@ -411,8 +403,3 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
             continue
         text = strip_blocks(message.text) if message.role == "user" else message.text
         yield "summary" if is_summary else message.role, text, message.at
-
-
-def _find_after(messages: Sequence[Message], id: str) -> int | None:
-    """Return the index of the first message after the last one with this ID, or None."""
-    return next((count for count in range(len(messages), 0, -1) if messages[count - 1].id == id), None)

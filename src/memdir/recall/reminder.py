@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from memdir.errors import SettingsError
-from memdir.format import shown
 from memdir.format.shown import quote_memory, show_line, show_memory
 from memdir.frozen import compile_late, replace
 from memdir.limits import HOOK_CHARS, HOOK_LEAST_CHARS, HOOK_TOKENS
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 
 _LINE_CHARS = 260  # of a memory that is only named
 _GAP = "\n\n"
-
-
-def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> str:
-    """Return one memory's text for a conversation; with `wrap`, inside the block that hosts use."""
-    text = show_memory(excerpt, now=now)
-    return shown.wrap(text) if wrap else text
 
 
 def fit_memories(

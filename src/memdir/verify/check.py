@@ -25,7 +25,7 @@ from memdir.verify import records
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import ProjectListing, open_project
-from memdir.verify.records import CachedVerdict, CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
+from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
 HOST, EVENT = "memdir", "verify"  # in the recorded events
 _CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
@@ -76,7 +76,7 @@ def verify(
         if name not in by_name:
             raise NotFoundError(f"no memory named {name}", name=name)
     chosen = headers if names is None else [by_name[name] for name in dict.fromkeys(names)]
-    known = records.read_known(store)
+    known = records.read_verdicts(store)
     on_progress("listing the project", 0, 0)
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
@@ -87,12 +87,12 @@ def verify(
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
     alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
-    reliable = [one for one in fresh if not problem or all(one.claim.kind in alone for one in one.verdict.claims)]
+    reliable = [verdict for verdict in fresh if not problem or all(one.claim.kind in alone for one in verdict.claims)]
     if reliable or moved or (gone and not problem):
         records.write_verdicts(store, [*reliable, *moved], gone)
-    reached = {one.verdict.name: one.verdict for one in fresh}
+    reached = {verdict.name: verdict for verdict in fresh}
     shown_names = [memory.header.name for memory in due] if changed_only else readable
-    verdicts = [reached.get(name) or known[name].verdict for name in shown_names]
+    verdicts = [reached.get(name) or known[name] for name in shown_names]
     return VerifyReport(tuple(verdicts), 0 if problem else len(fresh), problem)
 
 
@@ -157,20 +157,20 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
 
 def _keep_verdicts(store: Folder, names: Sequence[str]) -> None:
     """Update the cached verdicts after a stamp, which changes a memory's bytes but not its claims."""
-    known = records.read_known(store)
+    known = records.read_verdicts(store)
     updated = []
     for name in names:
         memory, cached = _read(store, name), known.get(name)
-        if memory is not None and cached is not None and memory.digest != cached.verdict.digest:
+        if memory is not None and cached is not None and memory.digest != cached.digest:
             places: dict[tuple[ClaimKind, str], list[Claim]] = {}
             for claim in find_claims(memory.text, memory.header.kind):
                 places.setdefault((claim.kind, claim.text), []).append(claim)
             claims = []
-            for one in cached.verdict.claims:
+            for one in cached.claims:
                 same = places.get((one.claim.kind, one.claim.text))
                 claims.append(replace(one, claim=same.pop(0)) if same else one)
-            verdict = replace(cached.verdict, digest=memory.digest, claims=tuple(claims))
-            updated.append(CachedVerdict(verdict, cached.tree, records.render_signature(memory.header.signature)))
+            signature = records.render_signature(memory.header.signature)
+            updated.append(replace(cached, digest=memory.digest, claims=tuple(claims), signature=signature))
     if updated:
         records.write_verdicts(store, updated)
 
@@ -185,14 +185,14 @@ def _read(store: Folder, name: str) -> StoredMemory | None:
 def _find_due(
     store: Folder,
     headers: Sequence[Header],
-    known: Mapping[str, CachedVerdict],
-    holds: Callable[[CachedVerdict], bool],
+    known: Mapping[str, Verdict],
+    holds: Callable[[Verdict], bool],
     give_way: Callable[[], object],
-) -> tuple[list[str], list[StoredMemory], list[CachedVerdict]]:
+) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
     """Return the names of readable memories, the memories that are due, and valid verdicts on rewritten files."""
     names: list[str] = []
     due: list[StoredMemory] = []
-    moved: list[CachedVerdict] = []
+    moved: list[Verdict] = []
     for header in headers:
         give_way()
         cached = known.get(header.name)
@@ -201,7 +201,7 @@ def _find_due(
             memory = _read(store, header.name)
             if memory is None:
                 continue
-            if cached is None or cached.verdict.digest != memory.digest:
+            if cached is None or cached.digest != memory.digest:
                 due.append(memory)
             else:
                 moved.append(replace(cached, signature=records.render_signature(memory.header.signature)))
@@ -219,24 +219,24 @@ class VerifyContext:
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
-    def holds(self, known: CachedVerdict, seconds: float) -> bool:
+    def holds(self, known: Verdict, seconds: float) -> bool:
         """Return whether a verdict still holds for the same text; an incomplete one does if no time is left."""
         tree, _, cut = known.tree.partition(_CUT)
-        return tree == self._make_key(known.verdict.claims) and (not cut or float(cut) >= seconds)
+        return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
-    def is_touched(self, memory: StoredMemory, known: CachedVerdict | None) -> bool:
+    def is_touched(self, memory: StoredMemory, known: Verdict | None) -> bool:
         """Return whether a file with something the memory names has changed since the memory was verified."""
-        if known is None or known.verdict.digest != memory.digest:
+        if known is None or known.digest != memory.digest:
             return True
-        if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.verdict.claims):
+        if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.claims):
             return True
-        since = known.tree.partition(" ")[0], known.verdict.checked
+        since = known.tree.partition(" ")[0], known.checked
         if since not in self._changed:
             self._changed[since] = self._find_changed(*since)
         changed = self._changed[since]
         if changed is None or self.project is None:
             return True
-        checked = [one for one in known.verdict.claims if not one.claim.reason]
+        checked = [one for one in known.claims if not one.claim.reason]
         return any(
             one.status is not ClaimStatus.PRESENT
             or one.where in changed
@@ -250,7 +250,7 @@ class VerifyContext:
         seconds: float,
         give_way: Callable[[], object],
         on_progress: Callable[[str, int, int], object],
-    ) -> list[CachedVerdict]:
+    ) -> list[Verdict]:
         claims = {}
         for number, memory in enumerate(memories):
             give_way()
@@ -266,10 +266,10 @@ class VerifyContext:
         for memory in memories:
             give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
-            verdict = Verdict(memory.header.name, memory.digest, records.find_state(checked), self.now, checked)
             is_open = is_cut and any(one.status is ClaimStatus.UNKNOWN and not one.claim.reason for one in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
-            cached.append(CachedVerdict(verdict, tree, records.render_signature(memory.header.signature)))
+            facts = (memory.header.name, memory.digest, records.find_state(checked), self.now, checked, tree)
+            cached.append(Verdict(*facts, records.render_signature(memory.header.signature)))
         return cached
 
     def _make_key(self, claims: Sequence[CheckedClaim]) -> str:

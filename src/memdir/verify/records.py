@@ -102,26 +102,22 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of one memory's claims, valid for the text with this digest."""
+    """The status of one memory's claims, valid for the text with this digest.
+
+    `tree` is the project state it is based on, `signature` that of the memory file that was read.
+    """
 
     name: str
     digest: str
     state: VerifyState
     checked: datetime
     claims: tuple[CheckedClaim, ...] = ()
+    tree: str = ""
+    signature: str = ""
 
     @property
     def stale(self) -> tuple[CheckedClaim, ...]:
         return tuple(claim for claim in self.claims if claim.is_stale)
-
-
-@dataclass(frozen=True, slots=True)
-class CachedVerdict:
-    """A verdict, the project state it is based on, and the `signature` of the memory file that was read."""
-
-    verdict: Verdict
-    tree: str
-    signature: str = ""
 
 
 def find_state(claims: Sequence[CheckedClaim]) -> VerifyState:
@@ -161,12 +157,8 @@ def render_claim(checked: CheckedClaim) -> str:
 
 def find_verdicts(store: Folder, digests: Mapping[str, str]) -> dict[str, Verdict]:
     """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
-    known = read_known(store, list(digests))
-    return {name: cached.verdict for name, cached in known.items() if cached.verdict.digest == digests[name]}
-
-
-def read_verdicts(store: Folder) -> dict[str, Verdict]:
-    return {name: cached.verdict for name, cached in read_known(store).items()}
+    verdicts = read_verdicts(store, list(digests))
+    return {name: verdict for name, verdict in verdicts.items() if verdict.digest == digests[name]}
 
 
 def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
@@ -181,7 +173,7 @@ def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
         return {}
 
 
-def read_known(store: Folder, names: list[str] | None = None) -> dict[str, CachedVerdict]:
+def read_verdicts(store: Folder, names: list[str] | None = None) -> dict[str, Verdict]:
     """Return the cached verdicts of all or some memories by name, regardless of their digests."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
@@ -197,10 +189,10 @@ def read_known(store: Folder, names: list[str] | None = None) -> dict[str, Cache
     except (sqlite3.Error, ValueError):
         return {}
     parsed = (_read_row(row) for row in rows)
-    return {cached.verdict.name: cached for cached in parsed if cached is not None}
+    return {verdict.name: verdict for verdict in parsed if verdict is not None}
 
 
-def write_verdicts(store: Folder, known: Iterable[CachedVerdict], deleted: Iterable[str] = ()) -> bool:
+def write_verdicts(store: Folder, verdicts: Iterable[Verdict], deleted: Iterable[str] = ()) -> bool:
     """Cache verdicts, drop those of deleted memories, and return whether that worked; the index may be busy or broken."""
     path = store.find_index_file()
     if path is None:
@@ -215,7 +207,7 @@ def write_verdicts(store: Folder, known: Iterable[CachedVerdict], deleted: Itera
                     db.execute("ALTER TABLE verdicts ADD COLUMN signature")
                 db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in deleted])
                 insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                db.executemany(insert, [_make_row(cached) for cached in known])
+                db.executemany(insert, map(_make_row, verdicts))
     except (sqlite3.Error, OSError):
         return False
     return True
@@ -230,34 +222,22 @@ def _quote(name: str) -> str:
     return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
 
 
-def _make_row(known: CachedVerdict) -> tuple[str, ...]:
-    verdict = known.verdict
+def _make_row(verdict: Verdict) -> tuple[str, ...]:
     # The fields of a claim and of its result, in the order that `_read_row` expects.
     claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in verdict.claims]
-    rendered = json.dumps(claims, ensure_ascii=True)
-    return (
-        verdict.name,
-        _SCHEMA,
-        verdict.digest,
-        verdict.state.value,
-        verdict.checked.isoformat(),
-        known.tree,
-        rendered,
-        known.signature,
-    )
+    facts = (verdict.digest, verdict.state.value, verdict.checked.isoformat(), verdict.tree)
+    return verdict.name, _SCHEMA, *facts, json.dumps(claims), verdict.signature
 
 
-def _read_row(row: tuple[object, ...]) -> CachedVerdict | None:
-    name, schema, digest, state, checked, tree, claims, signature = row
-    if schema != _SCHEMA:
-        return None
+def _read_row(row: tuple[object, ...]) -> Verdict | None:
+    name, schema, digest, state, checked, tree, claims, signature = (str(value or "") for value in row)
     try:
         checked_claims = []
-        for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(str(claims)):
+        for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(claims):
             claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
             checked_claims.append(CheckedClaim(claim, ClaimStatus(status), *rest))
-        moment = datetime.fromisoformat(str(checked))
-        verdict = Verdict(str(name), str(digest), VerifyState(str(state)), moment, tuple(checked_claims))
+        moment = datetime.fromisoformat(checked)
+        verdict = Verdict(name, digest, VerifyState(state), moment, tuple(checked_claims), tree, signature)
     except (ValueError, TypeError):
         return None
-    return CachedVerdict(verdict, str(tree), str(signature or ""))
+    return verdict if schema == _SCHEMA else None

@@ -22,10 +22,10 @@ import pytest
 from homes import make_repository, write
 from loads import ROOT, scaled
 from memdir.errors import hint_extra
+from memdir.format.shown import show_memory, wrap
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
 from memdir.recall.pipeline import recall
-from memdir.recall.reminder import render_reminder
 from memdir.records import Draft, Kind, Message
 from memdir.session import RenderedReminders, Session
 from memdir.store.files import FileStore
@@ -290,7 +290,7 @@ def test_what_a_hook_says_fits_and_names_the_rest(memory: Path) -> None:
     with Session(store) as session:
         recalled = session.recall("when do the teams deploy, on Tuesdays only?", limit=4)
         assert len(recalled.memories) == 4
-        text = "\n".join(render_reminder(at, now=recalled.memories[0].dated, wrap=True) for at in recalled)
+        text = "\n".join(wrap(show_memory(at, now=recalled.memories[0].dated)) for at in recalled)
         found = RenderedReminders(text, recalled, 0)
         text = render_fitting(found, store)
     assert len(text) <= 9_500 and len(found.text) > 9_500
