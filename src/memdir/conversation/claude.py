@@ -87,7 +87,6 @@ def find_chain(
 
 
 def read_chain(file: BinaryIO, chain: RecordPath) -> Iterator[Message]:
-    """Yield the messages of a path's records, each API message as one."""
     return merge(_read_records(file, chain.positions))
 
 
@@ -236,7 +235,6 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of a single record."""
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":

@@ -58,7 +58,6 @@ def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
 
 
 def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
-    """Yield the messages of these records."""
     records = ((position, record) for position in path.positions for record in read_records_at(file, [position]))
     named = (
         replace(message, id=_make_id(file, position))
@@ -74,7 +73,6 @@ def _make_id(file: BinaryIO, position: int) -> str:
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
-    """Merge adjacent assistant messages."""
     open_one: Message | None = None
     for message in messages:
         if open_one and message.role == "assistant" and not message.is_meta:
@@ -89,7 +87,6 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of one record."""
     kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):

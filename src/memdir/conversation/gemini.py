@@ -138,7 +138,6 @@ def _make_said(record: Json) -> Iterator[Message]:
 
 
 def _list_finished(record: Json) -> list[Json]:
-    """Return the finished calls."""
     ends = ("success", "error", "cancelled")
     calls = list_blocks(record.get("toolCalls"))
     return [dict(call) for call in calls if call.get("result") or call.get("status") in ends]

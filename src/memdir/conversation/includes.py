@@ -132,7 +132,6 @@ def _mask_comments(text: str) -> str:
 
 
 def strip_comments(text: str) -> str:
-    """Return the text without its block comments."""
     return "".join(piece for piece, block in split_blocks(text) if block != COMMENT) if "<!--" in text else text
 
 
@@ -209,7 +208,6 @@ def _find_paths(head: str) -> list[str]:
 
 
 def _split_commas(text: str) -> list[str]:
-    """Split at commas that are not inside braces."""
     parts, depth, start = [], 0, 0
     for offset, char in enumerate(text):
         depth += (char == "{") - (char == "}" and depth > 0)

@@ -54,8 +54,6 @@ def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = 
 
 
 class InstructionMode(StrEnum):
-    """The ways in which an agent keeps its memory."""
-
     OFF = "off"
     NORMAL = "normal"
     TEAM = "team"
@@ -287,12 +285,10 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
 
 
 def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
-    """Return the parts of the guidance."""
     return tuple(_render_guidance(context)) if context.mode is not InstructionMode.OFF else ()
 
 
 def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
-    """Return all indexes that a session loads, clipped."""
     return tuple(loaded for store in context.stores for loaded in load_store(context, store))
 
 
@@ -353,7 +349,6 @@ def render_types(*, team: bool = False) -> str:
 
 
 def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
-    """Yield the parts in reading order."""
     is_log = context.mode is InstructionMode.DAILY_LOG
     yield GuidancePart("where", _render_where(context))
     yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))

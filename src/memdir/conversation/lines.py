@@ -174,7 +174,6 @@ def make_position(offset: int, index: int) -> int:
 
 
 def split_position(position: int) -> tuple[int, int]:
-    """Return the offset of the line and the record's index in it."""
     return position >> _INDEX_BITS, position & ((1 << _INDEX_BITS) - 1)
 
 
@@ -188,7 +187,6 @@ def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
 
 
 def parse_line(line: TranscriptLine) -> list[Json]:
-    """Return the records of a line, none if it is too long."""
     return parse_records(line.data) if line.is_whole else []
 
 

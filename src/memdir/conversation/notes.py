@@ -67,8 +67,6 @@ _DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
 
 
 class NotesSkip(SkipReason):
-    """The reasons why there was no update."""
-
     OFF = "off", "notes are switched off here"
     PAUSED = "paused", "memdir is paused"
     PRIVATE = "private", "this conversation is private"
@@ -93,7 +91,6 @@ class NotesFile:
 
     @property
     def inner(self) -> str:
-        """Return the path of the file relative to the project's directory."""
         return f"{self.leaf}/{FOLDER}/{FILE}"
 
 
@@ -223,7 +220,6 @@ def update_from_transcript(
 
 
 def find_home(project: Project) -> Path:
-    """Return the directory that contains the notes of a project's sessions."""
     return find_project_home(project.environment, project.places.root)
 
 
@@ -265,7 +261,6 @@ def is_update_due(counts: NotesCounts) -> bool:
 
 
 def count_tokens(messages: Sequence[Message]) -> int:
-    """Return the tokens of these messages, including tool calls."""
     inputs = (
         f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}"
         for message in messages

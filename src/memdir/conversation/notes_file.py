@@ -98,7 +98,6 @@ def parse_notes(text: str, *, level: int = 1) -> Notes:
 
 
 def render_notes(notes: Notes) -> str:
-    """Return the text of a file, with one newline at the end."""
     parts = [notes.preamble, *map(render_section, notes.sections)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -129,7 +128,6 @@ def check_update(before: Notes, after: str) -> Notes:
 
 
 def is_empty(notes: Notes, template: Notes) -> bool:
-    """Return whether the notes contain only the template."""
     defaults = {"", *(section.text for section in template.sections)}
     return all(section.text in defaults for section in notes.sections) and notes.preamble in ("", template.preamble)
 
@@ -187,7 +185,6 @@ def measure_notes(notes: Notes) -> int:
 
 
 def list_oversize(notes: Notes) -> tuple[str, ...]:
-    """Return a line for each limit that is exceeded."""
     rows = [
         f'"{section.name}" has about {size:,} tokens; {NOTES_SECTION_TOKENS:,} are allowed'
         for section in notes.sections

@@ -75,8 +75,6 @@ class InstructionLayer(SkipReason):
 
 
 class NotLoadedReason(SkipReason):
-    """The reasons why a file is not loaded."""
-
     EXCLUDED = "excluded", "excluded by claudeMdExcludes"
     WORKTREE = "worktree", "the worktree has its own copy of the files of the repository around it"
     OUTSIDE = "outside", "outside the project; needs your approval"
@@ -372,7 +370,6 @@ class InstructionLoader:
                 self._grow(replace(node, file=replace(node.file, text=rule.body)))
 
     def add_pending(self, rule: PendingRule, why: str) -> None:
-        """Add a pending rule whose pattern has matched."""
         if (node := self._open_direct(rule.path, rule.layer, why, rule.free)) is not None:
             self._grow(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
 

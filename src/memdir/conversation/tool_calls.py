@@ -201,12 +201,10 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
 
 
 def _fold_first(path: str) -> str:
-    """Return the first folder, with case folded."""
     return path.split("/", 1)[0].casefold()
 
 
 def _find_faults(write: FileWrite) -> Iterator[str]:
-    """Yield the problems that a store would have refused."""
     stem, suffix = os.path.splitext(write.path)
     if write.path.split("/")[-1] == INDEX_FILE:
         return
@@ -390,7 +388,6 @@ def _find_in_steps(steps: Iterable[ShellCommand], text: str, cwd: str, lookup: _
 
 
 def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the arguments that a program writes to."""
     which = _PROGRAMS.get(program)
     plain = [word for word in arguments if not word.startswith("-")]
     if which == _ALL or (which == _IN_PLACE and any(map(_IN_PLACE_OPTION.match, arguments))):

@@ -289,7 +289,6 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """Yield the elements of the array, or of the array under `messages`."""
     text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
     comma = _ARRAY.search(text)
     while comma:

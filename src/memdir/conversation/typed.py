@@ -325,7 +325,6 @@ _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MUL
 
 
 def split_message(text: str) -> tuple[MessageSpan, ...]:
-    """Split the full message into spans, in order."""
     regions = _merge([*_find_marked(text), *_find_announced(text), *_find_handed_over(text), *_find_letter(text)])
     rest = text
     for start, end, _ in regions:

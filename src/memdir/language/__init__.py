@@ -32,7 +32,6 @@ def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
 
 
 def read_sections(name: str, **known: str) -> dict[str, dict[str, Any]]:
-    """Return the section of every language."""
     return {code: read_section(code, name, **known) for code in CODES}
 
 

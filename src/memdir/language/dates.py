@@ -83,8 +83,6 @@ class DateLanguage:
 
 @dataclass(frozen=True, slots=True)
 class DatePhrase:
-    """A phrase that matches one of the forms."""
-
     language: DateLanguage
     start: int
     end: int
@@ -273,7 +271,6 @@ def _find_tense(text: str, phrase: DatePhrase) -> int:
 
 
 def _find_sentence(text: str, phrase: DatePhrase) -> tuple[str, str]:
-    """Return the text before and after a phrase in its sentence."""
     stop = _SENTENCE_END.search(text, phrase.end)
     return _SENTENCE_END.split(text[: phrase.start])[-1], text[phrase.end : stop.start() if stop else len(text)]
 

@@ -151,7 +151,6 @@ class ProjectTree:
         return text if rest <= 0 else f"{text}\n… {rest:,} bytes more are not shown"
 
     def list_files(self, pattern: str = "*") -> list[str]:
-        """Return files whose path or name matches, up to a limit."""
         return list(islice(self._match(pattern), FORK_HITS))
 
     def search(self, words: str, pattern: str = "*") -> list[str]:

@@ -45,7 +45,6 @@ class AnthropicModel:
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
-        """Return the body that is sent for a request, for a fork to continue."""
         return render_anthropic_body(self._name, request, frozenset(self._quirks))
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:

@@ -114,7 +114,6 @@ class OpenAIModel:
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
-        """Return the body that is sent for a request, for a fork to continue."""
         return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
@@ -301,7 +300,6 @@ class OpenAIStream:
         return bool(self.finish)
 
     def add(self, event: Mapping[str, object]) -> str:
-        """Add one chunk and return its text."""
         self.usage = as_table(event.get("usage")) or self.usage
         choices = as_list(event.get("choices"))
         choice = as_table(choices[0]) if choices else {}

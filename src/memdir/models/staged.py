@@ -123,11 +123,9 @@ class Staging:
         return name
 
     def copy(self) -> dict[str, StagedMemory]:
-        """Return the state of the run, for `restore`."""
         return dict(self._staged)
 
     def restore(self, copy: dict[str, StagedMemory]) -> None:
-        """Return to an earlier state of the run."""
         self._staged = dict(copy)
 
     @property

@@ -320,7 +320,6 @@ class UsageBook(Database):
 
 
 def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
-    """Return a summary of the file, empty if it is missing."""
     if not path.exists():
         return UsageReport()
     with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:

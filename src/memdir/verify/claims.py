@@ -130,7 +130,6 @@ def _is_file_name(leaf: str) -> bool:
 
 
 def find_path_problem(token: str) -> str:
-    """Return why a path cannot be looked up in a project, or ""."""
     if _PLACEHOLDER.search(token):
         return "a placeholder"
     if token.startswith(("~", "%")) or _DRIVE.match(token):
@@ -168,7 +167,6 @@ def is_command(text: str) -> bool:
 
 
 def read_command(text: str) -> Iterator[Claim]:
-    """Yield everything that a command line names."""
     group: list[_Token] = []
     for match in _TOKEN.finditer(text):
         if match[0] in _BREAKS:

@@ -102,7 +102,6 @@ class _ProjectContext:
 
     @cached_property
     def lookup(self) -> FoundWords:
-        """Return the words and flags of all claims, found in one pass."""
         words = {word for claim in self.claims for word in _list_words(claim)}
         return look_up(self.project, words, {claim.text for claim in self.claims if claim.kind is ClaimKind.FLAG})
 
@@ -351,8 +350,6 @@ def _replace_part(claim: Claim, word: str, came: str) -> str:
 
 
 class _ToolLookup:
-    """Looks up scripts, targets and flags."""
-
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
 

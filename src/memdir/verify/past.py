@@ -64,18 +64,15 @@ class PathHistory:
 
 @dataclass(frozen=True, slots=True)
 class WordTrace:
-    """The newest commits that removed a word, its definition, its named one (`def x`); `files` had the definition."""
+    """The newest commits that removed a word, its definition, its named one (`def x`)."""
 
     vanished: RemovedBy | None = None
     undefined: RemovedBy | None = None
     named: RemovedBy | None = None
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """The lines removed and added at one position of a file."""
-
     path: str
     minus: tuple[bytes, ...]
     plus: tuple[bytes, ...]
@@ -164,13 +161,11 @@ def _read_commit(patch: bytes, hits: Collection[bytes], traces: dict[bytes, Word
         if not is_vanished and not is_undefined:
             continue
         removal = RemovedBy(_find_commit(patch), came=_find_successor(word, hunks, fewer, more))
-        named, files = trace.named, trace.files
-        if is_undefined:
-            named = removal if any(word == _find_name(line) for hunk in hunks for line in hunk.minus) else named
-            defining = (hunk.path for hunk in hunks if is_defined(b"\n".join(hunk.minus), word, is_c=True))
-            files = tuple(dict.fromkeys(defining))
+        named = trace.named
+        if is_undefined and any(word == _find_name(line) for hunk in hunks for line in hunk.minus):
+            named = removal
         traces[word] = WordTrace(
-            removal if is_vanished else trace.vanished, removal if is_undefined else trace.undefined, named, files
+            removal if is_vanished else trace.vanished, removal if is_undefined else trace.undefined, named
         )
 
 

@@ -28,8 +28,6 @@ _BUSY_SECONDS = 0.5
 
 
 class ClaimKind(StrEnum):
-    """The kind of thing that a memory names."""
-
     PATH = "path"
     SYMBOL = "symbol"
     CONSTANT = "constant"
