@@ -60,7 +60,7 @@ def test_a_fault_has_its_reason_and_says_whether_to_try_again(
 def test_an_answer_that_is_not_json_cannot_be_used(tmp_path: Path, spec: str, streamed: bool) -> None:
     with SHAPES[spec]([Fault("bad_json")]) as server:
         model = open_at(server.url, spec, tmp_path)
-        with pytest.raises(ReplyError, match="not JSON"):
+        with pytest.raises(ReplyError, match="not return JSON"):
             model(ask(on_text=(lambda text: None) if streamed else None))
     assert [row.outcome for row in rows(tmp_path)] == ["unusable"]
 
@@ -233,7 +233,7 @@ def test_an_answer_that_is_nested_without_end_cannot_be_used(tmp_path: Path, spe
         thread = threading.Thread(target=serve)
         thread.start()
         model = open_at(f"http://127.0.0.1:{listening.getsockname()[1]}", spec, tmp_path)
-        with pytest.raises(ReplyError, match="not JSON"):
+        with pytest.raises(ReplyError, match="not return JSON"):
             model(ask(on_text=(lambda text: None) if streamed else None))
         thread.join()
 

@@ -204,8 +204,8 @@ def test_the_real_gemini_answers_without_tools_hooks_servers_and_session(tmp_pat
         ("print('not json')", ReplyError, "did not print a result"),
         ("print('[1, 2]')", ReplyError, "did not print a result"),
         ("sys.exit('error: unknown option')", UnreachableError, "unknown option"),
-        ("sys.exit(3)", UnreachableError, "ended with 3"),
-        ("os.kill(os.getpid(), 9)", UnreachableError, "ended with -9"),
+        ("sys.exit(3)", UnreachableError, "exit code 3"),
+        ("os.kill(os.getpid(), 9)", UnreachableError, "exit code -9"),
         (
             "print(json.dumps({'type': 'result', 'is_error': True, 'result': 'Not logged in'}))",
             UnreachableError,
