@@ -80,6 +80,7 @@ def test_everything_the_package_needs_is_in_the_wheel_and_nothing_else(wheel: Pa
     needed = [at for at in metadata.get_all("Requires-Dist", []) if "extra ==" not in at]
     assert sorted(at.split(">")[0].split("<")[0].lower() for at in needed) == [
         "click",
+        "google-re2",
         "pystemmer",
         "pyyaml",
         "tomlkit",

@@ -22,6 +22,8 @@ DESCRIPTION_CHARS = 1_000  # one line; Claude Code's own reach 400
 DESCRIPTION_WORDS = 3  # with fewer content words, recall cannot use it
 CUES = 5  # of one memory
 CUE_CHARS = 120
+WHEN_ENTRIES = 8  # paths, commands and expressions of one memory together
+WHEN_CHARS = 200  # of one entry
 
 # --- the directory ------------------------------------------------------------------------------------------------
 LOCK_SECONDS = 60.0  # one change takes milliseconds; 64 processes at once stay far below this

@@ -52,11 +52,33 @@ class Dialect(StrEnum):
     NESTED = "nested"
 
 
+class Enforce(StrEnum):
+    """What the agent's program does at an action that a memory names: ask the person, or refuse."""
+
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The moments at which a memory matters (`format.when`): always, or at actions that match one of the patterns."""
+
+    always: bool = False
+    paths: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    content: tuple[str, ...] = ()
+    enforce: Enforce | None = None
+
+    @property
+    def has_patterns(self) -> bool:
+        return bool(self.paths or self.commands or self.content)
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A memory to write, before any check.
 
-    Without a `name` one is made from the title; None for `pinned` or `cues` does not change an existing memory. A cue is a
+    Without a `name` one is made from the title; None for `pinned`, `cues` or `when` does not change an existing memory. A cue is a
     short task or question for which the memory should be recalled.
     """
 
@@ -67,6 +89,7 @@ class Draft:
     name: str | None = None
     pinned: bool | None = None
     cues: tuple[str, ...] | None = None
+    when: When | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +117,7 @@ class Header:
     dialect: Dialect | None = None
     problem: str = ""
     cues: tuple[str, ...] = ()
+    when: When = When()
 
     @property
     def file(self) -> str:

@@ -51,7 +51,7 @@ from memdir.text import fold, fold_words, one_line, shorten
 _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
 _NEAREST = 4  # memories shown in the second check of one change
-_OWN_FIELDS = frozenset("name description type modified cues metadata".split())
+_OWN_FIELDS = frozenset("name description type modified cues when metadata".split())
 _SUBJECT_TERMS = 1  # min terms of a sentence in the newer text that supersedes it
 _NO_LONGER = "This no longer holds: “{}”"
 _LEFT, _OVER, _NEW = "left", "overtaken", "new"

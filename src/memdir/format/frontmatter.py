@@ -9,6 +9,7 @@ every prompt. The rest is parsed with PyYAML's event parser into strings, lists 
 "no", a date stays text, and tags, anchors and aliases are errors.
 """
 
+import json
 import re
 import sys
 import unicodedata
@@ -20,17 +21,20 @@ from typing import Any, TypeAlias, Union
 
 from memdir import limits
 from memdir.errors import FormatError
+from memdir.format.when import read_when
 from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
-from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory
+from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory, When
 from memdir.text import find_forbidden, fold, one_line, replace_surrogates
 
-FieldValue: TypeAlias = str | tuple[str, ...] | None  # the value of a field to write; None removes the field
+# The value of a field to write; None removes the field.
+FieldValue: TypeAlias = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None
 Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a recursive alias cannot be written with `|`)
 
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _HEADING = compile_late(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _TRUE = frozenset({"true", "yes", "on", "1"})
+_UNQUOTED_KEYS = frozenset({"pinned"})
 _ORDER = ("name", "description", "type")
 # Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that are moved with them.
 _NESTED_KEYS = frozenset({"type", "pinned", "modified", "verified"})
@@ -80,6 +84,7 @@ class FrontmatterFields:
     problem: str = ""
     verified: str = ""
     cues: tuple[str, ...] = ()
+    when: When = When()
     raw: Mapping[str, Node] = field(default_factory=dict)
 
 
@@ -122,6 +127,7 @@ def parse_fields(text: str) -> FrontmatterFields:
         problem=problem or ("" if description else "no description"),
         verified=_read_scalar(raw, nested, "verified"),
         cues=tuple(line for item in cues if (line := _read_line(item))),
+        when=read_when(raw.get("when")) if "when" in raw else When(),
         raw=raw,
     )
 
@@ -256,6 +262,8 @@ def _nest(lines: list[str], newline: str) -> list[str]:
 def _as_value(node: Node | None) -> FieldValue:
     if isinstance(node, list):
         return tuple(item for item in node if isinstance(item, str))
+    if isinstance(node, dict):
+        return {key: value for key, item in node.items() if isinstance(value := _as_value(item), str | tuple)}
     return node if isinstance(node, str) else None
 
 
@@ -343,9 +351,13 @@ def _find_newline(parts: FrontmatterParts) -> str:
     return "\r\n" if parts.opening.endswith("\r\n") else "\n"
 
 
-def _render_field(key: str, value: str | tuple[str, ...], newline: str = "\n") -> str:
+def _render_field(key: str, value: str | tuple[str, ...] | Mapping[str, Any], newline: str = "\n") -> str:
     if isinstance(value, str):
-        return f"{key}: {value if key == 'pinned' else _render_value(value)}"
+        return f"{key}: {value if key in _UNQUOTED_KEYS else _render_value(value)}"
+    if isinstance(value, Mapping):  # lists on one line, because a header has at most 30
+        rows = {name: f"[{', '.join(map(_quote, item))}]" for name, item in value.items() if isinstance(item, tuple)}
+        texts = {name: item for name, item in value.items() if isinstance(item, str)}
+        return newline.join([f"{key}:", *(f"  {name}: {item}" for name, item in {**texts, **rows}.items())])
     return newline.join([f"{key}:", *(f"  - {_render_value(item)}" for item in value)])
 
 
@@ -354,6 +366,10 @@ def _render_value(value: str) -> str:
     is_plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
     if is_plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
+    return _quote(value)
+
+
+def _quote(value: str) -> str:
     escaped = _MUST_ESCAPE.sub(lambda char: f"\\{char[0]}" if char[0] in '"\\' else f"\\u{ord(char[0]):04x}", value)
     return f'"{escaped}"'
 
@@ -420,11 +436,22 @@ def _parse_simple(head: str) -> dict[str, Node] | None:
     return fields
 
 
-def _unquote(value: str | None) -> str | None:
+def _read_flow_list(value: str) -> list[Node] | None:
+    """Return a list of texts in double quotes, which YAML and JSON read alike; None if it is anything else."""
+    try:
+        items = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return items if isinstance(items, list) and all(isinstance(item, str) for item in items) else None
+
+
+def _unquote(value: str | None) -> str | list[Node] | None:
     if value is None:
         return ""
     if _PLAIN.match(value):
         return None if ": " in value or " #" in value or value.endswith(":") else value
+    if value.startswith("["):
+        return _read_flow_list(value)
     quoted = _QUOTED.match(value)
     if quoted is None:
         return None
@@ -586,7 +613,8 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     # Pins are personal: a teammate's pin must not move a line to the top for everybody.
     pinned = fields.pinned and not is_shared
     visible = (name, fields.title or name, fields.description, fields.kind, scope, modified)
-    return Header(*visible, pinned, signature, fields.dialect, fields.problem, fields.cues)
+    when = When() if is_shared else fields.when  # of the same reason: nobody else decides what interrupts an agent
+    return Header(*visible, pinned, signature, fields.dialect, fields.problem, fields.cues, when)
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:

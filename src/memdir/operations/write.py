@@ -29,6 +29,7 @@ from memdir.records import (
     Save,
     Scope,
     StoredMemory,
+    When,
 )
 from memdir.store import plan
 from memdir.store.contract import Edits, StoreBase
@@ -69,6 +70,7 @@ class FieldChanges(TypedDict, total=False):
     how: str | None
     cues: tuple[str, ...]
     pinned: bool
+    when: When
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +394,7 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
         name,
         fields.get("pinned"),
         fields.get("cues"),
+        fields.get("when"),
     )
 
 

@@ -335,7 +335,7 @@ class StoreBase(StoreReader, Inbox):
                 raise _HeldError(item)
             if plan.needs_review(changes, origin, self.rules):
                 raise _HeldError(self._make_review(changes, origin))
-            return plan.drop_agent_pins(changes, origin)
+            return plan.drop_powers(changes, origin)
 
         try:
             return self._apply(verb, origin, screened, undoes, mark)

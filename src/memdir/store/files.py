@@ -6,6 +6,7 @@ processes can use it at once. The derived index (`index.db`) caches the header o
 unchanged directory is listed without opening a memory. It may be deleted at any time, and counts as empty if it is damaged.
 """
 
+import json
 import os
 import sqlite3
 import stat
@@ -22,6 +23,7 @@ from memdir.files import is_plain_file
 from memdir.format import frontmatter
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
+from memdir.format.when import read_when, render_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
 from memdir.records import (
@@ -36,6 +38,7 @@ from memdir.records import (
     Signature,
     StoredMemory,
     Surfacing,
+    When,
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, hold_state, utc_now
@@ -50,8 +53,10 @@ SYNC = "sync"  # the origin of teammates' changes, which come with their author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
-_VERSION = 3
-_COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem, cues"
+_VERSION = 4
+_COLUMNS = (
+    "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem, cues, moments"
+)
 
 
 class FileStore(StoreBase):
@@ -671,7 +676,7 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
-            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 13)})"
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 14)})"
             db.executemany(insert, [_make_row(*item) for item in fresh.items()])
     except (sqlite3.OperationalError, OSError):
         pass
@@ -685,12 +690,14 @@ def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
     facts = (str(signature.inode), signature.size, signature.mtime_ns, signature.ctime_ns)
     texts = (fields.title, fields.description, fields.kind, fields.pinned, fields.modified)
-    return path, *facts, *texts, fields.dialect, fields.problem, "\n".join(fields.cues)
+    moments = json.dumps(when) if (when := render_when(fields.when)) else ""
+    return path, *facts, *texts, fields.dialect, fields.problem, "\n".join(fields.cues), moments
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
-    title, description, kind, pinned, modified, dialect, problem, cues = row[5:]
+    title, description, kind, pinned, modified, dialect, problem, cues, moments = row[5:]
     type_, form = Kind(str(kind)) if kind else None, Dialect(str(dialect)) if dialect else None
     texts = (str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
-    fields = FrontmatterFields(*texts, cues=tuple(str(cues).split("\n")) if cues else ())
+    when = read_when(json.loads(str(moments))) if moments else When()
+    fields = FrontmatterFields(*texts, cues=tuple(str(cues).split("\n")) if cues else (), when=when)
     return _CachedHeader(Signature(*(int(str(number)) for number in row[1:5])), fields)

@@ -25,6 +25,7 @@ from memdir.errors import (
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter, index
 from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
+from memdir.format.when import check_when, keep_enforce, render_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import (
@@ -40,6 +41,7 @@ from memdir.records import (
     Put,
     Rewrite,
     Scope,
+    When,
 )
 from memdir.text import check_text, find_forbidden, fold
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
 
+# The origins of what the person does, also on another machine of theirs and by undoing.
+_PERSONAL = frozenset({"person", "outside", "sync"})
 AGENT = "agent"  # the origin of memories an agent writes with tools, unlike those learned from conversations
 _PLACED_POINTERS = 200  # up to this many missing index lines are each placed next to similar ones
 _DIALECT_SAMPLE = 16  # neighbouring files read to find the dialect that a directory mostly uses
@@ -125,26 +129,24 @@ def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
     return next(filter(None, map(find_instruction, texts)), "")
 
 
-def drop_agent_pins(changes: list[FileChange], origin: Origin) -> list[FileChange]:
-    """Return the changes, without new pins if an agent made them: only the user may pin a memory."""
-    if origin.who != AGENT:
+def drop_powers(changes: list[FileChange], origin: Origin) -> list[FileChange]:
+    """Return the changes without what only the person may set: an agent cannot pin, and no program can `enforce`."""
+    if origin.who in _PERSONAL:
         return changes
-    return [change if change.is_index else replace(change, after=_drop_pin(change)) for change in changes]
+    return [change if change.is_index else replace(change, after=_drop_powers(change, origin)) for change in changes]
 
 
-def _drop_pin(change: FileChange) -> bytes | None:
-    if (
-        change.after is None
-        or b"pinned" not in change.after
-        or frontmatter.parse_fields(decode(change.before or b"")).pinned
-    ):
+def _drop_powers(change: FileChange, origin: Origin) -> bytes | None:
+    if change.after is None or (b"pinned" not in change.after and b"enforce" not in change.after):
         return change.after
     text = decode(change.after)
-    return (
-        encode(frontmatter.set_fields(text, {"pinned": None}))
-        if frontmatter.parse_fields(text).pinned
-        else change.after
-    )
+    before, after = frontmatter.parse_fields(decode(change.before or b"")), frontmatter.parse_fields(text)
+    changes: dict[str, FieldValue] = {}
+    if origin.who == AGENT and after.pinned and not before.pinned:
+        changes["pinned"] = None
+    if after.when.enforce and after.when.enforce != before.when.enforce:
+        changes["when"] = render_when(keep_enforce(after.when, before.when))
+    return encode(frontmatter.set_fields(text, changes)) if changes else change.after
 
 
 def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> tuple[Put | Rewrite | Forget, ...]:
@@ -157,7 +159,7 @@ def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> t
         if change.after is None:
             edits.append(Forget(name, before))
         else:
-            text = decode((change.after if pins else _drop_pin(change)) or b"")
+            text = decode((change.after if pins else _drop_powers(change, Origin(AGENT))) or b"")
             edits.append(Put(name, text) if before is None else Rewrite(name, text, before))
     return tuple(edits)
 
@@ -225,6 +227,7 @@ def plan_write(
             "type": draft.kind.value,
             "pinned": "true" if draft.pinned else None,
             "cues": draft.cues or None,
+            "when": render_when(draft.when),
         }
         dialect = find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
@@ -491,6 +494,7 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
     frontmatter.check_cues(draft.cues or ())
+    check_when(draft.when or When())
     if draft.kind not in list(Kind):
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
     draft = replace(draft, kind=Kind(draft.kind))
@@ -599,6 +603,8 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
     changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if draft.cues is not None:
         changes["cues"] = draft.cues or None
+    if draft.when is not None:
+        changes["when"] = render_when(draft.when)
     if before.dialect is None:
         return frontmatter.compose_file(changes, _clean_body(draft.body), Dialect.FLAT)
     if draft.pinned is not None and draft.pinned != before.pinned:

@@ -1,0 +1,110 @@
+"""The moments at which a memory matters, apart from the words of a prompt: the `when:` field of a file.
+
+    when:
+      always: true                        a standing rule, known from the start of a conversation
+      paths: ["src/**/*.sql"]             globs below the project's root; `**` stands for any number of folders
+      commands: ["push\\\\b.*--force"]      regular expressions, searched in a shell command
+      content: ["SELECT \\\\*"]             regular expressions, searched in text that is written to a file
+      enforce: ask                        or deny; only a person may set it
+
+Expressions are matched by RE2, which takes time proportional to the text whatever the expression is, so that a hostile one
+cannot slow an action. Reading drops what is invalid; writing refuses it with the reason.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from memdir.errors import FormatError
+from memdir.frozen import replace
+from memdir.limits import WHEN_CHARS, WHEN_ENTRIES
+from memdir.records import Enforce, When
+
+if TYPE_CHECKING:
+    from memdir.format.frontmatter import FieldValue
+
+PATTERN_KEYS = ("paths", "commands", "content")
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_HINT = "lookarounds and backreferences are not supported; `memdir rule --try` tests an expression"
+
+
+def read_when(node: object) -> When:
+    """Return the valid part of a `when:` field as it was parsed or as JSON has it. Never raises."""
+    if not isinstance(node, Mapping):
+        return When()
+    lists = {key: _read_list(node.get(key)) for key in PATTERN_KEYS}
+    room = WHEN_ENTRIES
+    for key, patterns in lists.items():
+        lists[key] = patterns[:room]
+        room -= len(lists[key])
+    enforce = str(node.get("enforce") or "").strip().lower()
+    can_enforce = enforce in [choice.value for choice in Enforce] and (lists["commands"] or lists["content"])
+    always = str(node.get("always") or "").strip().lower() in _TRUE
+    return When(always, **lists, enforce=Enforce(enforce) if can_enforce else None)
+
+
+def render_when(when: When | None) -> "FieldValue":
+    """Return the value of the field, or None for no field."""
+    values: dict[str, str | tuple[str, ...]] = {}
+    if when is not None and when.always:
+        values["always"] = "true"
+    if when is not None:
+        values |= {key: patterns for key in PATTERN_KEYS if (patterns := getattr(when, key))}
+        values |= {"enforce": when.enforce.value} if when.enforce else {}
+    return values or None
+
+
+def check_when(when: When) -> None:
+    """Raise FormatError if there are too many entries, one is no pattern, or `enforce` has nothing to decide about."""
+    patterns = [(key, pattern) for key in PATTERN_KEYS for pattern in getattr(when, key)]
+    if len(patterns) > WHEN_ENTRIES:
+        message = f"too many entries in `when`: {len(patterns)}, the limit is {WHEN_ENTRIES}"
+        raise FormatError(message, field="when", hint="keep the most telling ones")
+    for key, pattern in patterns:
+        if not pattern.strip() or not pattern.isprintable() or len(pattern) > WHEN_CHARS:
+            message = f"invalid entry in `when.{key}`: {pattern[:60]!r}"
+            hint = f"use one line of at most {WHEN_CHARS} characters"
+            raise FormatError(message, field="when", hint=hint)
+        if key == "paths":
+            _check_glob(pattern)
+        else:
+            check_expression(pattern)
+    if when.enforce and not (when.commands or when.content):
+        hint = "add the commands or the text that it applies to"
+        raise FormatError("`enforce` needs `commands` or `content`", field="when", hint=hint)
+
+
+def check_expression(pattern: str) -> None:
+    """Raise FormatError if this is not a valid regular expression, or it matches the empty text, so every text."""
+    # Imported here: reading needs no expressions, and every prompt would load the library.
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        expression = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        raise FormatError(f"invalid regular expression {pattern!r}: {reason}", field="when", hint=_HINT) from None
+    if expression.search(""):
+        hint = "name the command or the words it is about"
+        raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
+
+
+def keep_enforce(when: When, before: When) -> When:
+    """Return `when` with the `enforce` it had before: only the person changes that."""
+    return replace(when, enforce=before.enforce if when.commands or when.content else None)
+
+
+def _check_glob(pattern: str) -> None:
+    if pattern.startswith(("/", "~")) or ".." in pattern.split("/") or not pattern.strip("*/ "):
+        hint = "use a path below the project, as in src/**/*.sql"
+        raise FormatError(f"invalid glob {pattern!r} in `when.paths`", field="when", hint=hint)
+
+
+def _read_list(node: object) -> tuple[str, ...]:
+    items: Sequence[object] = node if isinstance(node, list | tuple) else [node]
+    return tuple(
+        item.strip()
+        for item in items
+        if isinstance(item, str) and item.strip() and item.isprintable() and len(item) <= WHEN_CHARS
+    )
