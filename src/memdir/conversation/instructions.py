@@ -276,13 +276,10 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
         is_log = context.mode is InstructionMode.DAILY_LOG
         folders = [] if number else [TEAM_FOLDER] * context.team + [LOGS_FOLDER] * is_log
         created += [path for path in (store.root, *(store.root / folder for folder in folders)) if not path.is_dir()]
-        root = files.open_root(store.root, create=True)
-        try:
+        with files.open_root(store.root, create=True) as root:
             for folder in folders:
                 with files.disk_errors(str(store.root / folder)), files.open_folder(root, (folder,), create=True):
                     pass
-        finally:
-            os.close(root)
     return tuple(created)
 
 

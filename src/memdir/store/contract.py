@@ -4,7 +4,6 @@
 `StoreBase` turns each operation into a plan that `_commit` carries out; FileStore and MemoryStore differ only in that.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -137,16 +136,13 @@ def hold_state(place: Workplace, name: str, seconds: float) -> Iterator[tuple[in
 
     Raises LockedError if it is still taken after `seconds`.
     """
-    root = open_root(place.root, create=True)
-    try:
-        with (
-            disk_errors(str(place.state)),
-            open_state(root, place.root, place.state) as state,
-            hold(state, name, seconds=seconds),
-        ):
-            yield root, state
-    finally:
-        os.close(root)
+    with (
+        open_root(place.root, create=True) as root,
+        disk_errors(str(place.state)),
+        open_state(root, place.root, place.state) as state,
+        hold(state, name, seconds=seconds),
+    ):
+        yield root, state
 
 
 def utc_now() -> datetime:

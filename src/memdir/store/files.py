@@ -108,7 +108,7 @@ class FileStore(StoreBase):
     def scan(self) -> tuple[Header, ...]:
         """Return every memory's header, newest first, from the cache if the file has not changed."""
         self._heal_if_killed()
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             if root is None:
                 return ()
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
@@ -127,7 +127,7 @@ class FileStore(StoreBase):
         return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def list_signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return {} if root is None else guard.read_signatures(root, marks=marks)
 
     def find_changed(
@@ -139,7 +139,7 @@ class FileStore(StoreBase):
         not change its folder, and is not noticed.
         """
         signatures: dict[str, guard.Stat] = {}
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             changed = [path for path, facts in marks.items() if root is None or guard.read_stat(root, path) != facts]
             known = {path: inode for folder in changed for path, inode in read_known(folder).items()}
             fresh = {folder: facts for folder, facts in marks.items() if folder not in changed}
@@ -151,7 +151,7 @@ class FileStore(StoreBase):
 
     def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
         """Return the signatures of the files that exist."""
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             signatures = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
         return {path: signature for path, signature in signatures.items() if signature}
 
@@ -163,12 +163,12 @@ class FileStore(StoreBase):
             return None
 
     def has_any(self) -> bool:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return root is not None and any(not entry.refusal for entry in guard.walk(root))
 
     def look(self) -> tuple[guard.DiskEntry, ...]:
         """Return all files that look like memories, with a reason for each that may not be read."""
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return () if root is None else tuple(guard.walk(root))
 
     def read(self, name: str) -> StoredMemory:
@@ -200,7 +200,7 @@ class FileStore(StoreBase):
         return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return [] if root is None else guard.list_files(root, folder)
 
     # Reading the history, the recall log and the inbox
@@ -459,18 +459,6 @@ class FileStore(StoreBase):
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
             yield inbox.SqliteInbox(db)
-
-    @contextmanager
-    def _reading_root(self) -> Iterator[int | None]:
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            yield None
-            return
-        try:
-            yield root
-        finally:
-            os.close(root)
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
         """Update the cache, after recording outside edits if there is a history."""

@@ -20,7 +20,7 @@ from memdir.errors import DiskError, PathError
 from memdir.files import (
     NOFOLLOW,
     append_private,
-    hold,
+    hold_folder,
     make_private_dirs,
     raise_disk_errors,
     read_small,
@@ -182,12 +182,8 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
     check_no_link(folder)
     with raise_disk_errors(folder):
         make_private_dirs(folder)
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            with hold(handle, _SESSIONS_LOCK, seconds=seconds) as lock:
-                yield lock
-        finally:
-            os.close(handle)
+        with hold_folder(folder, _SESSIONS_LOCK, seconds=seconds) as lock:
+            yield lock
 
 
 def list_session_files(folder: Path) -> list[os.DirEntry[str]]:

@@ -26,7 +26,7 @@ from time import monotonic
 from typing import Any
 
 from memdir.errors import DiskError, FormatError, PathError, SettingsError, hint_extra
-from memdir.files import hold, make_private_dirs, raise_disk_errors, read_small, write_private
+from memdir.files import hold_folder, make_private_dirs, raise_disk_errors, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
 from memdir.frozen import dataclass, replace
 from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
@@ -396,12 +396,8 @@ def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
     folder = find_own_sync(environment)
     with raise_disk_errors(folder):
         make_private_dirs(folder)
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    try:
-        with hold(handle, LOCK, seconds=seconds):
-            yield
-    finally:
-        os.close(handle)
+    with hold_folder(folder, LOCK, seconds=seconds):
+        yield
 
 
 def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> GitRemote:

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from memdir import files as guard
-from memdir.errors import DiskError, MemdirError, NotFoundError, PathError, SettingsError
+from memdir.errors import DiskError, MemdirError, PathError, SettingsError
 from memdir.format.frontmatter import decode
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import asdict, dataclass, field
@@ -512,14 +512,12 @@ def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
 
 def read_local(part: SyncPart) -> LocalTree:
     """Return the current local state of a part; a missing directory counts as empty."""
-    try:
-        root = guard.open_root(part.store.root)
-    except NotFoundError:
-        return LocalTree({})
     files: dict[str, bytes] = {}
     blocked: dict[str, str] = {}
     others: list[str] = []
-    try:
+    with guard.open_existing(part.store.root) as root:
+        if root is None:
+            return LocalTree({})
         for entry in guard.walk(root, folder=part.folder):
             path = entry.path.removeprefix(f"{part.folder}/") if part.folder else entry.path
             if not part.folder and is_team(path):
@@ -532,8 +530,6 @@ def read_local(part: SyncPart) -> LocalTree:
             else:
                 files[path] = data
         index = _read(root, part.locate(INDEX_FILE))
-    finally:
-        os.close(root)
     return LocalTree(files, None if index is None else decode(index), blocked, tuple(others))
 
 
