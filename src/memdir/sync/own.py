@@ -403,7 +403,7 @@ def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
 def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> GitRemote:
     copy = TeamClone(find_own_sync(project.environment) / OWN_COPY, project.environment, deadline=monotonic() + seconds)
     remote = "" if is_offline else state.check_remote(setup.remote, project.places.root.path)
-    return GitRemote(git.open_copy(copy), remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
+    return GitRemote(copy, remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
 
 
 def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> Remote:
