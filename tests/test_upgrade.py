@@ -58,6 +58,7 @@ STEPS = (
     """
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID;
     """,
+    "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT '';",
 )
 NEWEST = len(history.MIGRATIONS)
 FIRST = memory_text("Tracker", body="Jira.\n")
@@ -73,6 +74,7 @@ ROWS = (
     """'{"edits": [{"edit": "forget", "name": "tracker", "expect": null}], "evidence": []}', 'waiting', NULL, '')""",
     "UPDATE files SET since_ns = 1000",
     "INSERT INTO seen VALUES ('tracker.md', 'unknown', 1000)",
+    "UPDATE seen SET who = 'agent'",
 )
 
 
