@@ -13,7 +13,7 @@ import pytest
 from clihelp import NOW
 from hook_calls import SECONDS, Hooks, call_hook, wait_for_worker, wait_until
 from memdir.project.settings import read_environment
-from memdir.store.sessions import open_session, read_ended, read_queue
+from memdir.store.sessions import SessionFile, read_ended, read_queue
 from memdir.store.state import note_event
 
 WISH = "remember that the ferry leaves at six"
@@ -142,7 +142,7 @@ def test_a_session_start_finds_conversations_whose_end_no_hook_has_seen(hooks: H
         at = (now - timedelta(minutes=minutes)).timestamp()
         os.utime(path, (at, at))
         if session in ("s-old", "s-live"):
-            open_session(hooks.state, session).change(lambda at: open_session(hooks.state, "s-1").read())
+            SessionFile(hooks.state, session).change(lambda at: SessionFile(hooks.state, "s-1").read())
     os.environ.pop("CLAUDE_CODE_DISABLE_AUTO_MEMORY", None)
     off = Hooks(hooks.cli.home.parent, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1")
     off("stop", session="s-off", transcript_path="/t.jsonl")

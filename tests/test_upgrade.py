@@ -19,7 +19,7 @@ from memdir.records import Draft, Kind
 from memdir.store import files, history
 from memdir.store.files import FileStore
 from memdir.store.history import Database
-from memdir.store.sessions import open_session, read_queue
+from memdir.store.sessions import SessionFile, read_queue
 
 STEPS = (
     """
@@ -58,6 +58,7 @@ STEPS = (
     """
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID;
     """,
+    "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT '';",
 )
 NEWEST = len(history.MIGRATIONS)
 FIRST = memory_text("Tracker", body="Jira.\n")
@@ -73,6 +74,7 @@ ROWS = (
     """'{"edits": [{"edit": "forget", "name": "tracker", "expect": null}], "evidence": []}', 'waiting', NULL, '')""",
     "UPDATE files SET since_ns = 1000",
     "INSERT INTO seen VALUES ('tracker.md', 'unknown', 1000)",
+    "UPDATE seen SET who = 'agent'",
 )
 
 
@@ -210,12 +212,12 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, version: int) 
 
 
 def test_a_conversation_of_the_first_format_goes_on_and_of_a_newer_one_keeps_what_is_unknown(tmp_path: Path) -> None:
-    file = open_session(tmp_path, "s").path
+    file = SessionFile(tmp_path, "s").path
     write(file, json.dumps({"surfaced": {"a": {"digest": "d", "bytes": 7}}, "read": ["b"], "ignoring": True}))
-    record = open_session(tmp_path, "s").read()
+    record = SessionFile(tmp_path, "s").read()
     assert (record.surfaced_bytes, record.read, record.ignoring) == (7, frozenset({"b"}), True)
     write(file, json.dumps({"surfaced": {}, "read": [], "turns": 3, "mood": {"calm": 1}}))
-    open_session(tmp_path, "s").note_read(["c"])
+    SessionFile(tmp_path, "s").note_read(["c"])
     assert json.loads(file.read_text(encoding="utf-8"))["mood"] == {"calm": 1}
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError, PathError
@@ -175,6 +175,18 @@ def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
         yield handle
         # An empty file means that the last holder ended normally; a PID without a holder, that it was killed.
         os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def hold_folder(folder: Path, name: str, *, seconds: float) -> Iterator[int]:
+    """Hold a lock like `hold` in the folder at this path, which must exist."""
+    with raise_disk_errors(folder):
+        handle = os.open(folder, _FOLDER)
+    try:
+        with hold(handle, name, seconds=seconds) as lock:
+            yield lock
     finally:
         os.close(handle)
 
@@ -382,18 +394,33 @@ def _is_allowed(char: str, before: str) -> bool:
     return category[0] == "L" or category == "Nd" or is_mark
 
 
-def open_root(path: Path, *, create: bool = False) -> int:
-    """Return a descriptor of a memory directory; `create` makes it and its parents with mode 0700."""
+@contextmanager
+def open_root(path: Path, *, create: bool = False) -> Iterator[int]:
+    """Yield a descriptor of a memory directory; `create` makes it and its parents with mode 0700."""
     check_root(str(path))
     with disk_errors(str(path)):
         if create:
             make_private_dirs(path)
         try:
-            return os.open(path, _FOLDER)
+            root = os.open(path, _FOLDER)
         except FileNotFoundError:
             raise NotFoundError(f"no memory directory at {path}", name=str(path)) from None
         except NotADirectoryError:
             raise PathError(str(path), "it is not a directory") from None
+    try:
+        yield root
+    finally:
+        os.close(root)
+
+
+@contextmanager
+def open_existing(path: Path) -> Iterator[int | None]:
+    """Yield a descriptor as `open_root` does, or None if the directory does not exist."""
+    with ExitStack() as stack:
+        root = None
+        with suppress(NotFoundError):
+            root = stack.enter_context(open_root(path))
+        yield root
 
 
 @contextmanager
@@ -422,15 +449,9 @@ def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -
 @contextmanager
 def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
     """Yield a descriptor of the folder for memdir's own files, at `path` below the open root or elsewhere."""
-    if state == path / STATE:
-        with open_folder(root, (STATE,), create=True) as folder:
-            yield folder
-        return
-    folder = open_root(state, create=True)
-    try:
+    inside = state == path / STATE
+    with open_folder(root, (STATE,), create=True) if inside else open_root(state, create=True) as folder:
         yield folder
-    finally:
-        os.close(folder)
 
 
 @contextmanager
@@ -526,31 +547,21 @@ def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes,
 
 def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
     """Read a file like `read_file`, opening the memory directory for this call; None if it does not exist."""
-    try:
-        root = open_root(directory)
-    except NotFoundError:
-        return None
-    try:
+    with open_existing(directory) as root:
         check_path(path)
         with disk_errors(path):
-            return read_file(root, path)
-    finally:
-        os.close(root)
+            return None if root is None else read_file(root, path)
 
 
 def read_several(directory: Path, paths: Iterable[str]) -> dict[str, tuple[bytes, Signature]]:
     """Read several files below a memory directory like `read_file`, skipping missing and unreadable ones."""
     contents = {}
-    with suppress(OSError, MemdirError):
-        root = open_root(directory)
-        try:
-            for path in paths:
-                with suppress(OSError, PathError):
-                    check_path(path)
-                    if (content := read_file(root, path)) is not None:
-                        contents[path] = content
-        finally:
-            os.close(root)
+    with suppress(OSError, MemdirError), open_root(directory) as root:
+        for path in paths:
+            with suppress(OSError, PathError):
+                check_path(path)
+                if (content := read_file(root, path)) is not None:
+                    contents[path] = content
     return contents
 
 

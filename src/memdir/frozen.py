@@ -66,6 +66,14 @@ def replace(record: Record, /, **changes: Any) -> Record:
     return type(record)(**unchanged, **changes)
 
 
+def fill(record: Record, table: Mapping[str, object]) -> Record:
+    """Return the record with the values of a table, ignoring those whose type is not that of the record's own value."""
+    known = {name: table[name] for name in _names_of(record) if name in table}
+    return replace(
+        record, **{name: value for name, value in known.items() if type(value) is type(getattr(record, name))}
+    )
+
+
 def asdict(record: object) -> dict[str, Any]:
     """Return a record's fields with their values; nested records stay records."""
     return {name: getattr(record, name) for name in _names_of(record)}

@@ -49,7 +49,7 @@ from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock, StoreBase
 from memdir.store.open import Project
-from memdir.store.sessions import DAY, SessionRecord, open_session, read_day
+from memdir.store.sessions import DAY, SessionFile, SessionRecord, read_day
 from memdir.text import estimate_tokens
 
 __all__ = ["Callbacks", "RenderedReminders", "Session", "SkipReason"]
@@ -154,7 +154,7 @@ class Session:
             raise SettingsError("a session needs a store", key="stores", hint="memdir.FileStore(path) is one")
         self.id = id or os.urandom(16).hex()
         self._state, self._place = state, self.stores[0].open_workplace(state)
-        self.file = open_session(self._place.state, self.id)  # the conversation's record on disk
+        self.file = SessionFile(self._place.state, self.id)  # the conversation's record on disk
         self._callbacks, self._is_headless, self._keeps_index = callbacks, is_headless, keeps_index
         self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
         self._fast: Model | None = None  # selects memories, if it is not the same

@@ -51,7 +51,7 @@ from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import find_project_home, read_paths
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
-from memdir.store.sessions import SessionFile, open_session
+from memdir.store.sessions import SessionFile
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 from tables import table
@@ -402,7 +402,7 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
     ) as holder:
         assert holder.stdout and holder.stdout.readline() == b"held\n"
         assert wait_for_update(place, 0.05) is False
-        session = open_session(tmp_path / "state", "s")
+        session = SessionFile(tmp_path / "state", "s")
         model = ScriptedModel([answer(Worklog="- began")])
         assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).skipped is NotesSkip.BUSY
         holder.kill()
@@ -415,7 +415,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.place: NotesFile = find_notes_file(folder / "home" / "project", "s-1")
-        self.session: SessionFile = open_session(folder / "home" / "state", "s-1")
+        self.session: SessionFile = SessionFile(folder / "home" / "state", "s-1")
 
     def update(self, messages: list[Message], model: Any = None, **more: Any) -> NotesResult:
         parent = more.pop("parent", None)

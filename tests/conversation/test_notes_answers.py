@@ -15,7 +15,7 @@ from memdir.conversation.notes import NotesInput, NotesResult, find_notes_file, 
 from memdir.conversation.notes_file import hook_digest, list_oversize, make_template, measure_notes, parse_notes
 from memdir.limits import NOTES_TOKENS
 from memdir.store.files import FileStore
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from recorded import DATA, ROWS, make_message, make_parent
 from scripted_models import open_at
 from servers import AnthropicServer, read_blocks
@@ -39,7 +39,7 @@ class Noted:
         starts = [at for at, message in enumerate(messages) if message["role"] == "user"]
         self.done: list[NotesResult] = []
         with AnthropicServer(lambda body: next(answers)) as server, FileStore(folder / "memory") as store:
-            model, session = open_at(server.url, "anthropic:claude-any", folder), open_session(store.state, id)
+            model, session = open_at(server.url, "anthropic:claude-any", folder), SessionFile(store.state, id)
             for end in (starts[len(starts) // 2], len(messages)):
                 parent = make_parent({**self.row, "messages": messages[:end]}) if form == "notes_fork" else None
                 news = NotesInput([make_message(at) for at in messages[:end]], parent=parent)

@@ -24,7 +24,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.open import AgentScope, Project, find_agent_place, open_project
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from memdir.testing import sample_memory
 
 SECRET = "zebracrossing"
@@ -102,7 +102,7 @@ def test_every_process_of_a_conversation_is_told_the_same_until_it_is_cleared_or
     other = ask_process(opened, "s2")
     assert "(second.md)" in other and "(everywhere.md)" in other and "(first.md)" in other
     for cleared, name in ((False, "Third"), (True, "Fourth")):
-        open_session(opened.private.state, "s1").reset(cleared=cleared)
+        SessionFile(opened.private.state, "s1").reset(cleared=cleared)
         after = ask_process(opened, "s1")
         assert "(second.md)" in after and "(everywhere.md)" in after and f"({name.lower()}.md)" not in after
         save(opened.private, name)
@@ -133,7 +133,7 @@ def test_ids_that_look_alike_are_kept_apart(opened: Project) -> None:
     for id in ("a", "a b", "a~b"):
         session_instructions(opened, id)
     save(opened.private, "Later")
-    open_session(opened.private.state, "a").reset()
+    SessionFile(opened.private.state, "a").reset()
     found = {id: "(later.md)" in session_instructions(opened, id).index for id in ("a", "a b", "a~b")}
     assert found == {"a": True, "a b": False, "a~b": False}
 
@@ -150,7 +150,7 @@ def test_modes_and_agents_have_prompts_of_their_own(opened: Project) -> None:
     for place in places:
         write(place.path / INDEX_FILE, "changed meanwhile\n")
     assert [session_instructions(opened, "s1", agent=place) for place in places] == asked[3:]
-    open_session(opened.private.state, "s1").reset()
+    SessionFile(opened.private.state, "s1").reset()
     assert "changed" in session_instructions(opened, "s1", agent=places[0]).index
 
 

@@ -16,7 +16,7 @@ from memdir.extraction import ExtractSkip
 from memdir.recall.pipeline import RecallSkip
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from transcript_writer import Claude
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ def add_sessions(opened: Project, *ids: str, ended: datetime = NOW - HOUR) -> No
 
 def add_records(store: FileStore, *ids: str, at: datetime = NOW - HOUR) -> None:
     """Conversations that memdir has a record of."""
-    sessions = [open_session(store.state, id) for id in ids]
+    sessions = [SessionFile(store.state, id) for id in ids]
     for session in sessions:
         session.note_read(["a"])
     for session in sessions:  # afterwards: a record makes room by removing old ones
@@ -148,7 +148,7 @@ def test_sessions_of_before_and_of_other_projects_do_not_count(opened: Project, 
     os.utime(touched, ns=(to_ns(NOW), to_ns(NOW)))
     add_records(opened.private, "present")
     add_records(opened.private, "past", "present", at=NOW - 31 * HOUR)
-    os.utime(open_session(opened.private.state, "present").path)
+    os.utime(SessionFile(opened.private.state, "present").path)
     talk = Claude()
     talk.user("hello", sessionId="elsewhere", cwd=str(tmp_path))
     talk.write(opened.environment.claude_home / "projects" / "some-slug" / "elsewhere.jsonl")

@@ -22,7 +22,7 @@ from memdir.records import BatchResult, Draft, Kind, Message, Model, Origin, Rep
 from memdir.store import sessions
 from memdir.store.contract import Edits
 from memdir.store.files import FileStore
-from memdir.store.sessions import Cursor, digest_message, make_cursor, open_session, parse_cursor, slice_after
+from memdir.store.sessions import Cursor, SessionFile, digest_message, make_cursor, parse_cursor, slice_after
 from memdir.store.state import read_runs
 from opinions import WordReader
 
@@ -312,7 +312,7 @@ def test_a_cursor_without_id_that_could_stand_in_many_places_counts_as_gone() ->
 
 
 def test_an_empty_turn_while_paused_leaves_the_cursor_where_it_is(store: FileStore) -> None:
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     extract_turn(store, session, EndedTurn(say(TUESDAYS)), model=None, now=NOW)
     extract_turn(store, session, EndedTurn((), 2), options=ExtractOptions(paused=True), model=None, now=NOW)
     assert parse_cursor(session.read().extra["cursor"]) == make_cursor(say(TUESDAYS))
@@ -335,7 +335,7 @@ def test_a_long_transcript_is_asked_about_once(store: FileStore, tmp_path: Path)
     path = tmp_path / "talk.json"
     rows = [{"role": at.role, "content": at.text} for at in make_long(24)]
     path.write_text(json.dumps(rows), encoding="utf-8")
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     asked: list[Request] = []
 
     def model(request: Request) -> Reply:
@@ -359,7 +359,7 @@ def test_a_cursor_on_one_of_several_messages_of_a_record_is_past_them_all() -> N
 def test_a_dry_run_does_not_show_a_private_conversation(store: FileStore, tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     path.write_text(json.dumps([{"role": "user", "content": TUESDAYS}]), encoding="utf-8")
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     session.set_private()
     (done,) = harvest(store, path, session, model=None, conversation=ConversationSource(), now=NOW, dry_run=True)
     assert done.skipped is ExtractSkip.PRIVATE and not done.reasons
@@ -397,14 +397,14 @@ def test_a_long_past_is_learned_from_in_pieces_and_once(store: FileStore, tmp_pa
     ]
     path = tmp_path / "talk.json"
     path.write_text(json.dumps([{"role": role, "content": text} for role, text in rows]), encoding="utf-8")
-    turns = list(read_turns(path, open_session(store.state, "s1"), ConversationSource(), False))
+    turns = list(read_turns(path, SessionFile(store.state, "s1"), ConversationSource(), False))
     assert [turn.start for turn in turns] == [0, 4]
     options = ExtractOptions(every=100)  # so much that has gathered does not wait for its turn
     for _ in range(2):
         sessions.enqueue(store.state, sessions.QueuedTurn("s1", str(path)))
         assert work(store, options=options, model=None, clock=lambda: NOW) == 1
     assert len(names(store)) == 2 and sessions.read_queue(store.state) == ()
-    cursor = parse_cursor(open_session(store.state, "s1").read().extra.get("cursor"))
+    cursor = parse_cursor(SessionFile(store.state, "s1").read().extra.get("cursor"))
     assert cursor is not None and cursor.position == 5
 
 
@@ -432,7 +432,7 @@ def test_purging_a_memory_leaves_no_word_of_it_in_the_record_of_runs(store: File
     row = {"action": "create", "name": "deploys", "type": "project", "title": "Deploys"}
     wrong = answer(**row, description="We deploy on Mondays only", body="We deploy on Mondays only.")
     turn = EndedTurn(say("we deploy on Mondays only"))
-    extract_turn(store, open_session(store.state, "s1"), turn, model=WordReader([wrong, wrong]), now=NOW)
+    extract_turn(store, SessionFile(store.state, "s1"), turn, model=WordReader([wrong, wrong]), now=NOW)
     assert "deploys" in str(read_runs(store.state)[0]["error"])
     store.purge("deploys")
     assert read_runs(store.state) == ()

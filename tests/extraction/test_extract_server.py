@@ -15,7 +15,7 @@ from memdir.extraction.turns import EndedTurn, extract_turn
 from memdir.models.open import OpenModel
 from memdir.records import Model
 from memdir.store.files import FileStore
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from memdir.store.state import read_runs
 from memdir.testing import sample_memory
 from opinions import with_reader
@@ -73,7 +73,7 @@ def test_a_fork_of_a_long_conversation_is_read_from_the_cache_in_three_requests(
     with AnthropicServer(with_reader(script)) as server:
         send_as_host(server.url, parent)
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
-        session = open_session(store.state, "s1")
+        session = SessionFile(store.state, "s1")
         turn = EndedTurn(talk, conversation=ConversationSource("s1", parent=parent))
         done = extract_turn(store, session, turn, model=model, now=NOW)
         assert server.problems == []

@@ -17,7 +17,7 @@ from memdir.extraction.turns import EndedTurn, extract_turn
 from memdir.format.frontmatter import compose_file
 from memdir.records import Dialect, Message
 from memdir.store.files import FileStore
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from opinions import OpinionModel, OpinionReader
 from recorded import make_message
 
@@ -65,7 +65,7 @@ class Played:
             )
         before = "\n".join(store.read(at.name).text for at in store.scan())
         turns = list(list_turns(row))
-        session = open_session(store.state, "s1")
+        session = SessionFile(store.state, "s1")
         self.asked: list[str] = []
         for number, turn in enumerate(turns, 1):
             operations = row["operations"] if number == len(turns) else []

@@ -12,7 +12,7 @@ from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.records import Message, Model
 from memdir.store.files import FileStore
-from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_cursor
+from memdir.store.sessions import SessionFile, make_cursor, parse_cursor
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 from opinions import WordReader
@@ -25,7 +25,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.store = FileStore(folder / "home" / "memory", clock=lambda: NOW)
-        self.session: SessionFile = open_session(self.store.state, "s1")
+        self.session: SessionFile = SessionFile(self.store.state, "s1")
 
     def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> ExtractResult:
         manner = ExtractOptions(**{key: more.pop(key) for key in KEYS if key in more})

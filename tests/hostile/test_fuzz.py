@@ -43,7 +43,7 @@ from memdir.project.hosts import read_install_record
 from memdir.project.paths import parse_config
 from memdir.project.settings import read_environment, read_settings
 from memdir.store.secrets import find_secrets, read_own_rules
-from memdir.store.sessions import open_session, parse_cursor, parse_record, read_ended, read_queue
+from memdir.store.sessions import SessionFile, parse_cursor, parse_record, read_ended, read_queue
 from memdir.store.state import OWN_SETUP, find_own_sync, read_authors, read_events, read_problems, read_set
 from memdir.sync.merge import merge_memory
 from memdir.sync.own import read_setup
@@ -145,7 +145,7 @@ def read_all_tables(path: Path) -> Iterator[object]:
     for leaf in (*leaves, *names):
         (state / leaf).parent.mkdir(parents=True, exist_ok=True)
         (state / leaf).write_bytes(data)
-    session = open_session(state, "s")
+    session = SessionFile(state, "s")
     readers: tuple[Callable[[Path], object], ...] = (
         read_queue, read_ended, read_problems, read_install_record, read_authors, read_events, read_membership,
         read_sync_record, read_team_news,

@@ -36,15 +36,11 @@ def attack(memory: Path, outside: Path, writes: int) -> tuple[int, int]:
     with Swapper(memory / "sub", outside) as swapper:
         for number in range(writes):
             try:
-                handle = files.open_root(memory)
-                try:
-                    with files.open_folder(handle, ("sub",)) as folder:
-                        leaf = f"w{number % 50}.md"
-                        made = os.open(leaf, os.O_CREAT | os.O_WRONLY | files.NOFOLLOW, 0o600, dir_fd=folder)
-                        os.close(made)
-                        answered += 1
-                finally:
-                    os.close(handle)
+                with files.open_root(memory) as handle, files.open_folder(handle, ("sub",)) as folder:
+                    leaf = f"w{number % 50}.md"
+                    made = os.open(leaf, os.O_CREAT | os.O_WRONLY | files.NOFOLLOW, 0o600, dir_fd=folder)
+                    os.close(made)
+                    answered += 1
             except (MemdirError, OSError):
                 continue
         assert swapper.swaps > 0

@@ -20,7 +20,7 @@ from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, 
 from memdir.project.paths import MEMBERSHIP, slug
 from memdir.recall.index import LARGE
 from memdir.recall.reminder import measure_reply
-from memdir.store.sessions import open_session, read_queue
+from memdir.store.sessions import SessionFile, read_queue
 from memdir.store.state import RECORD, read_events, read_problems, write_table
 from memdir.sync.state import TeamNews, add_news
 from memdir.text import estimate_tokens
@@ -334,9 +334,9 @@ def test_a_memory_the_agent_has_read_is_not_told_again(hooks: Hooks) -> None:
     path = hooks.cli.memory / "deploy-steps.md"
     given: dict[str, Any] = {"tool_name": "Read", "tool_input": {"file_path": str(path)}}
     assert hooks("after-tool", **given, agent_id="a-1").out == b""
-    assert open_session(hooks.state, "s-1").read().read == frozenset()
+    assert SessionFile(hooks.state, "s-1").read().read == frozenset()
     assert hooks("after-tool", **given).out == b""
-    assert open_session(hooks.state, "s-1").read().read == {"deploy-steps"}
+    assert SessionFile(hooks.state, "s-1").read().read == {"deploy-steps"}
     assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hook_calls import Hooks, Told, wait_until
-from memdir.store.sessions import QUESTION, SELECTION, SessionFile, open_session
+from memdir.store.sessions import QUESTION, SELECTION, SessionFile
 from servers import AnthropicServer
 
 BODY = "The stripes of zebra clusters are counted from one to nine."
@@ -40,7 +40,7 @@ def make_hooks(tmp_path: Path, server: AnthropicServer, **more: str) -> Hooks:
 
 
 def session_of(hooks: Hooks, id: str = "s-1") -> SessionFile:
-    return open_session(hooks.state, id)
+    return SessionFile(hooks.state, id)
 
 
 def wait_for_selection(hooks: Hooks) -> None:

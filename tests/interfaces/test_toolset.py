@@ -14,7 +14,7 @@ from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool
 from memdir.operations.find import make_address, parse_address
 from memdir.records import Message, Origin, ToolCall
 from memdir.store.open import open_project
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from tables import table
 
 SAVED = {
@@ -160,7 +160,7 @@ def test_a_pause_and_a_private_conversation_are_heard(tool: Tool, cli: Cli) -> N
     paused = tool("memory_search", query="a summary at the end?", environ={"MEMDIR_PAUSED": "true"})
     assert paused["memories"] == [] and "paused" in paused["skipped"]
     opened = open_project(cli.project, environ=cli.variables)
-    open_session(opened.private.state, "secret").set_private()
+    SessionFile(opened.private.state, "secret").set_private()
     assert tool("memory_search", query="a summary at the end?", session="secret")["memories"] == []
     assert isinstance(refused(tool, "memory_log", text="x", session="secret"), SettingsError)
     assert isinstance(refused(tool, "memory_save", session="secret", **{**SAVED, "name": "new"}), SettingsError)

@@ -16,7 +16,7 @@ from memdir.recall.prefetch import SCHEMA, ModelSelector, parse_selected
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from memdir.testing import ScriptedModel
 from recall_stores import NOW, overlap, put
 from tables import table
@@ -145,7 +145,7 @@ def test_the_prefix_stays_the_same_to_the_byte_from_turn_to_turn(tmp_path_factor
     store = FileStore(tmp_path_factory.mktemp("p") / "memory")
     for number in range(12):
         put(store, f"deploy-{number:02}")
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     model = ScriptedModel([answer("deploy-03.md", "deploy-07.md"), answer("deploy-03.md", "deploy-01.md"), answer()])
     selector = ModelSelector(model, overlap)
     first = recall([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])

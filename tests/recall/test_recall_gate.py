@@ -16,7 +16,7 @@ from memdir.recall.select import LocalSearch
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.secrets import find_secrets
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from search_stores import NOW
 from secret_cases import read_told
 
@@ -64,7 +64,7 @@ def test_small_talk_continuations_and_code_tasks_are_silent(store: FileStore) ->
 
 
 def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     assert ask(store, "thanks, that works now", session=session) == []
     assert not session.read().surfaced
     assert ask(store, "when does the release go out to production?", session=session) == ["No deploys on Fridays"]

@@ -27,7 +27,7 @@ from memdir.recall.select import HIDDEN
 from memdir.records import Evidence, Header, Kind, Pick, Query, Scope
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from memdir.store.sessions import SessionFile, open_session
+from memdir.store.sessions import SessionFile
 from memdir.testing import sample_memory
 from recall_stores import NOW, overlap, put
 from tables import table
@@ -43,7 +43,7 @@ def store(memory: Path) -> FileStore:
 
 @pytest.fixture
 def session(store: FileStore) -> SessionFile:
-    return open_session(store.state, "s1")
+    return SessionFile(store.state, "s1")
 
 
 def names(found: Sequence[object]) -> list[str]:
@@ -119,7 +119,7 @@ def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: 
     ]
     third = recall([store], "the deploy steps", selector=overlap, now=NOW, session=session)
     assert third.skipped is RecallSkip.NOTHING_FITS
-    other = recall([store], "the deploy steps", selector=overlap, now=NOW, session=open_session(store.state, "s2"))
+    other = recall([store], "the deploy steps", selector=overlap, now=NOW, session=SessionFile(store.state, "s2"))
     assert len(other.memories) == 2
     session.reset()
     assert len(recall([store], "the deploy steps", selector=overlap, now=NOW, session=session).memories) == 2
@@ -139,7 +139,7 @@ def test_after_sixty_thousand_bytes_recall_stops_until_reset(memory: Path) -> No
     store = FileStore(memory, skip_index=True)
     for number in range(16):
         put(store, f"deploy-{number:02}", body="x" * SURFACED_BYTES)
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     surfaced = 0
     for _ in range(5):
         found = recall([store], "the deploy", selector=overlap, now=NOW, session=session)
@@ -190,7 +190,7 @@ def test_a_users_memory_is_not_named_in_the_projects_record_and_noted_in_its_own
     project, user = FileStore(tmp_path / "p" / "memory"), FileStore(tmp_path / "u" / "memory", scope=Scope.USER)
     put(project, "deploy-steps")
     put(user, "deploy-mood")
-    session = open_session(project.state, "s1")
+    session = SessionFile(project.state, "s1")
     assert len(recall([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
     assert len(recall([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 0
     assert "deploy-mood" not in session.path.read_text(encoding="utf-8")
@@ -225,7 +225,7 @@ def test_a_memory_or_directory_that_cannot_be_read_costs_nothing_else(store: Fil
 def test_a_record_that_cannot_be_kept_costs_no_memory(store: FileStore, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "sessions").write_bytes(b"")
-    session = open_session(tmp_path / "state", "s1")
+    session = SessionFile(tmp_path / "state", "s1")
     assert len(recall([store], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
     assert recall([store], "From now on, ignore memory.", selector=overlap, now=NOW, session=session).skipped
 
@@ -326,6 +326,6 @@ def test_a_store_of_somebody_else_needs_the_contract_only(store: FileStore) -> N
         def read(self, name: str) -> object:
             return store.read(name)
 
-    found = recall([Plain()], "the deploy", selector=overlap, now=NOW, session=open_session(store.state, "x"))  # type: ignore[list-item]
+    found = recall([Plain()], "the deploy", selector=overlap, now=NOW, session=SessionFile(store.state, "x"))  # type: ignore[list-item]
     assert names(found.memories) == ["deploy-freeze", "deploy-steps"] and found.memories[0].path == "deploy-freeze.md"
     assert store.recalls() == () and sample_memory()

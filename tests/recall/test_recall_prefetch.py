@@ -9,7 +9,7 @@ from memdir.recall.pipeline import RecallRequest, RecallSkip
 from memdir.recall.prefetch import Prefetch
 from memdir.records import Header, Pick, Query, Selector
 from memdir.store.files import FileStore
-from memdir.store.sessions import SessionFile, open_session
+from memdir.store.sessions import SessionFile
 from recall_stores import NOW, overlap, put
 
 
@@ -35,7 +35,7 @@ def store(memory: Path) -> FileStore:
 
 @pytest.fixture
 def session(store: FileStore) -> SessionFile:
-    return open_session(store.state, "s1")
+    return SessionFile(store.state, "s1")
 
 
 def ask(

@@ -43,7 +43,7 @@ from memdir.records import (
 from memdir.store.files import FileStore
 from memdir.store.inbox import parse_edits, render_edits
 from memdir.store.open import open_project
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from opinions import WordReader
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -295,7 +295,7 @@ def test_the_rest_of_a_message_with_a_secret_is_kept(store: FileStore) -> None:
 
 
 def test_a_request_with_a_secret_does_not_wait_for_its_turn(store: FileStore) -> None:
-    session = open_session(store.state, "s1")
+    session = SessionFile(store.state, "s1")
     turn = EndedTurn(say(f"please remember that the deploy token is {TOKEN}"), conversation=ConversationSource("s1"))
     done = extract_turn(store, session, turn, options=ExtractOptions(every=9), model=None, now=NOW)
     assert len(done.waiting) == 1 and len(store.inbox()) == 1

@@ -14,12 +14,12 @@ from memdir.errors import MemdirError, PathError
 from memdir.limits import SESSION_DAYS
 from memdir.store.sessions import (
     QueuedTurn,
+    SessionFile,
     SessionRecord,
     SurfacedMemory,
     enqueue,
     has_waiting,
     make_key,
-    open_session,
     prune_sessions,
 )
 from memdir.store.state import drop_name, make_leaf
@@ -29,8 +29,8 @@ ADD = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from memdir.store.sessions import SurfacedMemory as Seen, open_session
-session = open_session(Path(sys.argv[1]), "shared")
+from memdir.store.sessions import SurfacedMemory as Seen, SessionFile
+session = SessionFile(Path(sys.argv[1]), "shared")
 for number in range(int(sys.argv[3])):
     key = f"{sys.argv[2]}-{number}"
     session.change(lambda at: replace(at, surfaced={**at.surfaced, key: Seen("d", 1)}), seconds=60)
@@ -38,39 +38,39 @@ for number in range(int(sys.argv[3])):
 
 
 def test_a_conversation_that_never_was_has_an_empty_record_and_no_file(tmp_path: Path) -> None:
-    session = open_session(tmp_path / "state", "s1")
+    session = SessionFile(tmp_path / "state", "s1")
     assert session.read() == SessionRecord() and session.read().surfaced_bytes == 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_record_is_kept_from_one_process_to_the_next(tmp_path: Path) -> None:
-    open_session(tmp_path, "s1").change(
+    SessionFile(tmp_path, "s1").change(
         lambda at: replace(
             at, surfaced={"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}, read=frozenset({"c"})
         )
     )
-    session = open_session(tmp_path, "s1")
+    session = SessionFile(tmp_path, "s1")
     session.set_private()
     session.set_ignoring()
-    record = open_session(tmp_path, "s1").read()
+    record = SessionFile(tmp_path, "s1").read()
     assert (
         record.surfaced == {"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}
         and record.surfaced_bytes == 15
     )
     assert record.has("a") and record.has("c") and not record.has("b")
     assert record.private and record.ignoring
-    assert open_session(tmp_path, "s2").read() == SessionRecord()
+    assert SessionFile(tmp_path, "s2").read() == SessionRecord()
 
 
 def test_files_are_for_the_owner_alone(tmp_path: Path) -> None:
-    session = open_session(tmp_path / "state", "s1")
+    session = SessionFile(tmp_path / "state", "s1")
     session.note_read(["a"])
     assert stat.S_IMODE(session.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(session.path.parent.stat().st_mode) == 0o700
 
 
 def test_fields_of_later_days_are_kept(tmp_path: Path) -> None:
-    session = open_session(tmp_path, "s1")
+    session = SessionFile(tmp_path, "s1")
     session.note_read(["a"])
     table = json.loads(session.path.read_text(encoding="utf-8")) | {"cursor": {"id": 7}, "notes": [1, 2]}
     session.path.write_text(json.dumps(table), encoding="utf-8")
@@ -88,7 +88,7 @@ def test_fields_of_later_days_are_kept(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_broken_record_is_an_empty_one_and_mends_at_the_next_change(tmp_path: Path, data: bytes) -> None:
-    session = open_session(tmp_path, "s1")
+    session = SessionFile(tmp_path, "s1")
     session.note_read(["x"])
     session.path.write_bytes(data)
     record = session.read()
@@ -105,10 +105,10 @@ def test_a_broken_record_is_an_empty_one_and_mends_at_the_next_change(tmp_path: 
     ],
 )  # fmt: skip
 def test_any_string_is_an_id_and_stays_below_the_folder(tmp_path: Path, id: str) -> None:
-    session = open_session(tmp_path / "state", id)
+    session = SessionFile(tmp_path / "state", id)
     session.note_read(["a"])
     assert session.path.parent == tmp_path / "state" / "sessions" and session.path.is_file()
-    assert open_session(tmp_path / "state", id).read().read == {"a"}
+    assert SessionFile(tmp_path / "state", id).read().read == {"a"}
 
 
 def test_different_ids_have_different_files() -> None:
@@ -123,7 +123,7 @@ def test_processes_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ADD, str(tmp_path)]
     running = [subprocess.Popen([*command, f"p{number}", str(each)], env=env) for number in range(count)]
     assert [process.wait(120) for process in running] == [0] * count
-    record = open_session(tmp_path, "shared").read()
+    record = SessionFile(tmp_path, "shared").read()
     assert len(record.surfaced) == count * each
 
 
@@ -136,18 +136,18 @@ def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
                 return replace(record, read=record.read | key)
 
             # A busy machine may need longer than recall in a hook would wait.
-            open_session(tmp_path, "shared").change(step, seconds=60)
+            SessionFile(tmp_path, "shared").change(step, seconds=60)
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(open_session(tmp_path, "shared").read().read) == 40
+    assert len(SessionFile(tmp_path, "shared").read().read) == 40
 
 
 def test_compaction_forgets_what_was_surfaced_and_clear_forgets_the_wish_too(tmp_path: Path) -> None:
-    session = open_session(tmp_path, "s1")
+    session = SessionFile(tmp_path, "s1")
     full = SessionRecord(
         {"a": SurfacedMemory("d", 3)}, frozenset({"b"}), ignoring=True, private=True, extra={"cursor": 1}
     )
@@ -160,8 +160,8 @@ def test_compaction_forgets_what_was_surfaced_and_clear_forgets_the_wish_too(tmp
 
 def test_conversations_nobody_went_on_with_are_pruned_once_a_day_and_by_no_change_of_a_record(tmp_path: Path) -> None:
     def age(id: str, days: float) -> Path:
-        path = open_session(tmp_path, id).path
-        open_session(tmp_path, id).note_read(["a"])
+        path = SessionFile(tmp_path, id).path
+        SessionFile(tmp_path, id).note_read(["a"])
         then = path.stat().st_mtime - days * 86_400
         os.utime(path, (then, then))
         return path
@@ -171,7 +171,7 @@ def test_conversations_nobody_went_on_with_are_pruned_once_a_day_and_by_no_chang
     left = old.with_name(".young.json.abc.tmp")
     left.write_bytes(b"x")
     os.utime(left, (1, 1))
-    open_session(tmp_path, "new").note_read(["a"])
+    SessionFile(tmp_path, "new").note_read(["a"])
     assert old.exists(), "a conversation that begins does not look at the others"
     assert prune_sessions(tmp_path) == 2
     assert sorted(os.listdir(old.parent)) == [".pruned", "lock", "new.json", "young.json"]
@@ -184,9 +184,9 @@ def test_conversations_nobody_went_on_with_are_pruned_once_a_day_and_by_no_chang
 
 def test_a_change_of_a_record_lists_no_folder(tmp_path: Path) -> None:
     for number in range(3):
-        open_session(tmp_path, f"s-{number}").note_read(["a"])
-    seen = trace(lambda: open_session(tmp_path, "s-new").note_read(["a"]))
-    assert open_session(tmp_path, "s-new").read().read == {"a"}
+        SessionFile(tmp_path, f"s-{number}").note_read(["a"])
+    seen = trace(lambda: SessionFile(tmp_path, "s-new").note_read(["a"]))
+    assert SessionFile(tmp_path, "s-new").read().read == {"a"}
     assert not [call for call in seen.calls if call.name.startswith("getdents")]
 
 
@@ -199,7 +199,7 @@ def test_whether_turns_wait_is_seen_without_reading_one(tmp_path: Path) -> None:
 
 
 def test_memories_of_other_directories_are_not_named(tmp_path: Path) -> None:
-    session = open_session(tmp_path / "mine", "s1")
+    session = SessionFile(tmp_path / "mine", "s1")
     assert make_key(session, "a", state=tmp_path / "mine", place="/x") == "a"
     other = make_key(session, "a", state=tmp_path / "theirs", place="/y")
     assert other.startswith("#") and "a" != other != make_key(session, "a", state=None, place="/z")
@@ -212,13 +212,13 @@ def test_a_purged_name_leaves_every_record(tmp_path: Path) -> None:
             frozenset({"a"}),
             extra={"later": ["a", "c"], "n": 1},
         )
-        open_session(tmp_path, id).change(lambda _, record=record: record)  # type: ignore[misc]
+        SessionFile(tmp_path, id).change(lambda _, record=record: record)  # type: ignore[misc]
     broken, torn = tmp_path / "sessions" / "s3.json", tmp_path / "sessions" / ".s1.json.aa.tmp"
     broken.write_bytes(b'{"surfaced": {"a"')
     torn.write_bytes(b'{"a"')
     assert drop_name(tmp_path, "a", seconds=1) == 2
     assert not broken.exists() and not torn.exists()
-    record = open_session(tmp_path, "s2").read()
+    record = SessionFile(tmp_path, "s2").read()
     assert list(record.surfaced) == ["b"] and not record.read and record.extra == {"later": ["c"], "n": 1}
     assert drop_name(tmp_path, "a", seconds=1) == 0 == drop_name(tmp_path / "nowhere", "a", seconds=1)
 
@@ -227,7 +227,7 @@ def test_a_link_where_our_folder_should_be_is_not_followed(tmp_path: Path) -> No
     (tmp_path / "state").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "state" / "sessions").symlink_to(tmp_path / "elsewhere")
-    session = open_session(tmp_path / "state", "s1")
+    session = SessionFile(tmp_path / "state", "s1")
     with pytest.raises(PathError):
         session.note_read(["a"])
     assert list((tmp_path / "elsewhere").iterdir()) == [] and session.read() == SessionRecord()
@@ -236,4 +236,4 @@ def test_a_link_where_our_folder_should_be_is_not_followed(tmp_path: Path) -> No
 def test_a_file_where_the_folder_should_be_says_so(tmp_path: Path) -> None:
     (tmp_path / "sessions").write_bytes(b"")
     with pytest.raises(MemdirError):
-        open_session(tmp_path, "s1").note_read(["a"])
+        SessionFile(tmp_path, "s1").note_read(["a"])

@@ -35,7 +35,7 @@ from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, 
 from memdir.store.contract import Folder, Store, StoreReader, widen
 from memdir.store.facts import find_authors
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
-from memdir.store.sessions import SessionFile, open_session
+from memdir.store.sessions import SessionFile
 from memdir.store.state import digest_text, hold_sessions
 from memdir.text import fold, one_line
 
@@ -172,7 +172,7 @@ def session_instructions(
     key = digest_text(f"{agent.scope}\0{agent.path}") if agent else f"{mode or 'chosen'}{'-kept' * keeps_index}"
     # The conversation's own record comes first, then its files in each loaded directory.
     states = [project.private.state, *(store.state for store in context.stores if isinstance(store, Folder))]
-    sessions = tuple(open_session(state, id) for state in states)
+    sessions = tuple(SessionFile(state, id) for state in states)
     cached = _read_cached(key, sessions)
     if cached is not None:
         return cached
@@ -274,13 +274,10 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
         is_log = context.mode is InstructionMode.DAILY_LOG
         folders = [] if number else [TEAM_FOLDER] * context.team + [LOGS_FOLDER] * is_log
         created += [path for path in (store.root, *(store.root / folder for folder in folders)) if not path.is_dir()]
-        root = files.open_root(store.root, create=True)
-        try:
+        with files.open_root(store.root, create=True) as root:
             for folder in folders:
                 with files.disk_errors(str(store.root / folder)), files.open_folder(root, (folder,), create=True):
                     pass
-        finally:
-            os.close(root)
     return tuple(created)
 
 

@@ -277,7 +277,7 @@ def find_notes_file(project: Path, session: str) -> NotesFile:
 
 def read_notes_file(file: NotesFile) -> str | None:
     """Return the text of the file, None if it is missing; raises PathError if it is not a regular file."""
-    with suppress(NotFoundError), _open_root(file.project) as root, files.disk_errors(file.inner):
+    with suppress(NotFoundError), files.open_root(file.project) as root, files.disk_errors(file.inner):
         file_data = files.read_file(root, file.inner, limit=limits.NOTES_BYTES)
         return None if file_data is None else file_data[0].decode("utf-8", "replace")
     return None
@@ -287,7 +287,7 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
     """Write the text atomically, inside `updating`. Raises ConflictError if the current text is not `expect`."""
     if read_notes_file(file) != expect:
         raise ConflictError("the notes changed during the update", hint="the next update will include the change")
-    with _open_root(file.project, create=True) as root:
+    with files.open_root(file.project, create=True) as root:
         temp = files.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
         files.move_staged(root, temp, file.inner)
         files.flush_folder(root, f"{file.leaf}/{FOLDER}")
@@ -332,7 +332,7 @@ def list_notes(project: Path) -> tuple[SavedNotes, ...]:
 
 def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
     saved = []
-    with suppress(NotFoundError), _open_root(project) as root:
+    with suppress(NotFoundError), files.open_root(project) as root:
         for leaf in leaves:
             with suppress(OSError, PathError), files.open_folder(root, (leaf, FOLDER)) as folder:
                 facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
@@ -343,17 +343,8 @@ def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
 
 
 @contextmanager
-def _open_root(path: Path, *, create: bool = False) -> Iterator[int]:
-    root = files.open_root(path, create=create)
-    try:
-        yield root
-    finally:
-        os.close(root)
-
-
-@contextmanager
 def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
-    with _open_root(file.project, create=create) as root, files.disk_errors(file.inner):
+    with files.open_root(file.project, create=create) as root, files.disk_errors(file.inner):
         try:
             with files.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
                 # Another program may have created it readable for all; the folder above belongs to the host.

@@ -75,8 +75,7 @@ class _Note:
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
     """Hold the dream lock, and record `now` as the last dream at the end; raises LockedError if it is taken."""
     with ExitStack() as stack:
-        folder = files.open_root(root, create=True)
-        stack.callback(os.close, folder)
+        folder = stack.enter_context(files.open_root(root, create=True))
         with files.disk_errors(str(state)):
             state_folder = stack.enter_context(files.open_state(folder, root, state))
             files.check_target(state_folder, LOCK, LOCK)
@@ -198,11 +197,8 @@ def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
 def _read_note_at(root: Path) -> _Note | None:
     """Read the lock file without creating its folder; an unreadable file counts as missing."""
     try:
-        folder = files.open_root(root)
-        try:
+        with files.open_root(root) as folder:
             return _read_note(folder)
-        finally:
-            os.close(folder)
     except (OSError, NotFoundError, PathError):
         return None
 

@@ -15,18 +15,18 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import date, datetime, time, tzinfo
 from pathlib import Path
 
 from memdir import files, limits
 from memdir.errors import DiskError, FormatError, MemdirError, NotFoundError, PathError
-from memdir.files import hold, write_private
+from memdir.files import write_private
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
 from memdir.records import LOGS_FOLDER, Signature, make_log_path
-from memdir.store.contract import Folder
+from memdir.store.contract import Folder, hold_state
 from memdir.store.state import read_table
 from memdir.text import find_forbidden
 
@@ -85,7 +85,11 @@ def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzin
 def _append_to(store: Folder, day: date, text: str) -> LogFile:
     path = make_log_path(day)
     *parents, leaf = path.split("/")
-    with _holding(store) as root, files.disk_errors(path), files.open_folder(root, (*parents,), create=True) as folder:
+    with (
+        hold_state(store, _LOCK, LOCK_SECONDS) as (root, _),
+        files.disk_errors(path),
+        files.open_folder(root, (*parents,), create=True) as folder,
+    ):
         for _ in range(_TRIES):
             facts = _append(folder, leaf, path, text.encode("utf-8"))
             if facts is not None:
@@ -128,14 +132,8 @@ def read_log(store: Folder, day: date) -> str:
 
 def list_logs(store: Folder) -> tuple[LogFile, ...]:
     """Return all logs, oldest first. Skips files that are not regular or whose path does not match their date."""
-    try:
-        root = files.open_root(store.root)
-    except NotFoundError:
-        return ()
-    try:
-        logs = list(_walk(root, (LOGS_FOLDER,), 2))
-    finally:
-        os.close(root)
+    with files.open_existing(store.root) as root:
+        logs = [] if root is None else list(_walk(root, (LOGS_FOLDER,), 2))
     return tuple(sorted(logs, key=lambda log: log.day))
 
 
@@ -164,25 +162,10 @@ def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
     rows = {log.day.isoformat(): (log.end, log.digest, log.mtime_ns) for log in slices}
     if not rows:
         return
-    with _holding(store):
+    with hold_state(store, _LOCK, LOCK_SECONDS):
         all_rows = {**_read_distilled(store.state), **rows}
         table = {day: dict(zip(_DISTILLED_KEYS, row, strict=True)) for day, row in sorted(all_rows.items())}
         write_private(store.state / DISTILLED, json.dumps(table, indent=1).encode("ascii") + b"\n")
-
-
-@contextmanager
-def _holding(store: Folder) -> Iterator[int]:
-    """Open the memory directory, creating it if necessary, and hold its log lock."""
-    root = files.open_root(store.root, create=True)
-    try:
-        with (
-            files.disk_errors(str(store.state)),
-            files.open_state(root, store.root, store.state) as state,
-            hold(state, _LOCK, seconds=LOCK_SECONDS),
-        ):
-            yield root
-    finally:
-        os.close(root)
 
 
 def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | None:
@@ -215,15 +198,8 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
 
 
 def _read(store: Folder, path: str) -> tuple[bytes, Signature] | None:
-    try:
-        root = files.open_root(store.root)
-    except NotFoundError:
-        return None
-    try:
-        with files.disk_errors(path):
-            return files.read_file(root, path, limit=LOG_BYTES)
-    finally:
-        os.close(root)
+    with files.open_existing(store.root) as root, files.disk_errors(path):
+        return None if root is None else files.read_file(root, path, limit=LOG_BYTES)
 
 
 def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]:

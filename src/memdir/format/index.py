@@ -58,11 +58,8 @@ class IndexLine:
 
 @lru_cache(maxsize=2)  # a batch of edits parses the same text many times
 def parse_index(text: str) -> tuple[IndexLine, ...]:
-    fenced = _find_fenced(text)
-    return tuple(
-        IndexLine(number, line, fenced=True) if number in fenced else IndexLine(number, line, *_read_line(line))
-        for number, line in enumerate(split_lines(text))
-    )
+    lines = _LazyLines(text)
+    return tuple(lines[number] for number in range(len(lines)))
 
 
 def render_line(title: str, name: str, hook: str) -> str:
@@ -80,11 +77,9 @@ def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
     leaf = key.rpartition("/")[2]
     if not key:
         return ()
-    lines = _cut(text)
     likely = [number for number, line in enumerate(_fold_lines(text)) if leaf in line or "%" in line]
-    fenced = _find_fenced(text) if likely else frozenset()
-    parsed = (IndexLine(number, lines[number], *_read_line(lines[number])) for number in likely if number not in fenced)
-    return tuple(line for line in parsed if line.key == key)
+    lines = _LazyLines(text) if likely else ()
+    return tuple(line for number in likely if (line := lines[number]).key == key)
 
 
 @lru_cache(maxsize=2)  # a batch of edits asks for the same text many times
@@ -98,13 +93,6 @@ def _fold_lines(text: str) -> list[str]:
     return [line if line.isascii() else fold(line) for line in text.replace("—", "-").lower().split("\n")]
 
 
-def _find_fenced(text: str) -> frozenset[int]:
-    """Return the numbers of lines inside code fences, which are prose."""
-    if not find_fences(text):
-        return frozenset()
-    return frozenset(number for number, (_, fence) in enumerate(list_lines(text)) if fence)
-
-
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
     """Return the index with one more pointer: below its type's heading, else after similar ones, else at the end.
 
@@ -113,7 +101,7 @@ def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
     lines = _LazyLines(text)
     after = _find_typed_list(lines, kind)
     if after is None:
-        after = _find_similar(lines, words, kind)
+        after = _find_similar(lines, _fold_lines(text), words, kind)
     return _insert(lines, after if after is not None else lines.find_last_pointer(), line)
 
 
@@ -127,19 +115,18 @@ class _LazyLines:
     """The lines of an index, each parsed on access."""
 
     def __init__(self, text: str) -> None:
-        self.texts, self.folded = _cut(text), _fold_lines(text)
-        self._fenced = _find_fenced(text)
+        self.texts = _cut(text)
+        has_fences = bool(find_fences(text))
+        # Lines inside code fences are prose.
+        self._fenced = {number for number, (_, fence) in enumerate(list_lines(text)) if fence} if has_fences else ()
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, number: int) -> IndexLine:
         line = self.texts[number]
-        return (
-            IndexLine(number, line, fenced=True)
-            if number in self._fenced
-            else IndexLine(number, line, *_read_line(line))
-        )
+        is_fenced = number in self._fenced
+        return IndexLine(number, line, fenced=True) if is_fenced else IndexLine(number, line, *_read_line(line))
 
     def find_last_pointer(self) -> int | None:
         return next((number for number in range(len(self) - 1, -1, -1) if self[number].is_pointer), None)
@@ -222,11 +209,11 @@ def _find_typed_list(lines: _LazyLines, kind: Kind) -> int | None:
     return None
 
 
-def _find_similar(lines: _LazyLines, words: str, kind: Kind) -> int | None:
+def _find_similar(lines: _LazyLines, folded: Sequence[str], words: str, kind: Kind) -> int | None:
     """Return the end of the list with the most similar memory; similar means two words in common."""
     query = _find_words(words) - {kind.value}
     best, last = 1, None
-    for number, text in enumerate(lines.folded):
+    for number, text in enumerate(folded):
         # Count in the text first, which is quicker: it contains all words of the parsed line.
         if sum([word in text for word in query]) > best:
             line = lines[number]

@@ -284,14 +284,11 @@ def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, ob
 
 def _read(root: Path, path: str) -> str | None:
     files.check_path(path)
-    handle = files.open_root(root)
     try:
-        with files.disk_errors(path):
+        with files.open_root(root) as handle, files.disk_errors(path):
             content = files.read_file(handle, path)
     except FileNotFoundError:
         return None
-    finally:
-        os.close(handle)
     try:
         return None if content is None else content[0].decode("utf-8")
     except UnicodeDecodeError:
@@ -301,17 +298,13 @@ def _read(root: Path, path: str) -> str | None:
 def _write(root: Path, path: str, data: bytes) -> None:
     """Replace the file atomically, keeping its mode, without following links."""
     *folders, leaf = path.split("/")
-    handle = files.open_root(root)
-    try:
-        with files.disk_errors(path):
-            for depth in range(len(folders)):
-                with files.open_folder(handle, tuple(folders[:depth])) as above, contextlib.suppress(FileExistsError):
-                    os.mkdir(folders[depth], 0o777, dir_fd=above)
-            with files.open_folder(handle, tuple(folders)) as folder:
-                files.check_target(folder, leaf, path)
-                _replace(folder, leaf, data)
-    finally:
-        os.close(handle)
+    with files.open_root(root) as handle, files.disk_errors(path):
+        for depth in range(len(folders)):
+            with files.open_folder(handle, tuple(folders[:depth])) as above, contextlib.suppress(FileExistsError):
+                os.mkdir(folders[depth], 0o777, dir_fd=above)
+        with files.open_folder(handle, tuple(folders)) as folder:
+            files.check_target(folder, leaf, path)
+            _replace(folder, leaf, data)
 
 
 def _replace(folder: int, leaf: str, data: bytes) -> None:

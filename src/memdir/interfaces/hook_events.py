@@ -33,11 +33,11 @@ from memdir.store.sessions import (
     SELECTION,
     STARTED,
     QueuedTurn,
+    SessionFile,
     SessionRecord,
     digest_message,
     enqueue,
     has_waiting,
-    open_session,
     parse_cursor,
     read_day,
 )
@@ -88,7 +88,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
 
 
 def _render_context(call: HookInput, project: Project, source: str) -> Iterator[str]:
-    session = open_session(project.private.state, call.session) if call.session else None
+    session = SessionFile(project.private.state, call.session) if call.session else None
     before = session.reset(cleared=source == _CLEARED) if session and source in (_COMPACTED, _CLEARED) else None
     used = ""
     if source == _COMPACTED and call.session:
@@ -138,7 +138,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
     """Return the date and the day's log if the conversation does not have today's date yet; always at the start."""
-    session, now = open_session(project.private.state, call.session), project.now()
+    session, now = SessionFile(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
         return ""
@@ -178,7 +178,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
 
 
 def _note_started(call: HookInput, project: Project) -> None:
-    session = open_session(project.private.state, call.session)
+    session = SessionFile(project.private.state, call.session)
     if call.session and STARTED not in session.read().extra:
         talks = "program" if call.is_headless else "person"
         session.change(lambda at: replace(at, extra={**at.extra, STARTED: talks}))
@@ -196,7 +196,7 @@ def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) 
 
     state, now = project.private.state, project.now()
     for info in list_transcripts(project.environment, project.places.root.path, since=since - _UNLEARNED):
-        record = open_session(state, info.session).read() if info.session else None
+        record = SessionFile(state, info.session).read() if info.session else None
         if record is None or info.session == call.session or STARTED not in record.extra or now - info.modified < _LIVE:
             continue
         if not _is_extracted(record, str(info.path)):
@@ -320,7 +320,7 @@ def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
 
 
 def _show_selected(call: HookInput, project: Project, output: HookOutput) -> None:
-    session = open_session(project.private.state, call.session)
+    session = SessionFile(project.private.state, call.session)
     if not session.find_prompt_file(SELECTION).is_file():
         return
     from memdir.recall.pipeline import take_selection
@@ -343,7 +343,7 @@ def _note_read(call: HookInput, project: Project) -> None:
         return
     paths = [value for key in PATH_KEYS if isinstance(value := values.get(key), str)]
     paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
-    session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
+    session, cwd = SessionFile(project.private.state, call.session), call.text("cwd") or str(call.cwd)
     files = [Path(os.path.join(cwd, path)) for path in paths]
     keys = [key for file in files if (key := find_key(session, project.stores, file)) is not None]
     session.note_read(keys)
@@ -363,7 +363,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
             _stop_catching_up(output, session)
         if project is None or not (call.host.learns and session and transcript):
             return
-        record = open_session(project.private.state, session).read()
+        record = SessionFile(project.private.state, session).read()
         if call.event is HookEvent.END and _is_extracted(record, transcript):
             return
         enqueue(project.private.state, QueuedTurn(session, transcript, call.is_headless))
@@ -376,7 +376,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
 
 def _stop_catching_up(output: HookOutput, session: str) -> None:
     """Exclude messages sent while memory is off from later learning."""
-    if output.state and session and STARTED in (file := open_session(output.state, session)).read().extra:
+    if output.state and session and STARTED in (file := SessionFile(output.state, session)).read().extra:
         file.change(lambda at: replace(at, extra={key: value for key, value in at.extra.items() if key != STARTED}))
 
 

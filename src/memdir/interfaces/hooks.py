@@ -381,13 +381,13 @@ def _list_titles(titles: Sequence[str]) -> str:
 def _start_selection(call: HookInput, project: Project, text: str) -> None:
     """Start background selection if a model or encoder is configured; a later hook shows the result."""
     from memdir.recall.pipeline import selects_in_background
-    from memdir.store.sessions import QUESTION, open_session
+    from memdir.store.sessions import QUESTION, SessionFile
 
     if not selects_in_background(project):
         return
 
     question = {"text": text, "transcript": call.text("transcript_path"), "id": os.urandom(8).hex()}
-    open_session(project.private.state, call.session).write_prompt(QUESTION, question)
+    SessionFile(project.private.state, call.session).write_prompt(QUESTION, question)
     start_detached(call.cwd, "select", "--session", call.session)
 
 
@@ -401,9 +401,9 @@ def _give_date(call: HookInput, project: Project) -> str:
 def _load_first_index(call: HookInput, project: Project, output: HookOutput) -> str:
     # Imported here: few hosts need it, and those once in a conversation.
     from memdir.interfaces.hook_events import load_index
-    from memdir.store.sessions import open_session
+    from memdir.store.sessions import SessionFile
 
-    session = open_session(project.private.state, call.session)
+    session = SessionFile(project.private.state, call.session)
     if not call.session or session.find_index():
         return ""
     index = load_index(call, project)

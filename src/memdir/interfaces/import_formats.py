@@ -240,20 +240,19 @@ def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
 
 
 def _walk_folder(path: Path) -> Iterator[_Member]:
-    root = guard.open_root(path)
+    with guard.open_root(path) as root:
 
-    def read(path: str, refusal: str = "") -> Iterator[_Member]:
-        content = None
-        try:
-            content = None if refusal else guard.read_file(root, path)
-        except (OSError, PathError) as error:
-            refusal = one_line(str(error))
-        if refusal:
-            yield path, None, refusal
-        elif content is not None:
-            yield path, datetime.fromtimestamp(content[1].mtime_ns / 1e9, UTC), content[0]
+        def read(path: str, refusal: str = "") -> Iterator[_Member]:
+            content = None
+            try:
+                content = None if refusal else guard.read_file(root, path)
+            except (OSError, PathError) as error:
+                refusal = one_line(str(error))
+            if refusal:
+                yield path, None, refusal
+            elif content is not None:
+                yield path, datetime.fromtimestamp(content[1].mtime_ns / 1e9, UTC), content[0]
 
-    try:
         folders = {""}
         for entry in guard.walk(root):
             folders.add(entry.path.rpartition("/")[0])
@@ -262,8 +261,6 @@ def _walk_folder(path: Path) -> Iterator[_Member]:
             for leaf in guard.list_files(root, folder):
                 if _is_index(leaf) and leaf.endswith(".md"):
                     yield from read(f"{folder}/{leaf}" if folder else leaf)
-    finally:
-        os.close(root)
 
 
 def _walk_vault(path: Path) -> Iterator[_Member]:

@@ -9,7 +9,6 @@ or forgotten is not imported again. The files of other tools are never changed.
 The functions at the end build candidates from sentences and lists, and distinguish facts from instructions.
 """
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -373,12 +372,9 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
     if not times:
         return
     with suppress(OSError, PathError, DiskError, LockedError):
-        root = files.open_root(store.root)
-        try:
+        with files.open_root(store.root) as root:
             for name, when in times:
                 files.set_time(root, f"{name}.md", int(when * 1e9))
-        finally:
-            os.close(root)
         store.notice()
 
 

@@ -38,7 +38,7 @@ from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.secrets import open_finder, render_findings
-from memdir.store.sessions import SessionRecord, open_session
+from memdir.store.sessions import SessionFile, SessionRecord
 from memdir.text import one_line, shorten
 
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
@@ -298,12 +298,12 @@ class _ToolContext:
 
     def read_record(self) -> SessionRecord:
         session = self.origin.session
-        return open_session(self.project.private.state, session).read() if session else SessionRecord()
+        return SessionFile(self.project.private.state, session).read() if session else SessionRecord()
 
     def note_read(self, paths: Sequence[str]) -> None:
         if not self.origin.session or not paths:
             return
-        session = open_session(self.project.private.state, self.origin.session)
+        session = SessionFile(self.project.private.state, self.origin.session)
         keys = [find_key(session, self.project.stores, Path(path)) for path in paths]
         with suppress(DiskError, LockedError):
             session.note_read(key for key in keys if key)

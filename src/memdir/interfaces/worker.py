@@ -34,7 +34,6 @@ from memdir.store.sessions import (
     SessionFile,
     drop_turns,
     enqueue,
-    open_session,
     parse_cursor,
     read_ended,
     read_queue,
@@ -120,7 +119,7 @@ def _extract_from(
     now: datetime,
 ) -> Iterator[ExtractResult]:  # fmt: skip
     """Yield the results of one queued turn, in pieces if it is long; the last decides whether the turn is done."""
-    session = open_session(store.state, entry.session)
+    session = SessionFile(store.state, entry.session)
     try:
         turns = read_turns(Path(entry.transcript), session, conversation, entry.headless)
         turn = _read_first(store, entry, session, turns, now)
@@ -203,5 +202,5 @@ def do_worker_chores(project: Project, entries: Iterable[QueuedTurn], model: Mod
 
 def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> None:
     file = find_notes_file(find_home(project), entry.session)
-    session = open_session(project.private.state, entry.session)
+    session = SessionFile(project.private.state, entry.session)
     update_from_transcript(project, Path(entry.transcript), session, file, model=model)

@@ -135,12 +135,8 @@ class ProjectTree:
             raise PathError(path, "it looks like a secret")
         if len(path) > FILE_BYTES:
             raise PathError(shorten(path, 60), "it is too long")
-        root = guard.open_root(self.root)
-        try:
-            with guard.disk_errors(path):
-                file = guard.read_file(root, path)
-        finally:
-            os.close(root)
+        with guard.open_root(self.root) as root, guard.disk_errors(path):
+            file = guard.read_file(root, path)
         if file is None:
             raise NotFoundError(f"there is no file {path}", name=path)
         data = file[0]

@@ -33,7 +33,7 @@ from memdir.records import (
 )
 from memdir.store import plan
 from memdir.store.contract import Edits, StoreBase
-from memdir.store.plan import FileChange, Planner, StoreView, is_team
+from memdir.store.plan import Planner, is_team
 from memdir.text import fold
 
 if TYPE_CHECKING:
@@ -241,12 +241,7 @@ def carry_out(
 
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
     """Restore the version after a change, or the previous version."""
-    changes = store.changes(name)
-
-    def planner(view: StoreView) -> list[FileChange]:
-        return plan.plan_version(view, name, changes, change, store.read_content)
-
-    return carry_out(store, planner, [name], context, verb="restore")
+    return _write(store, lambda: store.restore(name, change=change, origin=context.origin), name)
 
 
 def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:

@@ -1,19 +1,21 @@
 """The history and the inbox of one store in PostgreSQL; `ask` runs statements with the tenant and the store as values."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 from memdir.errors import NotFoundError
-from memdir.records import Change, ChangedFile, InboxItem, Origin, StoredMemory
+from memdir.records import Change, ChangedFile, InboxItem, Origin, RecallCounts, StoredMemory, Surfacing
 from memdir.store import inbox
-from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone
+from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone, sum_recalls
 from memdir.store.plan import is_index_path
 from memdir.text import replace_surrogates
 
 Row = tuple[Any, ...]
 Ask = Callable[..., list[list[Row]]]
 OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
+_UNDOS = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
 
 
 def clean_text(text: str) -> str:
@@ -21,7 +23,7 @@ def clean_text(text: str) -> str:
     return replace_surrogates(text).replace("\0", "\ufffd")
 
 
-def render_limit(limit: int) -> str:
+def _render_limit(limit: int) -> str:
     return "ALL" if limit < 0 else str(limit)
 
 
@@ -36,7 +38,7 @@ class PostgresHistory:
         if path is not None:
             touched = f"SELECT change FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s"
             where += f" AND change IN ({touched})"
-        return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {render_limit(limit)}", path=path, below=below))
+        return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {_render_limit(limit)}", path=path, below=below))
 
     def read_change(self, change: int) -> Change:
         for record in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
@@ -45,7 +47,8 @@ class PostgresHistory:
 
     def find_last(self) -> Change | None:
         """Return the newest change that can be undone: neither an undo nor already undone."""
-        undone = list(self._find_undone())
+        (pairs,) = self._ask(_UNDOS)
+        undone = list(find_undone(pairs))
         where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
         return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
 
@@ -88,6 +91,17 @@ class PostgresHistory:
         steps = self.find_last_steps([memory.name for memory in memories])
         return tuple(ChangeDate(steps[memory.name].at) if memory.name in steps else ChangeDate() for memory in memories)
 
+    def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]:
+        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"
+        where = "" if name is None else " AND name = %(name)s"
+        (rows,) = self._ask(f"{select}{where} ORDER BY id DESC LIMIT {_render_limit(limit)}", name=name)
+        return tuple(Surfacing(*row) for row in rows)
+
+    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts:
+        age = "greatest(0, floor(extract(epoch FROM %(now)s - at) / 604800))::int" if weeks else "0"
+        select = f"SELECT name, {age}, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1, 2"
+        return sum_recalls(self._ask(select, now=now)[0], weeks)
+
     def find_people(self, changes: Iterable[int]) -> dict[int, str]:
         """Return the member or token that made each change, or the credential if it has no name."""
         select = """
@@ -98,11 +112,6 @@ class PostgresHistory:
         """
         return dict(self._ask(select, changes=list(changes))[0])
 
-    def _find_undone(self) -> dict[int, int]:
-        select = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
-        (rows,) = self._ask(select)
-        return find_undone((row[0], row[1]) for row in rows)
-
     def _read(self, where: str, **values: object) -> Iterator[Change]:
         columns = "change, at, verb, who, why, session, undoes, actor"
         select = f"SELECT {columns} FROM memdir.changes WHERE {OF_STORE}{where}"
@@ -111,9 +120,8 @@ class PostgresHistory:
                 SELECT FROM memdir.contents WHERE {OF_STORE} AND digest = after AND data IS NOT NULL
             ) FROM memdir.changed_files WHERE {OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
         """
-        undos = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
-        changes, rows, pairs = self._ask(select, files, undos, **values)
-        undone = find_undone((row[0], row[1]) for row in pairs)
+        changes, rows, pairs = self._ask(select, files, _UNDOS, **values)
+        undone = find_undone(pairs)
         by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
         for change, time, verb, who, why, session, undoes, actor in changes:
             touched = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))

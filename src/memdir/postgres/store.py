@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
@@ -34,11 +34,11 @@ from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
-from memdir.postgres.history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
-from memdir.records import Header, Origin, RecallCounts, Scope, StoredMemory, Surfacing
+from memdir.postgres.history import OF_STORE, Ask, PostgresHistory, PostgresInbox, Row, clean_text
+from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
-from memdir.store.history import find_leading, make_link_ends, sum_recalls
+from memdir.store.history import find_leading, make_link_ends
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
 from memdir.store.state import Author, make_author
 
@@ -307,6 +307,7 @@ class PostgresStore(StoreBase):
         self.screen = screen or self.screen
         self._history = PostgresHistory(self.ask)
         self._held: dict[str, StoredMemory] = {}
+        self._keys: dict[str, object] = {"tenant": tenant, "store": store}
 
     # Reading
 
@@ -414,18 +415,6 @@ class PostgresStore(StoreBase):
         people = self._history.find_people(step.id for step in steps.values())
         return {name: make_author(people[step.id], "", step.at) for name, step in steps.items() if step.id in people}
 
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"
-        where = "" if name is None else " AND name = %(name)s"
-        (rows,) = self.ask(f"{select}{where} ORDER BY id DESC LIMIT {render_limit(limit)}", name=name)
-        return tuple(Surfacing(*row) for row in rows)
-
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        age = "greatest(0, floor(extract(epoch FROM %(now)s - at) / 604800))::int" if weeks else "0"
-        select = f"SELECT name, {age}, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1, 2"
-        (rows,) = self.ask(select, now=now or self.clock())
-        return sum_recalls(((name, week, count) for name, week, count in rows), weeks)
-
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
@@ -481,7 +470,7 @@ class PostgresStore(StoreBase):
     ) -> ChangeResult:
         if is_first and self._cache.is_current and (result := self._try_commit(db, change, planner)) is not None:
             return result
-        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
+        base = {**self._keys, **change.values}
         known = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE}"
         extra = [f"{known} AND mark = %(mark)s"] if change.mark else []
         extra += [] if is_first else [f"{known} AND key = %(key)s"]
@@ -512,8 +501,7 @@ class PostgresStore(StoreBase):
         snapshot = self._cache.snapshot
 
         def load(paths: Sequence[str]) -> list[Row]:
-            values = {"tenant": self.tenant, "store": self.store, "paths": paths}
-            return execute(db, f"{_TENANT};{_READ}", values)[1]
+            return execute(db, f"{_TENANT};{_READ}", {**self._keys, "paths": paths})[1]
 
         try:
             changes = planner(SnapshotView(self._cache, snapshot, load))
@@ -535,7 +523,7 @@ class PostgresStore(StoreBase):
         `around` are the statements before and after: the tenant if no transaction is open, otherwise COMMIT."""
         now, number = self.clock(), snapshot.revision + 1
         grown, size = _measure(changes)
-        values: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
+        values = {**self._keys, **change.values}
         values |= {"since": snapshot.revision, "epoch": snapshot.epoch, "last": snapshot.key, "change": number}
         values |= {"at": now, "memories": grown, "bytes": size, "mtime_ns": int(now.timestamp() * 1e9)}
         count = _COUNT + (_HAS_ROOM if grown > 0 or size > 0 else "") + (_IS_NEW if change.mark else "")
@@ -555,13 +543,6 @@ class PostgresStore(StoreBase):
         if self._cache.snapshot is snapshot:  # otherwise it is newer
             self._cache.snapshot = StoreSnapshot(number, snapshot.epoch, change.key, files)
         return ChangeResult(number, tuple(changes))
-
-    def _read_written(self, name: str, result: ChangeResult) -> StoredMemory:
-        row = self._cache.snapshot.files.get(f"{name}.md")
-        data = next((planned.after for planned in result.changes if planned.path == f"{name}.md"), None)
-        if data is None or row is None or row.change != result.change:
-            return self.read(name)
-        return make_memory(name, data, row.signature, self.scope)
 
     def _find_done(self, key: UUID) -> ChangeResult:
         (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
@@ -615,27 +596,23 @@ class PostgresStore(StoreBase):
         if not write:
             yield PostgresInbox(self.ask)
             return
-        with self.database.transaction(self.tenant) as db:
-            base = {"tenant": self.tenant, "store": self.store}
-            self._make_head(execute(db, _LOCK, base)[0])
-
-            def ask(*statements: str, **values: object) -> list[list[Row]]:
-                return execute(db, ";".join(statements), {**base, **values})
-
+        with self._locking() as ask:
             yield PostgresInbox(ask)
+
+    @contextmanager
+    def _locking(self) -> Iterator[Ask]:
+        """Lock the row of the store, and yield a function that runs statements in the same transaction."""
+        with self.database.transaction(self.tenant) as db:
+            self._make_head(execute(db, _LOCK, self._keys)[0])
+            yield lambda *statements, **values: execute(db, ";".join(statements), {**self._keys, **values})
 
     def _purge_name(self, name: str) -> int:
         self._forget_known(name)
         path, lines = f"{name}.md", make_link_ends(name)
-        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "path": path, "name": name}
-        with self.database.transaction(self.tenant) as db:
-
-            def ask(*statements: str, **values: object) -> list[list[Row]]:
-                return execute(db, ";".join(statements), {**base, **values})
-
+        with self._locking() as ask_store:
+            ask = partial(ask_store, path=path, name=name)
             select = f"SELECT change, before, after FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s"
-            _, mine, splices, recalls = ask(
-                _LOCK,
+            mine, splices, recalls = ask(
                 select,
                 f"SELECT change, seq, removed, inserted FROM memdir.changed_files WHERE {OF_STORE}"
                 " AND splice_at IS NOT NULL",

@@ -36,7 +36,7 @@ from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
-from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
+from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key
 from memdir.text import fold
 
 # Why a candidate was dropped; the selector has more reasons.
@@ -168,7 +168,7 @@ def _make_request(project: Project, query: str, selector: Selector | StoreFinder
         query,
         selector,
         project.now(),
-        open_session(project.private.state, session) if session else None,
+        SessionFile(project.private.state, session) if session else None,
         on=project.places.switch.on and settings.flag("recall"),
         paused=settings.flag("paused"),
     )
@@ -231,7 +231,7 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
     The file is deleted after the memories are read and before they are shown, so that a hook that is too late leaves
     them to the next one, and only one of several concurrent hooks shows them.
     """
-    file = open_session(project.private.state, session)
+    file = SessionFile(project.private.state, session)
     match file.read_prompt(SELECTION):
         case {"query": str(query), "by": str(by), "names": list(rows)}:
             names = [(str(row[0]), str(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]

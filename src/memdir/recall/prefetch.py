@@ -39,7 +39,7 @@ from memdir.recall.select import ENCODER, LocalSearch
 from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
 from memdir.store.contract import StoreReader
 from memdir.store.open import Project
-from memdir.store.sessions import QUESTION, open_session
+from memdir.store.sessions import QUESTION, SessionFile
 from memdir.store.state import note_problem
 from memdir.text import find_json, fold, one_line, shorten
 
@@ -153,7 +153,7 @@ def select_in_background(
     `read_tools` returns the tools in use from the path of the transcript. Memories selected by the index alone are not
     stored, because the prompt hook has shown them; nor are any if there is a newer question or the conversation was cleared.
     """
-    file = open_session(project.private.state, session)
+    file = SessionFile(project.private.state, session)
     question = file.read_prompt(QUESTION)
     text, transcript = question.get("text"), question.get("transcript")
     if not isinstance(text, str) or not isinstance(transcript, str):

@@ -4,7 +4,6 @@
 `StoreBase` turns each operation into a plan that `_commit` carries out; FileStore and MemoryStore differ only in that.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -41,6 +40,7 @@ from memdir.records import (
     Put,
     RecallCounts,
     Rewrite,
+    Save,
     Scope,
     StoredMemory,
     Surfacing,
@@ -83,6 +83,8 @@ class ChangeLog(Protocol):
     def read_content(self, digest: str) -> bytes: ...
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]: ...
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]": ...
+    def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]: ...
+    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts: ...
 
 
 @runtime_checkable
@@ -137,16 +139,13 @@ def hold_state(place: Workplace, name: str, seconds: float) -> Iterator[tuple[in
 
     Raises LockedError if it is still taken after `seconds`.
     """
-    root = open_root(place.root, create=True)
-    try:
-        with (
-            disk_errors(str(place.state)),
-            open_state(root, place.root, place.state) as state,
-            hold(state, name, seconds=seconds),
-        ):
-            yield root, state
-    finally:
-        os.close(root)
+    with (
+        open_root(place.root, create=True) as root,
+        disk_errors(str(place.state)),
+        open_state(root, place.root, place.state) as state,
+        hold(state, name, seconds=seconds),
+    ):
+        yield root, state
 
 
 def utc_now() -> datetime:
@@ -316,13 +315,9 @@ class StoreBase(StoreReader, Inbox):
             raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
         return FolderWorkplace(root)
 
-    def _read_written(self, name: str, result: ChangeResult) -> StoredMemory:
-        """Return a memory as written by a change."""
-        return self.read(name)
-
     @abstractmethod
-    def _reading_history(self) -> AbstractContextManager[ChangeLog | None]:
-        """Open the history for readers; None if there is none yet."""
+    def _reading_history(self) -> AbstractContextManager[ChangeLog]:
+        """Open the history for readers; an empty one if there is none yet."""
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
@@ -373,11 +368,11 @@ class StoreBase(StoreReader, Inbox):
         """Return the changes of one memory, or all, newest first; with `below`, those before that number."""
         path = None if name is None else f"{name}.md"
         with self._reading_history() as past:
-            return past.read_changes(path=path, limit=limit, below=below) if past else ()
+            return past.read_changes(path=path, limit=limit, below=below)
 
     def count_changes(self) -> int:
         with self._reading_history() as past:
-            return past.count_changes() if past else 0
+            return past.count_changes()
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
         """Return by name the last change of the text of each memory, without its files.
@@ -385,63 +380,57 @@ class StoreBase(StoreReader, Inbox):
         Includes forgotten memories; with `names` only these.
         """
         with self._reading_history() as past:
-            return past.find_last_steps(names) if past else {}
+            return past.find_last_steps(names)
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
         with self._reading_history() as past:
-            return past.find_dates(memories) if past else ()
+            return past.find_dates(memories)
 
     def find_last_change(self) -> Change | None:
         with self._reading_history() as past:
-            return past.find_last() if past else None
+            return past.find_last()
 
     def read_change(self, change: int) -> Change:
         with self._reading_history() as past:
-            if past is None:
-                raise NotFoundError(f"no change {change} in this history", name=str(change))
             return past.read_change(change)
 
     def read_content(self, digest: str) -> bytes:
         """Return the bytes of a recorded version."""
         with self._reading_history() as past:
-            if past is None:
-                raise NotFoundError("this directory has no history", name=digest[:12])
             return past.read_content(digest)
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        with self._reading_history() as past:
+            return past.read_recalls(name, limit)
+
+    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+        with self._reading_history() as past:
+            return past.count_recalls(now or self.clock(), weeks)
 
     def find_marked(self, mark: str) -> int | None:
         """Return the change made with this idempotency key."""
         with self._reading_history() as past:
-            return past.find_marked(mark) if past is not None else None
+            return past.find_marked(mark)
 
     def has_mark(self, mark: str) -> bool:
         return self.find_marked(mark) is not None
 
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> StoredMemory:
         """Save a draft: a new memory or, with `expect`, a new version of an existing one."""
-        names: list[str] = []
-
-        def planner(view: StoreView) -> list[FileChange]:
-            name, changes = plan.plan_write(view, draft, expect, self.clock().astimezone(), self.rules)
-            names.append(name)
-            return changes
-
-        result = self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
-        return self._read_written(names[-1], result)
+        result = self.change([Save(draft, expect)], verb="save" if expect is None else "edit", origin=origin)
+        return self.read(result.names[0])
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
         """Replace a memory's full text, including its frontmatter."""
-
-        def planner(view: StoreView) -> list[FileChange]:
-            return plan.plan_text(view, name, text, expect, self.clock().astimezone(), self.rules)
-
-        return self._read_written(name, self.carry_out(planner, verb="edit", origin=origin))
+        self.change([Rewrite(name, text, expect)], verb="edit", origin=origin)
+        return self.read(name)
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> StoredMemory:
         self.change([Pin(name, pinned)], verb="pin" if pinned else "unpin", origin=origin)
         return self.read(name)
 
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
-        self._commit("forget", origin, lambda view: plan.plan_delete(view, name, expect))
+        self.change([Forget(name, expect)], verb="forget", origin=origin)
 
     def change(
         self,
@@ -535,11 +524,8 @@ class StoreBase(StoreReader, Inbox):
             moved = find_moved_files(self.changes(current := left.pop()), current)
             left += sorted(moved - known)
             known |= moved
-        return tuple(former for former in sorted(known - {name}) if not self._has_file(former))
-
-    def _has_file(self, name: str) -> bool:
-        folder, _, leaf = name.rpartition("/")
-        return f"{leaf}.md" in self.list_files(folder)
+        former = ((one, *one.rpartition("/")[::2]) for one in sorted(known - {name}))
+        return tuple(one for one, folder, leaf in former if f"{leaf}.md" not in self.list_files(folder))
 
     def _forget_known(self, name: str) -> None:
         """Forget a memory that will be purged. Raises NotFoundError if there is no trace of it."""
@@ -554,10 +540,11 @@ class StoreBase(StoreReader, Inbox):
     def _purge_name(self, name: str) -> int:
         """Remove every trace of a memory under this name."""
 
-    def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> StoredMemory:
+    def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> BatchResult:
+        """Restore the version written by a change, or the previous version."""
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
             return plan.plan_version(view, name, changes, change, self.read_content)
 
-        return self._read_written(name, self.carry_out(planner, verb="restore", origin=origin))
+        return BatchResult(self.carry_out(planner, verb="restore", origin=origin).change, (name,))

@@ -113,7 +113,7 @@ class FileStore(StoreBase):
     def scan(self) -> tuple[Header, ...]:
         """Return every memory's header, newest first, from the cache if the file has not changed."""
         self._heal_if_killed()
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             if root is None:
                 return ()
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
@@ -132,7 +132,7 @@ class FileStore(StoreBase):
         return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def list_signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return {} if root is None else guard.read_signatures(root, marks=marks)
 
     def find_changed(
@@ -144,7 +144,7 @@ class FileStore(StoreBase):
         not change its folder, and is not noticed.
         """
         signatures: dict[str, guard.Stat] = {}
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             changed = [path for path, facts in marks.items() if root is None or guard.read_stat(root, path) != facts]
             known = {path: inode for folder in changed for path, inode in read_known(folder).items()}
             fresh = {folder: facts for folder, facts in marks.items() if folder not in changed}
@@ -156,7 +156,7 @@ class FileStore(StoreBase):
 
     def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
         """Return the signatures of the files that exist."""
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             signatures = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
         return {path: signature for path, signature in signatures.items() if signature}
 
@@ -168,12 +168,12 @@ class FileStore(StoreBase):
             return None
 
     def has_any(self) -> bool:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return root is not None and any(not entry.refusal for entry in guard.walk(root))
 
     def look(self) -> tuple[guard.DiskEntry, ...]:
         """Return all files that look like memories, with a reason for each that may not be read."""
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return () if root is None else tuple(guard.walk(root))
 
     def read(self, name: str) -> StoredMemory:
@@ -205,7 +205,7 @@ class FileStore(StoreBase):
         return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
-        with self._reading_root() as root:
+        with guard.open_existing(self.root) as root:
             return [] if root is None else guard.list_files(root, folder)
 
     # Reading the history, the recall log and the inbox
@@ -218,9 +218,8 @@ class FileStore(StoreBase):
     def check_history(self) -> None:
         """Raise DiskError if the history cannot be read, or cannot be written by this version."""
         with self._reading_history() as past:
-            if past is not None:
-                past.check_version()
-                past.read_changes(limit=1)
+            past.check_version()
+            past.read_changes(limit=1)
 
     def compact(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
         """Remove old versions from the history, except the last one of each file; see `History.compact`."""
@@ -237,12 +236,12 @@ class FileStore(StoreBase):
     def find_damage(self) -> tuple[tuple[str, str], ...]:
         """Check every version, change and index line of the history; return the files with their problems."""
         with self._reading_history() as past:
-            return tuple(past.find_damage()) if past else ()
+            return tuple(past.find_damage())
 
     def recorded(self) -> dict[str, str]:
         """Return the last recorded digest of every file, by path."""
         with self._reading_history() as past:
-            return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
+            return {path: digest for path, (digest, _) in past.find_recorded().items()}
 
     def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
         # Imported here: only team memories are signed.
@@ -250,13 +249,9 @@ class FileStore(StoreBase):
 
         return read_authors(self.state)
 
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        with self._reading_table(history.RECALLS_SINCE) as db:
-            return history.read_recalls(db, name, limit) if db else ()
-
     def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        with suppress(DiskError), self._reading_table(history.RECALLS_SINCE) as db:
-            return history.count_recalls(db, now or self.clock(), weeks) if db else RecallCounts()
+        with suppress(DiskError):
+            return super().count_recalls(weeks=weeks, now=now)
         return RecallCounts()
 
     # Writing
@@ -268,8 +263,8 @@ class FileStore(StoreBase):
             if not recalls or os.path.islink(path) or os.path.islink(self.state) or not os.access(folder, os.W_OK):
                 return
             if os.path.exists(path) or self._make_history():
-                with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
-                    history.add_recalls(db, recalls)
+                with history.open_briefly(path, _NOTICE_SECONDS) as past:
+                    past.add_recalls(recalls)
 
     def move_recalls(self, name: str, target: "FileStore", new: str) -> None:
         """Move a memory's recalls to `target` under the name `new`; ignores failures, like `note_recalls`."""
@@ -278,8 +273,8 @@ class FileStore(StoreBase):
                 if target is not self:
                     target.note_recalls([replace(recall, name=new) for recall in reversed(recalls)])
                 path = self.state / history.FILE
-                with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
-                    history.move_recalls(db, name, new if target is self else None)
+                with history.open_briefly(path, _NOTICE_SECONDS) as past:
+                    past.move_recalls(name, new if target is self else None)
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
         """Record the age and author of content by path and digest, before a change adds it here."""
@@ -433,49 +428,25 @@ class FileStore(StoreBase):
             self._threads.release()
 
     @contextmanager
-    def _reading_history(self) -> Iterator[History | None]:
-        """Yield the history for readers, or None if there is none yet; works in read-only directories."""
+    def _reading_history(self) -> Iterator[History]:
+        """Yield the history for readers, an empty one if there is none yet; works in read-only directories."""
         with self._threads:
             if self._history is not None and self._pid == os.getpid() and self._history.is_in_place:
                 yield self._history
                 return
             path = self.state / history.FILE
-            if not os.path.isfile(path) or os.path.islink(path) or os.path.islink(self.state):
-                yield None
-                return
-            with closing(History(path, readonly=True)) as past:
+            is_there = os.path.isfile(path) and not os.path.islink(path) and not os.path.islink(self.state)
+            with closing(History(path, readonly=True) if is_there else History(Path(history.IN_MEMORY))) as past:
                 yield past
-
-    @contextmanager
-    def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
-        """Yield the database, or None if it is older than this table."""
-        with self._reading_history() as past:
-            if past is None or past.version < since:
-                yield None
-                return
-            with past.reading() as db:
-                yield db
 
     @contextmanager
     def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox | None]:
         if not write:
-            with self._reading_table(inbox.SINCE) as db:
-                yield None if db is None else inbox.SqliteInbox(db)
+            with self._reading_history() as past, past.reading() as db:
+                yield None if past.version < inbox.SINCE else inbox.SqliteInbox(db)
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
             yield inbox.SqliteInbox(db)
-
-    @contextmanager
-    def _reading_root(self) -> Iterator[int | None]:
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            yield None
-            return
-        try:
-            yield root
-        finally:
-            os.close(root)
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
         """Update the cache, after recording outside edits if there is a history."""

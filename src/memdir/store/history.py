@@ -78,7 +78,7 @@ MIGRATIONS = (
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
 )
 # The migrations that added a table or columns: only writers migrate, so a reader may meet an older format.
-RECALLS_SINCE = 2
+_RECALLS_SINCE = 2
 _MARKS_SINCE = 3
 _DATES_SINCE = 5
 _SEEN_SINCE = 6
@@ -325,10 +325,8 @@ class History(Database):
                     self._db.execute(redact, key)
             for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
-            _drop_recalls(self._db, name)
-        with sqlite_errors(self.path):
-            self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._drop_recalls(name)
+        self._vacuum()
         return len(marks)
 
     def compact(self, at: datetime, origin: Origin, *, before: datetime | None, most: int) -> CompactResult:
@@ -361,10 +359,13 @@ class History(Database):
             freed = sum(sizes[digest] for digest in gone)
             why = f"{len(gone)} old versions removed, {freed:,} bytes"
             self._insert((at.isoformat(), _COMPACT, origin.who, why, str(horizon), None, False, ""), [])
+        self._vacuum()
+        return CompactResult(len(gone), freed)
+
+    def _vacuum(self) -> None:
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return CompactResult(len(gone), freed)
 
     def find_damage(self) -> Iterator[tuple[str, str]]:
         """Yield the file and problem for everything in this history that does not match its digest; reads all of it."""
@@ -486,6 +487,53 @@ class History(Database):
             rows = self._db.execute("SELECT path, digest, inode, size, mtime_ns, ctime_ns FROM files").fetchall()
         return {row[0]: (row[1], Signature(*(value or 0 for value in row[2:]))) for row in rows}
 
+    # The recall log
+
+    def add_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Add rows to the recall log, and delete the oldest above its limit."""
+        insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
+        with self.transaction(durable=False) as db:
+            for recall in recalls:
+                texts = (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session)
+                row = (recall.at.isoformat(), *map(replace_surrogates, texts), recall.selector, recall.score)
+                db.execute(insert, row)
+            db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
+
+    def move_recalls(self, name: str, new: str | None) -> None:
+        """Rename the rows of one memory, or delete them if the new name is None."""
+        with self.transaction(durable=False) as db:
+            if new is None:
+                db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+            else:
+                db.execute("UPDATE recalls SET name = ? WHERE name = ?", (new, name))
+
+    def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]:
+        """Return the rows of one memory, or of all, newest first."""
+        if self.version < _RECALLS_SINCE:
+            return ()
+        select = "SELECT name, at, query, session, selector, score FROM recalls"
+        where = "WHERE :name IS NULL OR name = :name ORDER BY id DESC LIMIT :limit"
+        with self.reading() as db:
+            rows = db.execute(f"{select} {where}", {"name": name, "limit": limit}).fetchall()
+        return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
+
+    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts:
+        """Count the rows of each memory, in total and in each of the last weeks; times in the future count as now."""
+        if self.version < _RECALLS_SINCE:
+            return RecallCounts()
+        age = f"max(0, ({int(now.timestamp())} - strftime('%s', at)) / {7 * 86_400})" if weeks else "0"
+        select = f"SELECT name, {age} AS week, count(*) FROM recalls GROUP BY name, week"
+        with self.reading() as db:
+            return sum_recalls(db.execute(select), weeks)
+
+    def _drop_recalls(self, name: str) -> None:
+        """Delete the rows of one memory, and from other rows the queries that led to it or contain its name."""
+        queries = {row[0] for row in self._db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
+        self._db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+        others = [row[0] for row in self._db.execute("SELECT DISTINCT query FROM recalls")]
+        for query in find_leading(others, name, queries):
+            self._db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
+
     def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
             select = "SELECT undoes, id FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
@@ -583,37 +631,6 @@ def make_link_ends(name: str) -> list[bytes]:
     return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
 
 
-def move_recalls(db: sqlite3.Connection, name: str, new: str | None) -> None:
-    """Rename the rows of one memory, or delete them if the new name is None."""
-    if new is None:
-        db.execute("DELETE FROM recalls WHERE name = ?", (name,))
-    else:
-        db.execute("UPDATE recalls SET name = ? WHERE name = ?", (new, name))
-
-
-def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
-    """Add rows to the recall log, and delete the oldest above its limit."""
-    insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
-    for recall in recalls:
-        name, query, session = map(replace_surrogates, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session))
-        db.execute(insert, (recall.at.isoformat(), name, query, session, recall.selector, recall.score))
-    db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
-
-
-def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
-    """Return the rows of one memory, or of all, newest first."""
-    where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
-    select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
-    rows = db.execute(select, values).fetchall()
-    return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
-
-
-def count_recalls(db: sqlite3.Connection, now: datetime, weeks: int) -> RecallCounts:
-    """Count the rows of each memory, in total and in each of the last weeks; times in the future count as now."""
-    age = f"max(0, ({int(now.timestamp())} - strftime('%s', at)) / {7 * 86_400})" if weeks else "0"
-    return sum_recalls(db.execute(f"SELECT name, {age} AS week, count(*) FROM recalls GROUP BY name, week"), weeks)
-
-
 def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCounts:
     """Sum up rows of name, age in weeks and count."""
     by_name: dict[str, int] = {}
@@ -623,15 +640,6 @@ def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCount
         if week < weeks:
             by_week.setdefault(name, [0] * weeks)[weeks - 1 - week] += count
     return RecallCounts(sum(by_name.values()), by_name, {name: tuple(counts) for name, counts in by_week.items()})
-
-
-def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
-    """Delete the rows of one memory, and from other rows the queries that led to it or contain its name."""
-    queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
-    db.execute("DELETE FROM recalls WHERE name = ?", (name,))
-    others = [row[0] for row in db.execute("SELECT DISTINCT query FROM recalls")]
-    for query in find_leading(others, name, queries):
-        db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
 
 
 def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:

@@ -6,7 +6,6 @@ It plans and records as FileStore does, without a disk: a difference between the
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -15,8 +14,7 @@ from weakref import finalize
 from memdir.errors import NotFoundError
 from memdir.files import check_name
 from memdir.format.frontmatter import make_memory
-from memdir.records import Header, Origin, RecallCounts, Scope, Signature, StoredMemory, Surfacing
-from memdir.store import history
+from memdir.records import Header, Origin, Scope, Signature, StoredMemory, Surfacing
 from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
@@ -54,17 +52,9 @@ class MemoryStore(StoreBase):
         paths = (path.rpartition("/") for path in self._files)
         return [leaf for parent, _, leaf in paths if parent == folder]
 
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        with self._lock, self._history.reading() as db:
-            return history.read_recalls(db, name, limit)
-
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        with self._lock, self._history.reading() as db:
-            return history.count_recalls(db, now or self.clock(), weeks)
-
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        with self._lock, self._history.transaction(durable=False) as db:
-            history.add_recalls(db, recalls)
+        with self._lock:
+            self._history.add_recalls(recalls)
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
         """Return a workplace as any store does; by default a temporary one that lasts as long as the store."""

@@ -30,7 +30,7 @@ from memdir.files import (
     check_root,
     disk_errors,
     find_refusal,
-    hold,
+    hold_folder,
     make_private_dirs,
     raise_disk_errors,
     read_head,
@@ -527,16 +527,11 @@ def claim(target: Path, identity: Identity, *, environment: Environment, seconds
 @contextmanager
 def _hold_still(state: Path, seconds: float) -> Iterator[None]:
     """Hold a directory's lock; a directory that memdir has never written to needs none."""
-    try:
-        folder = os.open(state, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-    except (FileNotFoundError, NotADirectoryError):
+    with ExitStack() as held:
+        if state.is_dir():
+            held.enter_context(disk_errors(str(state)))
+            held.enter_context(hold_folder(state, "lock", seconds=seconds))
         yield
-        return
-    try:
-        with disk_errors(str(state)), hold(folder, "lock", seconds=seconds):
-            yield
-    finally:
-        os.close(folder)
 
 
 def _rank_candidate(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:

@@ -394,25 +394,19 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
     return changes
 
 
-def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
-    """Return the changes that restore this content of a memory, and its index line if missing."""
-    check_name(name)
-    path = f"{name}.md"
-    current = view.read_bytes(path)
-    changes = [FileChange(path, current, data)] if current != data else []
-    return changes + plan_pointers(Overlay(view, {path: data}), [name])
-
-
 def plan_version(
     view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
 ) -> list[FileChange]:
-    """Return the changes that restore the version written by a change, or the previous version."""
-    current = view.read_bytes(f"{name}.md")
-    digest = find_version(changes, name, change, None if current is None else digest_of(current))
-    return plan_restore(view, name, contents(digest))
+    """Return the changes that restore the version written by a change, or the previous version, and a missing index line."""
+    check_name(name)
+    path = f"{name}.md"
+    current = view.read_bytes(path)
+    data = contents(_find_version(changes, name, change, None if current is None else digest_of(current)))
+    restored = [FileChange(path, current, data)] if current != data else []
+    return restored + plan_pointers(Overlay(view, {path: data}), [name])
 
 
-def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
+def _find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
     """Return the digest of the version written by a change, or of the previous version."""
     path = f"{name}.md"
     files = [(step.id, file) for step in changes for file in step.files if file.path == path]

@@ -77,13 +77,11 @@ class SessionRecord:
 _OWN = set(list_fields(SessionRecord)) - {"extra"}
 
 
-def open_session(state: Path, id: str) -> "SessionFile":
-    """Return the conversation with this ID, any string; `state` is the state folder of its project's memory."""
-    return SessionFile(state, id)
-
-
 class SessionFile:
-    """One conversation's record. Safe to use from several threads and processes at once."""
+    """One conversation's record; its ID is any string, `state` the state folder of its project's memory.
+
+    Safe to use from several threads and processes at once.
+    """
 
     def __init__(self, state: Path, id: str) -> None:
         self.state = state

@@ -20,7 +20,7 @@ from memdir.errors import DiskError, PathError
 from memdir.files import (
     NOFOLLOW,
     append_private,
-    hold,
+    hold_folder,
     make_private_dirs,
     raise_disk_errors,
     read_small,
@@ -62,7 +62,8 @@ _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events 
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
 _PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
-_SAVED_BYTES = 65_536  # of titles not shown yet; above this, they are dropped
+_SAVED_BYTES = 65_536  # of titles not shown yet
+_SAVED_KEPT = 100
 _EVENTS_READ = 500  # files read; any program can fill the folder
 _SESSIONS_LOCK = "lock"
 PRUNED = ".pruned"  # next to the records; its time is when old ones were last removed
@@ -164,6 +165,15 @@ def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
     write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n")
 
 
+def read_time(value: object) -> datetime | None:
+    """Return a time with a zone, as written in a table; None for anything else."""
+    try:
+        when = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return when if when.tzinfo else None
+
+
 def digest_text(text: str) -> str:
     return digest_of(text.encode("utf-8", "surrogatepass"))[:20]
 
@@ -182,12 +192,8 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
     check_no_link(folder)
     with raise_disk_errors(folder):
         make_private_dirs(folder)
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            with hold(handle, _SESSIONS_LOCK, seconds=seconds) as lock:
-                yield lock
-        finally:
-            os.close(handle)
+        with hold_folder(folder, _SESSIONS_LOCK, seconds=seconds) as lock:
+            yield lock
 
 
 def list_session_files(folder: Path) -> list[os.DirEntry[str]]:
@@ -434,8 +440,15 @@ class Author:
 
 def read_authors(state: Path) -> Mapping[str, Author]:
     """Return the authors of team memories by name, as of the last sync; the next sync rewrites the file."""
-    rows = read_table(state, AUTHORS).items()
-    return {name: author for name, row in rows if (author := _parse_author(row)) is not None}
+    authors = {}
+    for name, row in read_table(state, AUTHORS).items():
+        match row:
+            case {"name": str(author), **rest}:
+                email = rest.get("email")
+                authors[name] = make_author(
+                    author, email if isinstance(email, str) else "", read_time(rest.get("when"))
+                )
+    return authors
 
 
 def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
@@ -488,17 +501,6 @@ def find_own_author(settings: Settings, environment: Environment, root: Path | N
     except (ImportError, KeyError):
         login = environment.home.name
     return make_author(known.get("name") or login, known.get("email", ""))
-
-
-def _parse_author(row: object) -> Author | None:
-    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
-        return None
-    email, when = row.get("email"), row.get("when")
-    try:
-        time = datetime.fromisoformat(when) if isinstance(when, str) else None
-    except ValueError:
-        time = None
-    return make_author(row["name"], email if isinstance(email, str) else "", time)
 
 
 def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> Path:
@@ -616,47 +618,30 @@ def drop_learned(state: Path, prefix: str) -> None:
 
 def note_saved(state: Path, titles: Iterable[str]) -> None:
     """Record titles saved in the background, for the next hook to show. Never raises."""
-    path = state / SAVED
-    with suppress(OSError):
-        for title in () if state.is_symlink() or path.is_symlink() else titles:
-            if (
-                append_private(path, json.dumps(shorten(one_line(title), _PROBLEM_CHARS)).encode("ascii"))
-                > _SAVED_BYTES
-            ):
-                path.unlink(missing_ok=True)
+    for title in titles:
+        _append_row(state / SAVED, shorten(one_line(title), _PROBLEM_CHARS), _SAVED_BYTES, keep=_SAVED_KEPT)
 
 
 def take_saved(state: Path) -> tuple[str, ...]:
     """Return the titles recorded by `note_saved` and remove them; only one of several processes gets them."""
-    data = read_small(state / SAVED, 2 * _SAVED_BYTES, follow=False).data
-    if not data:
-        return ()
-    titles = []
-    with suppress(OSError):
+    rows = _read_rows(state / SAVED, _SAVED_BYTES)
+    try:
         os.unlink(state / SAVED)
-        for line in data.splitlines():
-            with suppress(ValueError, RecursionError):
-                titles.append(str(json.loads(line)))
-    return tuple(dict.fromkeys(titles))
+    except OSError:
+        return ()
+    return tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
 
 
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
     """Record a hook problem; several processes may do so at once. Never raises."""
-    path = state / PROBLEMS
-    if os.path.islink(state) or os.path.islink(path):
-        return
-    with suppress(OSError, DiskError):
-        if (
-            append_private(path, _render_problem(host[:48], shorten(one_line(text), _PROBLEM_CHARS), now))
-            > _PROBLEM_BYTES // 2
-        ):
-            _write_problems(path, _read_problem_rows(path)[-_PROBLEMS_KEPT:])
+    row = {"at": now.isoformat(), "host": host[:48], "text": shorten(one_line(text), _PROBLEM_CHARS)}
+    _append_row(state / PROBLEMS, row, _PROBLEM_BYTES, keep=_PROBLEMS_KEPT)
 
 
 def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
     """Return the problems after `since`, newest first, equal texts from one host counted together."""
     problems: dict[tuple[str, str], HookProblem] = {}
-    for problem in () if os.path.islink(state) else _read_problem_rows(state / PROBLEMS):
+    for problem in _read_problem_rows(state / PROBLEMS):
         if since is None or problem.at > since:
             key = problem.host, problem.text
             times = problems.pop(key).times + 1 if key in problems else 1
@@ -672,12 +657,11 @@ def clear_problems(state: Path, *, until: datetime | None = None) -> int:
     rows = _read_problem_rows(path)
     left = [] if until is None else [problem for problem in rows if problem.at > until]
     try:
-        if left:
-            _write_problems(path, left)
-        else:
-            path.unlink(missing_ok=True)
-    except (OSError, DiskError):
+        path.unlink(missing_ok=True)
+    except OSError:
         return 0
+    for problem in left:
+        note_problem(state, problem.host, problem.text, problem.at)
     return len(rows) - len(left)
 
 
@@ -689,24 +673,15 @@ def _stamp(path: Path, now: datetime) -> None:
         os.close(handle)
 
 
-def _write_problems(path: Path, problems: list[HookProblem]) -> None:
-    write_private(path, b"".join(_render_problem(row.host, row.text, row.at) + b"\n" for row in problems))
-
-
-def _render_problem(host: str, text: str, time: datetime) -> bytes:
-    return json.dumps({"at": time.isoformat(), "host": host, "text": text}).encode("ascii")
-
-
 def _read_problem_rows(path: Path) -> list[HookProblem]:
     problems = []
-    for line in (read_small(path, _PROBLEM_BYTES, follow=False).data or b"").splitlines():
-        try:
-            row = json.loads(line)
-            time, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            continue
-        if isinstance(host, str) and isinstance(text, str) and time.tzinfo is not None:
-            problems.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), time))
+    for row in _read_rows(path, _PROBLEM_BYTES):
+        with suppress(ValueError):
+            match row:
+                case {"at": str(at), "host": str(host), "text": str(text)} if (
+                    time := datetime.fromisoformat(at)
+                ).tzinfo:
+                    problems.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), time))
     return problems
 
 
@@ -716,22 +691,28 @@ def note_run(state: Path, row: Mapping[str, object]) -> None:
     The record can be deleted at any time, and a failure to write it never fails a run. An error may contain a memory's
     name, so purging removes the record.
     """
-    path = state / RUNS
-    if os.path.islink(state) or os.path.islink(path):
-        return
-    with suppress(OSError):
-        if append_private(path, json.dumps(row).encode("ascii")) > _RUNS_BYTES // 2:
-            write_private(path, b"".join(_read_lines(path)[-_RUNS_KEPT:]))
+    _append_row(state / RUNS, row, _RUNS_BYTES, keep=_RUNS_KEPT)
 
 
 def read_runs(state: Path) -> tuple[dict[str, object], ...]:
-    rows: list[dict[str, object]] = []
-    for line in reversed(_read_lines(state / RUNS)):
+    rows = [row for row in _read_rows(state / RUNS, _RUNS_BYTES) if isinstance(row, dict)]
+    return tuple(rows[: -_RUNS_KEPT - 1 : -1])
+
+
+def _append_row(path: Path, row: object, limit: int, *, keep: int) -> None:
+    """Append a line of JSON; above half of `limit` bytes only the newest lines stay. Never raises, follows no link."""
+    if os.path.islink(path.parent) or os.path.islink(path):
+        return
+    with suppress(OSError, DiskError):
+        if append_private(path, json.dumps(row).encode("ascii")) > limit // 2:
+            lines = (read_small(path, limit, follow=False).data or b"").splitlines(keepends=True)
+            write_private(path, b"".join(lines[-keep:]))
+
+
+def _read_rows(path: Path, limit: int) -> list[object]:
+    """Return the values of a file's lines, oldest first, without those that are not JSON."""
+    rows = []
+    for line in () if os.path.islink(path.parent) else (read_small(path, limit, follow=False).data or b"").splitlines():
         with suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            rows += [row] if isinstance(row, dict) else []
-    return tuple(rows[:_RUNS_KEPT])
-
-
-def _read_lines(path: Path) -> list[bytes]:
-    return (read_small(path, _RUNS_BYTES, follow=False).data or b"").splitlines(keepends=True)
+            rows.append(json.loads(line))
+    return rows

@@ -107,6 +107,14 @@ class TeamClone:
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
         self.path, self._environment, self.deadline = path, environment, deadline
 
+    def prepare(self) -> None:
+        """Create the repository if there is none, and remove lock files that a killed git left."""
+        if not os.path.isfile(self.path / "HEAD"):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.ask("init", "--quiet", "--bare", "--template=", str(self.path))
+        for lock in [*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")]:
+            lock.unlink(missing_ok=True)
+
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
@@ -191,136 +199,214 @@ def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> i
     return ABSENT if process.returncode == 127 else process.returncode
 
 
-def open_copy(copy: TeamClone) -> TeamClone:
-    """Create the repository if there is none, and remove lock files that a killed git left."""
-    if not os.path.isfile(copy.path / "HEAD"):
-        copy.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy.ask("init", "--quiet", "--bare", "--template=", str(copy.path))
-    for lock in [*copy.path.glob("*.lock"), *copy.path.glob("refs/**/*.lock")]:
-        lock.unlink(missing_ok=True)
-    return copy
-
-
 def hash_blob(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def read_tree(copy: TeamClone, commit: str, most: int = TEAM_ENTRIES) -> dict[str, TreeEntry]:
-    """Return all entries of a commit's tree except folders. Raises FormatError if there are too many."""
-    result = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
-    rows = result.out.split(b"\0")
-    if len(rows) > most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
-        message = f"the branch holds more than {most:,} entries; no files were imported"
-        raise FormatError(message, hint="`memdir team log` shows who wrote last")
-    if result.code != 0:
-        raise make_git_error("ls-tree", result)
-    entries: dict[str, TreeEntry] = {}
-    for row in rows:
-        facts, tab, name = row.partition(b"\t")
-        if tab:
-            mode, kind, sha, size = facts.decode("ascii", "replace").split()
-            if kind != "tree":
-                path, is_text = _read_name(name)
-                entries[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
-    return entries
+# --- a branch as a remote ---------------------------------------------------------------------------------------------
+
+TEAM_FILE = ".memdir-team.json"
+_MARK_BYTES = 65_536
 
 
-def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
-    """Return contents by object name, omitting missing objects and objects that are not blobs."""
-    names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
-    if not names:
-        return {}
-    out = copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in names).encode("ascii"))
-    blobs: dict[str, bytes] = {}
-    offset = 0
-    for sha in names:
-        end = out.index(b"\n", offset)
-        facts = out[offset:end].split()
-        offset = end + 1
-        if len(facts) == 3:
-            size = int(facts[2])
-            if facts[1] == b"blob":
-                blobs[sha] = out[offset : offset + size]
-            offset += size + 1
-    return blobs
+class GitRemote:
+    """A branch of a git remote, read through memdir's own clone; without a URL, only that clone. `mark` is the file
+    that identifies memdir's branches, `most` the maximum number of entries."""
+
+    def __init__(
+        self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
+    ) -> None:
+        self._copy, self.address, self.branch, self.mark, self.most = copy, address, branch, mark, most
+        copy.prepare()
+
+    def hash(self, data: bytes) -> str:
+        return hash_blob(data)
+
+    def fetch(self) -> RemoteTree:
+        head = self.fetch_head() if self.address else None
+        if head is not None:
+            return self.look_at(head)
+        last_head = self._copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
+        return self.look_at(last_head, is_gone=True) if self._has(last_head) else RemoteTree()
+
+    def fetch_head(self) -> str | None:
+        """Fetch the branch and return its commit, or None if the remote has no such branch. Raises GitError."""
+        fetch_head = self._copy.path / "FETCH_HEAD"
+        fetch_head.unlink(missing_ok=True)
+        options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
+        result = self._copy.run("fetch", *options, self.address, f"refs/heads/{self.branch}", remote=self.address)
+        if result.code != 0:
+            if _MISSING in result.said:
+                return None
+            raise make_git_error("fetch", result)
+        commit = re.match(r"[0-9a-f]{40}(?=\s)", fetch_head.read_text(encoding="utf-8", errors="replace"))
+        if commit is None:
+            hint = "a repository of SHA-256 objects cannot be used"
+            raise GitError("git fetch did not say what it brought", hint=hint)
+        return commit.group()
+
+    def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
+        tree = self._read_tree(head)
+        mark = tree.pop(self.mark, None)
+        is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _MARK_BYTES
+        return RemoteTree(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None)
+
+    def check_ours(self, branch: RemoteTree) -> None:
+        """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
+        if branch.head and not branch.is_ours:
+            what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
+            hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
+            message = f"the branch {self.branch} is not {what}: it contains other files"
+            raise SettingsError(message, key="branch", hint=hint)
+
+    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
+        if known in ("", head) or self._copy.run("merge-base", "--is-ancestor", known, head).code == 0:
+            return None
+        result = self._copy.run("merge-base", known, head) if self._has(known) else None
+        ancestor = result.out.decode("ascii", "replace").strip() if result and result.code == 0 else ""
+        return self._read_tree(ancestor) if _SHA.fullmatch(ancestor) else {}
+
+    def read(self, shas: Iterable[str]) -> dict[str, bytes]:
+        names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
+        if not names:
+            return {}
+        out = self._copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in names).encode("ascii"))
+        blobs: dict[str, bytes] = {}
+        offset = 0
+        for sha in names:
+            end = out.index(b"\n", offset)
+            facts = out[offset:end].split()
+            offset = end + 1
+            if len(facts) == 3:
+                size = int(facts[2])
+                if facts[1] == b"blob":
+                    blobs[sha] = out[offset : offset + size]
+                offset += size + 1
+        return blobs
+
+    def push(
+        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> tuple[str, PushState]:
+        head = self._write_commit(tree.head, files, author, now, message) if files else tree.head
+        pushed = self._push_commit(head)
+        return (head if pushed.answer is PushResult.DONE else tree.head), pushed
+
+    def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
+        """Return the objects of these paths before and after each commit that `after` lacks; best effort."""
+        result = self._copy.run("log", *_LOG, "--raw", "--no-abbrev", "--format=", *_make_span(head, after))
+        words = iter(result.out.split(b"\0") if result.code == 0 else ())
+        versions: dict[str, set[str]] = {}
+        for word in words:
+            if match := _CHANGE.search(word):
+                path, is_text = _read_name(next(words, b""))
+                if is_text and path in paths:
+                    versions.setdefault(path, set()).update(sha.decode("ascii") for sha in match.groups())
+        return versions
+
+    def find_authors(self, head: str, after: str) -> dict[str, Author]:
+        return {path: commit.author for commit in reversed(self.read_log(head, after)) for path in commit.changes}
+
+    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
+        return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
+
+    def read_date_lines(self, head: str, after: str) -> list[str]:
+        """Return the lines with dates in the messages since `after`, oldest first."""
+        result = self._copy.run("log", "--first-parent", "--reverse", "--format=%B", *_make_span(head, after))
+        lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
+        return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
+
+    def read_log(self, head: str, after: str = "") -> tuple[TeamCommit, ...]:
+        """Return the commits that `after` does not contain, with their changes, newest first."""
+        mark = os.urandom(12).hex()  # nobody can have written it into a name
+        row = f"--format={mark}%x00{_RECORD}"
+        out = self._copy.ask("log", *_LOG, "--name-status", row, *_make_span(head, after))
+        return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
+
+    def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return texts by commit and path, omitting files that are missing, too large or not regular."""
+        stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
+        rows = self._copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
+        objects: dict[tuple[str, str], str] = {}
+        for spec, row in zip(wanted, rows, strict=True):
+            facts = row.split(" ")
+            if len(facts) == 3 and facts[1] == "blob" and int(facts[2]) <= FILE_BYTES:
+                objects[spec] = facts[0]
+        blobs = self.read(objects.values())
+        return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in objects.items() if sha in blobs}
+
+    def keep(self, head: str) -> None:
+        if not head:
+            return
+        self._copy.ask("update-ref", _KEPT, head)  # so that git's clean-up keeps its objects
+        patterns = ("objects/pack/*.pack", "objects/??")
+        packs, loose = (len(list(self._copy.path.glob(pattern))) for pattern in patterns)
+        if packs > 50 or loose > 160:
+            self._copy.run("update-ref", "-d", _NEXT)
+            self._copy.run("gc", "--quiet", "--prune=now")
+
+    def _has(self, commit: str) -> bool:
+        return bool(_SHA.fullmatch(commit)) and self._copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
+
+    def _read_tree(self, commit: str) -> dict[str, TreeEntry]:
+        """Return all entries of a commit's tree except folders. Raises FormatError if there are too many."""
+        result = self._copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
+        rows = result.out.split(b"\0")
+        if len(rows) > self.most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
+            message = f"the branch holds more than {self.most:,} entries; no files were imported"
+            raise FormatError(message, hint="`memdir team log` shows who wrote last")
+        if result.code != 0:
+            raise make_git_error("ls-tree", result)
+        entries: dict[str, TreeEntry] = {}
+        for row in rows:
+            facts, tab, name = row.partition(b"\t")
+            if tab:
+                mode, kind, sha, size = facts.decode("ascii", "replace").split()
+                if kind != "tree":
+                    path, is_text = _read_name(name)
+                    entries[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
+        return entries
+
+    def _write_commit(
+        self, parent: str, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> str:
+        """Commit these files on top of another commit (None removes a file) and return the new commit's name."""
+        name = author.name.translate(_UNSIGNED).strip() or "unknown"
+        signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {int(now.timestamp())} +0000"
+        text = message.encode("utf-8", "replace")
+        opening = f"commit {_NEXT}\nmark :1\nauthor {signature}\ncommitter {signature}\ndata {len(text)}\n"
+        stream = [opening.encode(), text, f"\nfrom {parent}".encode() if parent else b""]
+        for path, data in sorted(files.items(), key=lambda item: (item[1] is not None, item[0])):
+            if data is None:
+                stream.append(f"\nD {path}".encode())
+            else:
+                stream += [f"\nM 100644 inline {path}\ndata {len(data)}\n".encode(), data]
+        stream.append(b"\n\nget-mark :1\ndone\n")
+        out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
+        sha = out.decode("ascii", "replace").strip()
+        if not _SHA.fullmatch(sha):
+            raise GitError("git fast-import did not say what it wrote", said=sha)
+        return sha
+
+    def _push_commit(self, commit: str) -> PushState:
+        """Push a commit as the head of the branch; does not raise if the remote rejects it."""
+        remote, ref = self.address, f"refs/heads/{self.branch}"
+        options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
+        result = self._copy.run("push", *options, remote, f"{commit}:{ref}", remote=remote)
+        if result.code == 0:
+            return PushState(PushResult.DONE)
+        if result.code in (LATE, ABSENT):
+            return PushState(PushResult.SILENT, str(make_git_error("push", result)))
+        pushed = _read_refusal(result)
+        # A remote that goes away during a push sounds as if it refused.
+        is_denied = pushed.answer is PushResult.DENIED
+        if is_denied and self._copy.run("ls-remote", "--quiet", remote, ref, remote=remote).code != 0:
+            return PushState(PushResult.SILENT, pushed.said)
+        return pushed
 
 
-def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return texts by commit and path, omitting files that are missing, too large or not regular."""
-    stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
-    rows = copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
-    objects: dict[tuple[str, str], str] = {}
-    for spec, row in zip(wanted, rows, strict=True):
-        facts = row.split(" ")
-        if len(facts) == 3 and facts[1] == "blob" and int(facts[2]) <= FILE_BYTES:
-            objects[spec] = facts[0]
-    blobs = read_blobs(copy, objects.values())
-    return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in objects.items() if sha in blobs}
-
-
-def has_commit(copy: TeamClone, commit: str) -> bool:
-    return bool(_SHA.fullmatch(commit)) and copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
-
-
-def find_common(copy: TeamClone, one: str, other: str) -> str | None:
-    """Return the newest common ancestor of two commits, or None."""
-    result = copy.run("merge-base", one, other)
-    ancestor = result.out.decode("ascii", "replace").strip()
-    return ancestor if result.code == 0 and _SHA.fullmatch(ancestor) else None
-
-
-def write_commit(
-    copy: TeamClone, parent: str | None, files: Mapping[str, bytes | None], author: Author, now: datetime, words: str
-) -> str:
-    """Commit these files on top of another commit (None removes a file) and return the new commit's name."""
-    name = author.name.translate(_UNSIGNED).strip() or "unknown"
-    when = f"{int(now.timestamp())} +0000"
-    signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {when}"
-    text = words.encode("utf-8", "replace")
-    stream = [f"commit {_NEXT}\nmark :1\nauthor {signature}\ncommitter {signature}\ndata {len(text)}\n".encode(), text]
-    if parent:
-        stream.append(f"\nfrom {parent}".encode())
-    for path, data in sorted(files.items(), key=lambda item: (item[1] is not None, item[0])):
-        if data is None:
-            stream.append(f"\nD {path}".encode())
-        else:
-            stream += [f"\nM 100644 inline {path}\ndata {len(data)}\n".encode(), data]
-    stream.append(b"\n\nget-mark :1\ndone\n")
-    out = copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
-    sha = out.decode("ascii", "replace").strip()
-    if not _SHA.fullmatch(sha):
-        raise GitError("git fast-import did not say what it wrote", said=sha)
-    return sha
-
-
-def tidy_copy(copy: TeamClone) -> None:
-    """Run git gc if there are many packs or loose objects; ignores errors."""
-    packs, loose = (len(list(copy.path.glob(pattern))) for pattern in ("objects/pack/*.pack", "objects/??"))
-    if packs > 50 or loose > 160:
-        copy.run("update-ref", "-d", _NEXT)
-        copy.run("gc", "--quiet", "--prune=now")
-
-
-def read_commits(copy: TeamClone, head: str, *, after: str = "") -> tuple[TeamCommit, ...]:
-    """Return the commits that `after` does not contain, with their changes, newest first."""
-    mark = os.urandom(12).hex()  # nobody can have written it into a name
-    span = f"{after}..{head}" if after else head
-    out = copy.ask("log", *_LOG, "--name-status", "-n", str(TEAM_LOG), f"--format={mark}%x00{_RECORD}", span, "--")
-    return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
-
-
-def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, set[str]]:
-    """Map each path to its objects before and after each commit that `after` lacks; best effort."""
-    span = f"{after}..{head}" if after else head
-    result = copy.run("log", *_LOG, "--raw", "--no-abbrev", "-n", str(TEAM_LOG), "--format=", span, "--")
-    words = iter(result.out.split(b"\0") if result.code == 0 else ())
-    versions: dict[str, set[str]] = {}
-    for word in words:
-        if match := _CHANGE.search(word):
-            path, is_text = _read_name(next(words, b""))
-            if is_text:
-                versions.setdefault(path, set()).update(sha.decode("ascii") for sha in match.groups())
-    return versions
+def _make_span(head: str, after: str) -> tuple[str, ...]:
+    """Return the arguments of `git log` for the newest commits that `after` does not contain."""
+    return "-n", str(TEAM_LOG), f"{after}..{head}" if after else head, "--"
 
 
 def _parse_commit(part: bytes) -> TeamCommit:
@@ -343,39 +429,6 @@ def _read_name(name: bytes) -> tuple[str, bool]:
         return name.decode("utf-8", "backslashreplace"), False
 
 
-def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
-    """Fetch a branch and return its commit, or None if the remote has no such branch. Raises GitError."""
-    fetch_head = copy.path / "FETCH_HEAD"
-    fetch_head.unlink(missing_ok=True)
-    options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
-    result = copy.run("fetch", *options, remote, f"refs/heads/{branch}", remote=remote)
-    if result.code != 0:
-        if _MISSING in result.said:
-            return None
-        raise make_git_error("fetch", result)
-    commit = re.match(r"[0-9a-f]{40}(?=\s)", fetch_head.read_text(encoding="utf-8", errors="replace"))
-    if commit is None:
-        hint = "a repository of SHA-256 objects cannot be used"
-        raise GitError("git fetch did not say what it brought", hint=hint)
-    return commit.group()
-
-
-def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushState:
-    """Push a commit as the head of a branch; does not raise if the remote rejects it."""
-    options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-    result = copy.run("push", *options, remote, f"{commit}:refs/heads/{branch}", remote=remote)
-    if result.code == 0:
-        return PushState(PushResult.DONE)
-    if result.code in (LATE, ABSENT):
-        return PushState(PushResult.SILENT, str(make_git_error("push", result)))
-    pushed = _read_refusal(result)
-    # A remote that goes away during a push sounds as if it refused.
-    is_denied = pushed.answer is PushResult.DENIED
-    if is_denied and copy.run("ls-remote", "--quiet", remote, f"refs/heads/{branch}", remote=remote).code != 0:
-        return PushState(PushResult.SILENT, pushed.said)
-    return pushed
-
-
 def _read_refusal(result: GitResult) -> PushState:
     rows = [row for row in result.out.decode("utf-8", "replace").splitlines() if row.startswith("!")]
     rejection = " ".join(rows) or result.said
@@ -389,88 +442,3 @@ def _read_refusal(result: GitResult) -> PushState:
         cause = re.search(r"\(([^()]*)\)\s*$", rejection)
         return PushState(PushResult.DENIED, f"the remote refused: {cause.group(1)}" if rows and cause else error)
     return PushState(PushResult.SILENT, error)
-
-
-# --- a branch as a remote ---------------------------------------------------------------------------------------------
-
-TEAM_FILE = ".memdir-team.json"
-_MARK_BYTES = 65_536
-
-
-class GitRemote:
-    """A branch of a git remote, read through memdir's own clone; without a URL, only that clone. `mark` is the file
-    that identifies memdir's branches, `most` the maximum number of entries."""
-
-    def __init__(
-        self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
-    ) -> None:
-        self.copy, self.address, self.branch, self.mark, self.most = copy, address, branch, mark, most
-
-    def hash(self, data: bytes) -> str:
-        return hash_blob(data)
-
-    def fetch(self) -> RemoteTree:
-        head = fetch_branch(self.copy, self.address, self.branch) if self.address else None
-        if head is not None:
-            return self.look_at(head)
-        last_head = self.copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
-        return self.look_at(last_head, is_gone=True) if has_commit(self.copy, last_head) else RemoteTree()
-
-    def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
-        tree = read_tree(self.copy, head, self.most)
-        mark = tree.pop(self.mark, None)
-        is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _MARK_BYTES
-        return RemoteTree(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None)
-
-    def check_ours(self, branch: RemoteTree) -> None:
-        """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
-        if branch.head and not branch.is_ours:
-            what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
-            hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
-            message = f"the branch {self.branch} is not {what}: it contains other files"
-            raise SettingsError(message, key="branch", hint=hint)
-
-    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
-        if known in ("", head) or self.copy.run("merge-base", "--is-ancestor", known, head).code == 0:
-            return None
-        common = find_common(self.copy, known, head) if has_commit(self.copy, known) else None
-        return read_tree(self.copy, common, self.most) if common else {}
-
-    def read(self, shas: Iterable[str]) -> dict[str, bytes]:
-        return read_blobs(self.copy, shas)
-
-    def push(
-        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
-    ) -> tuple[str, PushState]:
-        head = write_commit(self.copy, tree.head or None, files, author, now, message) if files else tree.head
-        pushed = push_commit(self.copy, self.address, self.branch, head)
-        return (head if pushed.answer is PushResult.DONE else tree.head), pushed
-
-    def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        versions = find_versions(self.copy, head, after=after)
-        return {path: versions[path] for path in paths if path in versions}
-
-    def find_authors(self, head: str, after: str) -> dict[str, Author]:
-        commits = read_commits(self.copy, head, after=after)
-        return {path: commit.author for commit in reversed(commits) for path in commit.changes}
-
-    def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
-        return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
-
-    def read_date_lines(self, head: str, after: str) -> list[str]:
-        """Return the lines with dates in the messages since `after`, oldest first."""
-        span = f"{after}..{head}" if after else head
-        result = self.copy.run("log", "--first-parent", "--reverse", "-n", str(TEAM_LOG), "--format=%B", span, "--")
-        lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
-        return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
-
-    def read_log(self, head: str) -> tuple[TeamCommit, ...]:
-        return read_commits(self.copy, head)
-
-    def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        return read_versions(self.copy, wanted)
-
-    def keep(self, head: str) -> None:
-        if head:
-            self.copy.ask("update-ref", _KEPT, head)  # so that git's clean-up keeps its objects
-            tidy_copy(self.copy)

@@ -26,9 +26,9 @@ from time import monotonic
 from typing import Any
 
 from memdir.errors import DiskError, FormatError, PathError, SettingsError, hint_extra
-from memdir.files import hold, make_private_dirs, raise_disk_errors, read_small, write_private
+from memdir.files import hold_folder, make_private_dirs, raise_disk_errors, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
-from memdir.frozen import dataclass, replace
+from memdir.frozen import asdict, dataclass, fill, replace
 from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
 from memdir.project.settings import Environment
 from memdir.store.files import FileStore
@@ -113,12 +113,10 @@ class OwnDirectory:
 def read_setup(environment: Environment) -> OwnSetup | None:
     """Return the setup, or None if there is no remote."""
     table = read_table(find_own_sync(environment), OWN_SETUP)
-    texts = {key: value for key, value in table.items() if isinstance(value, str)}
     rows = table.get("recipients")
     recipients = tuple(str(recipient) for recipient in rows) if isinstance(rows, list) else ()
-    if not texts.get("remote") or not texts.get("branch"):
-        return None
-    return OwnSetup(texts["remote"], texts["branch"], recipients, texts.get("key_file", ""), texts.get("names", ""))
+    setup = replace(fill(OwnSetup("", ""), table), recipients=recipients)
+    return setup if setup.remote and setup.branch else None
 
 
 def _read_needed_setup(environment: Environment) -> OwnSetup:
@@ -126,11 +124,6 @@ def _read_needed_setup(environment: Environment) -> OwnSetup:
         hint = "`memdir sync init REMOTE` sets one up"
         raise SettingsError("no remote is set up for your own machines", key="sync", hint=hint)
     return setup
-
-
-def _write_setup(environment: Environment, setup: OwnSetup) -> None:
-    table = {"remote": setup.remote, "branch": setup.branch, "recipients": list(setup.recipients)}
-    write_table(find_own_sync(environment), OWN_SETUP, {**table, "key_file": setup.key_file, "names": setup.names})
 
 
 def start(
@@ -164,7 +157,8 @@ def start(
             SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
         elif known is not None and known.recipients:
             raise SettingsError("the remote is not encrypted any more", key="remote", hint="`memdir sync stop` first")
-        _write_setup(environment, setup if encrypt or is_sealed else replace(setup, key_file=""))
+        setup = setup if encrypt or is_sealed else replace(setup, key_file="")
+        write_table(find_own_sync(environment), OWN_SETUP, asdict(setup))
     return sync_own(project, now=now, seconds=seconds)
 
 
@@ -205,7 +199,7 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
         while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
             results.append(sync(task, now=now))
     if is_sealed and opened and isinstance(opened[-1], SealedRemote) and opened[-1].names != setup.names:
-        _write_setup(project.environment, replace(setup, names=opened[-1].names))
+        write_table(folder, OWN_SETUP, asdict(replace(setup, names=opened[-1].names)))
     if len(results) == 1:
         return results[0]
     joined = {key: sum((getattr(result, key) for result in results), ()) for key in _LISTS}
@@ -249,14 +243,19 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
             id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
             prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
             part = _make_part(store, prefix)
-            point, files = find_point(part), read_local(part).files
+            point, files, unsent = _compare(part)
             if not files and not point.head:
                 continue
             is_known = identity is not None and (_find_address(identity) or identity.root_commit)
             why = "" if prefix else "not synced yet" if is_known else _UNKNOWN
-            unsent = [part.show(path) for path, data in files.items() if point.find(path) != git.hash_blob(data)]
-            rows.append((OwnDirectory(store.root, prefix, why), sorted(unsent)))
+            rows.append((OwnDirectory(store.root, prefix, why), sorted(map(part.show, unsent))))
     return rows
+
+
+def _compare(part: SyncPart) -> tuple[state.SyncPoint, Mapping[str, bytes], list[str]]:
+    """Return the merge base of a part, its files here, and the paths of those that the remote does not have."""
+    point, files = find_point(part), read_local(part).files
+    return point, files, [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
 
 
 def _make_part(store: FileStore, prefix: str) -> SyncPart:
@@ -270,8 +269,7 @@ def has_unsent(project: Project) -> bool:
         if store is not None:
             id = read_table(store.state, OWN_PROJECT).get("id")
             part = _make_part(store, USER if store is project.user else f"{_PROJECTS}{id}/")
-            point, files = find_point(part), read_local(part).files
-            changed = [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
+            point, files, changed = _compare(part)
             is_less = len(point.files) > sum(point.find(path) is not None for path in files)
             if is_less or any(part.prefix + path not in unsent for path in changed):
                 return True
@@ -317,7 +315,8 @@ class _Rounds:
                     continue
                 if records.get(record.id) != record:
                     records[record.id] = record
-                    files[f"{_PROJECTS}{record.id}.json"] = _render_record(record)
+                    table = {key: value for key, value in asdict(record).items() if key != "id"}
+                    files[f"{_PROJECTS}{record.id}.json"] = json.dumps(table, indent=2).encode("ascii") + b"\n"
                 _note_project(store, record.id)
             if prefix in parts:
                 self._later.append((store, identity))
@@ -386,28 +385,19 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
     return records
 
 
-def _render_record(record: ProjectRecord) -> bytes:
-    table = {"name": record.name, "remotes": list(record.remotes), "commits": list(record.commits)}
-    return json.dumps(table, indent=2).encode("ascii") + b"\n"
-
-
 @contextmanager
 def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
     folder = find_own_sync(environment)
     with raise_disk_errors(folder):
         make_private_dirs(folder)
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    try:
-        with hold(handle, LOCK, seconds=seconds):
-            yield
-    finally:
-        os.close(handle)
+    with hold_folder(folder, LOCK, seconds=seconds):
+        yield
 
 
 def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> GitRemote:
     copy = TeamClone(find_own_sync(project.environment) / OWN_COPY, project.environment, deadline=monotonic() + seconds)
     remote = "" if is_offline else state.check_remote(setup.remote, project.places.root.path)
-    return GitRemote(git.open_copy(copy), remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
+    return GitRemote(copy, remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
 
 
 def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> Remote:

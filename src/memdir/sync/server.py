@@ -30,7 +30,7 @@ from memdir.frozen import dataclass
 from memdir.limits import TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.history import MemorySource
-from memdir.store.state import MANIFEST, Author, make_author, read_table, write_table
+from memdir.store.state import MANIFEST, Author, make_author, read_table, read_time, write_table
 from memdir.sync.state import (
     PLAIN_MODE,
     PushResult,
@@ -39,7 +39,6 @@ from memdir.sync.state import (
     RemoteTree,
     TeamCommit,
     TreeEntry,
-    read_time,
 )
 from memdir.text import one_line, shorten
 

@@ -22,17 +22,17 @@ from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from memdir import files as guard
-from memdir.errors import DiskError, MemdirError, NotFoundError, PathError, SettingsError
+from memdir.errors import DiskError, MemdirError, PathError, SettingsError
 from memdir.format.frontmatter import decode
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import asdict, dataclass, field
+from memdir.frozen import asdict, dataclass, field, fill, replace
 from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.project.paths import MEMBERSHIP, find_address
 from memdir.records import TEAM_FOLDER
 from memdir.store.files import FileStore
 from memdir.store.history import MemorySource
 from memdir.store.plan import is_team
-from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, Author, read_table, write_table
+from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, Author, read_table, read_time, write_table
 from memdir.text import one_line, printable, shorten
 
 # --- membership ------------------------------------------------------------------------------------------------------
@@ -60,11 +60,8 @@ class Membership:
 def read_membership(state: Path) -> Membership | None:
     """Return this member's settings, or None if they are not in a team or the record is damaged."""
     table = read_table(state, MEMBERSHIP)
-    remote, branch = table.get("remote"), table.get("branch")
-    if not isinstance(remote, str) or not isinstance(branch, str):
-        return None
-    flags = (table.get(key) is True for key in ("read_only", "review", "is_server"))
-    return Membership(remote, branch, *flags)
+    is_whole = isinstance(table.get("remote"), str) and isinstance(table.get("branch"), str)
+    return fill(Membership(), table) if is_whole else None
 
 
 def write_membership(state: Path, member: Membership) -> None:
@@ -153,23 +150,13 @@ def read_point(state: Path, file: str = POINT) -> tuple[SyncPoint, SyncPoint | N
 
 
 def write_point(state: Path, point: SyncPoint, pending: SyncPoint | None = None, *, file: str = POINT) -> None:
-    more = {"pending": _render(pending)} if pending is not None else {}
-    write_table(state, file, {**_render(point), **more})
+    write_table(state, file, asdict(point) | ({"pending": asdict(pending)} if pending is not None else {}))
 
 
 def _parse(table: Mapping[str, object]) -> SyncPoint:
-    files, head, index, mark = (table.get(key) for key in ("files", "head", "index", "mark"))
-    rows = files.items() if isinstance(files, dict) else ()
-    return SyncPoint(
-        head if isinstance(head, str) else "",
-        {key: value for key, value in rows if isinstance(value, str)},
-        index if isinstance(index, str) else None,
-        mark if isinstance(mark, str) else "",
-    )
-
-
-def _render(point: SyncPoint) -> dict[str, object]:
-    return {"head": point.head, "files": dict(point.files), "index": point.index, "mark": point.mark}
+    point, index = fill(SyncPoint(), table), table.get("index")
+    files = {key: value for key, value in point.files.items() if isinstance(value, str)}
+    return replace(point, files=files, index=index if isinstance(index, str) else None)
 
 
 # --- the record of the last sync, and news of others ------------------------------------------------------------------
@@ -198,8 +185,7 @@ def read_team_news(state: Path) -> tuple[TeamNews, ...]:
     news = []
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and isinstance(row.get("name"), str):
-            name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
-            news.append(TeamNews(name, change, author, line, read_time(row.get("at"))))
+            news.append(replace(fill(TeamNews("", ""), row), at=read_time(row.get("at"))))
     return tuple(news)
 
 
@@ -209,31 +195,31 @@ def add_news(state: Path, news: Sequence[TeamNews]) -> None:
         return
     names = {entry.name for entry in news}
     older = [entry for entry in read_team_news(state) if entry.name not in names]
-    _write(state, [*older, *news][-TEAM_NEWS:])
+    _write_news(state, [*older, *news][-TEAM_NEWS:])
 
 
 def mark_seen(state: Path) -> None:
     """Delete stored changes that were shown; ignores errors, because showing them twice is harmless."""
     with suppress(DiskError, PathError):
         if read_team_news(state):
-            _write(state, [])
+            _write_news(state, [])
 
 
-def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
+def render_news(news: Sequence[TeamNews]) -> str:
     """Render incoming changes for the start of a session; "" if there are none."""
     if not news:
         return ""
     lines = []
-    for entry in news[::-1][:limit]:
+    for entry in news[::-1][:_SHOWN]:
         by = f' by "{one_line(entry.author)}"' if entry.author else ""
         words = f": {shorten(one_line(entry.line), _CHARS)}" if entry.line and entry.change != "deleted" else ""
         lines.append(f"- {one_line(entry.name)} ({entry.change}{by}){words}")
-    if len(news) > limit:
-        lines.append(f"- and {len(news) - limit} more (`memdir team log`)")
+    if len(news) > _SHOWN:
+        lines.append(f"- and {len(news) - _SHOWN} more (`memdir team log`)")
     return "\n".join(["New in team memory since the last session, written by others:", *lines]) + "\n"
 
 
-def _write(state: Path, news: Iterable[TeamNews]) -> None:
+def _write_news(state: Path, news: Iterable[TeamNews]) -> None:
     write_table(state, NEWS, {"news": [render_row(entry) for entry in news]})
 
 
@@ -299,10 +285,10 @@ def mark_known(refused: Sequence[SyncRefusal], known: Mapping[str, str]) -> tupl
 
 def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
     table = read_table(state, file)
-    reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
-    refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
+    record = fill(SyncRecord(), table)
+    refused, withheld = ({path: str(why) for path, why in rows.items()} for rows in (record.refused, record.withheld))
     last, last_good = (read_time(table.get(key)) for key in ("at", "last_good"))
-    return SyncRecord(last, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
+    return replace(record, at=last, last_good=last_good, refused=refused, withheld=withheld)
 
 
 def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
@@ -328,14 +314,6 @@ def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES
     """Return whether enough time has passed since the last sync; a future time counts as now."""
     last = read_sync_record(state, file).at
     return last is None or abs(now - last) >= timedelta(minutes=minutes)
-
-
-def read_time(value: object) -> datetime | None:
-    try:
-        when = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return when if when.tzinfo else None
 
 
 # --- both sides of a sync --------------------------------------------------------------------------------------------
@@ -512,14 +490,12 @@ def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
 
 def read_local(part: SyncPart) -> LocalTree:
     """Return the current local state of a part; a missing directory counts as empty."""
-    try:
-        root = guard.open_root(part.store.root)
-    except NotFoundError:
-        return LocalTree({})
     files: dict[str, bytes] = {}
     blocked: dict[str, str] = {}
     others: list[str] = []
-    try:
+    with guard.open_existing(part.store.root) as root:
+        if root is None:
+            return LocalTree({})
         for entry in guard.walk(root, folder=part.folder):
             path = entry.path.removeprefix(f"{part.folder}/") if part.folder else entry.path
             if not part.folder and is_team(path):
@@ -532,8 +508,6 @@ def read_local(part: SyncPart) -> LocalTree:
             else:
                 files[path] = data
         index = _read(root, part.locate(INDEX_FILE))
-    finally:
-        os.close(root)
     return LocalTree(files, None if index is None else decode(index), blocked, tuple(others))
 
 

@@ -457,7 +457,7 @@ def open_team(project: Project) -> TeamRemote:
 
 def _open_branch(project: Project, member: Membership, seconds: float, address: str) -> GitRemote:
     copy = TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
-    return GitRemote(git.open_copy(copy), address, member.branch)
+    return GitRemote(copy, address, member.branch)
 
 
 def _open_server(project: Project, member: Membership, seconds: float) -> ServerRemote:
@@ -500,7 +500,7 @@ def enter(
     _check_only_team(known, member)
     with store.hold_lock(LOCK, seconds=seconds):
         remote = _open_branch(project, member, seconds, address)
-        head = git.fetch_branch(remote.copy, address, member.branch)
+        head = remote.fetch_head()
         if head is None and not create:
             hint = "`memdir team init` begins one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)

@@ -26,7 +26,7 @@ from memdir.operations.turn import WHO
 from memdir.project.paths import find_root
 from memdir.records import Model
 from memdir.store.open import Project
-from memdir.store.sessions import QueuedTurn, SessionFile, open_session, read_queue
+from memdir.store.sessions import QueuedTurn, SessionFile, read_queue
 from memdir.store.state import note_problem
 from memdir.text import estimate_tokens, one_line, shorten
 
@@ -131,14 +131,14 @@ def _choose_transcripts(
         is_known = os.path.isabs(info.cwd) and "\0" not in info.cwd
         if is_known and find_root(Path(info.cwd), worktree=project.settings.text("worktree")).path != root:
             call.out.warn(f"this conversation is from {one_line(info.cwd)}; its memories are saved for this project")
-        return [(path, open_session(state, session_id or info.session or str(path)))]
+        return [(path, SessionFile(state, session_id or info.session or str(path)))]
     begin = None if since is None else parse_day(since)
     transcripts = list_transcripts(project.environment, root, since=begin)
     transcripts = tuple(info for info in transcripts if begin is None or (info.ended or info.modified) >= begin)
     if not transcripts:
         when = f" since {since}" if since else ""
         raise NotFoundError(f"no conversation of this project found{when}", hint="pass a transcript instead")
-    return [(info.path, open_session(state, info.session)) for info in transcripts]
+    return [(info.path, SessionFile(state, info.session)) for info in transcripts]
 
 
 def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
@@ -285,7 +285,7 @@ def _update_notes(
         session_id, path = info.session or str(info.path), info.path
     file, session = (
         notes.find_notes_file(find_home(project), session_id),
-        open_session(project.private.state, session_id),
+        SessionFile(project.private.state, session_id),
     )
     out.progress(f"reading {path.name}")
     model = call.choose_model(spec)

@@ -36,7 +36,7 @@ from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
 from memdir.store.plan import index_path, is_index_path
-from memdir.store.sessions import open_session
+from memdir.store.sessions import SessionFile
 from memdir.text import estimate_tokens, fold
 from memdir.verify.records import CheckedClaim, ClaimStatus, Verdict, VerifyState, find_verdicts, render_claim
 
@@ -224,7 +224,7 @@ def run_recall(site: Site, query: str, limit: int | None = None, session: str = 
     with site.search() as search:
         project = site.project
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
-        talk = open_session(project.private.state, session) if session and project is not None else None
+        talk = SessionFile(project.private.state, session) if session and project is not None else None
         stores = tuple(site.stores.values())
         return find_recalled(RecallRequest(stores, query, search, site.now(), talk, limit=limit, on=is_on))
 
