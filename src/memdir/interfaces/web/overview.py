@@ -3,17 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date, datetime, timedelta
-from functools import partial
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 
-from memdir.conversation.notes import find_home, find_notes_file, list_notes, read_notes_file
-from memdir.conversation.transcripts import list_transcripts, read_messages
-from memdir.conversation.typed import find_typed
-from memdir.dream.logs import list_logs, read_log
-from memdir.errors import DiskError, MemdirError, NotFoundError
-from memdir.format.age import make_targets
+from memdir.errors import DiskError
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
 from memdir.interfaces.web import plots
@@ -25,10 +18,9 @@ from memdir.interfaces.web.pages import (
     make_change,
     make_link,
     name_who,
-    read_links,
     run_recall,
 )
-from memdir.interfaces.web.render import plain, quote_path, render_markdown, show_ago, show_day, show_size, show_time
+from memdir.interfaces.web.render import plain, quote_path, show_ago, show_day, show_time
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
 from memdir.models.connection import sum_usage
@@ -42,7 +34,6 @@ from memdir.store.facts import find_authors
 from memdir.store.state import read_events
 from memdir.sync.state import read_membership, read_sync_record, read_team_news
 from memdir.text import printable
-from memdir.verify.records import VerifyState
 
 _CHANGES = 60  # rows of the timeline
 
@@ -118,7 +109,7 @@ def _list_sessions(site: Site, now: datetime) -> list[Row]:
 
 
 def _replay(site: Site, session: str, now: datetime) -> Row:
-    """Return the prompts of a conversation with their recalled memories, from its transcript if there is one."""
+    """Return the prompts of a conversation for which memories were recalled."""
     links_by_query: dict[str, list[Row]] = {}
     times: dict[str, datetime] = {}
     for home, store in site.files.items():
@@ -133,25 +124,7 @@ def _replay(site: Site, session: str, now: datetime) -> Row:
         {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
         for query, rows in links_by_query.items()
     ]
-    path = _find_transcript(site, session)
-    if path is not None:
-        typed = [find_typed(message) for message in read_messages(path)]
-        known = {" ".join(query.split())[:500]: rows for query, rows in links_by_query.items()}
-        prompts_typed = [" ".join(text.split()) for text in typed if text.strip()]
-        prompts = [
-            {"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in prompts_typed[:300]
-        ]
-    return {"session": session, "prompts": prompts, "has_transcript": path is not None}
-
-
-def _find_transcript(site: Site, session: str) -> Path | None:
-    if site.project is None or not session:
-        return None
-    with suppress(MemdirError, OSError):
-        for info in list_transcripts(site.project.environment, site.project.places.root.path):
-            if info.session == session:
-                return info.path
-    return None
+    return {"session": session, "prompts": prompts}
 
 
 # The timeline and pictures.
@@ -203,8 +176,6 @@ def show_timeline(site: Site, params: Params) -> Row:
         "recalled": _make_recalled(listed),
         "never": sum(not row.uses for row in listed.rows),
         "shown": _make_shown(site, now, min(weeks, 26)),
-        "graph": show_graph(site, params, listed),
-        "cells": plots.cells([(row.changed, row.state, bool(row.header.problem)) for row in listed.rows], now),
     }
 
 
@@ -255,49 +226,8 @@ def _make_shown(site: Site, now: datetime, weeks: int) -> Row:
     for store in site.stores.values():
         for by_week in store.count_recalls(weeks=weeks, now=now).by_week.values():
             counts = [count + added for count, added in zip(counts, by_week, strict=True)]
-    names = [
-        f"{(day := (now - timedelta(weeks=weeks - 1 - number)).astimezone()).day} {day:%b}" for number in range(weeks)
-    ]
-    return {"total": sum(counts), "weeks": counts, "svg": plots.columns(counts, names)}
-
-
-def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
-    """Return memories by subject with their links; large subjects are drawn as one disc until opened."""
-    edges = []
-    for home, links in read_links(site).items():
-        headers = [row.header for row in listed.rows if row.home == home]
-        targets = make_targets(headers)
-        for name, linked in links.items():
-            edges += [
-                (f"{home}/{name}", f"{home}/{target}")
-                for link in linked
-                if (target := targets.get(link)) and target != name
-            ]
-    texts = [(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows]
-    subjects = site.memo("subjects", lambda: plots.group_subjects(texts))
-    marks = {
-        row.key: ("bad" if row.state is VerifyState.STALE else "ok" if row.state is VerifyState.VERIFIED else "un")
-        for row in listed.rows
-    }
-    titles = {row.key: plain(row.header.title or row.header.name, 60) for row in listed.rows}
-    chosen = memory if (memory := params.get("memory", "")) in titles else ""
-    opened = next((subject for subject, keys in subjects.items() if chosen in keys), params.get("subject", ""))
-    lists = [
-        {
-            "subject": subject,
-            "count": len(keys),
-            "rows": [{"key": key, "title": titles[key], "path": _path_of(key)} for key in keys[:100]],
-        }
-        for subject, keys in subjects.items()
-    ]
-    draw = partial(plots.graph, subjects, edges, marks, titles, opened=opened, chosen=chosen)
-    data: Row = {"svg": draw(), "svg_narrow": draw(is_narrow=True), "subjects": lists, "links": len(edges)}
-    return data | {"opened": opened, "chosen": chosen, "title": titles.get(chosen, ""), "path": _path_of(chosen)}
-
-
-def _path_of(key: str) -> str:
-    home, _, name = key.partition("/")
-    return f"/m/{home}/{quote_path(name)}"
+    label = f"Memories shown by week: {', '.join(map(str, counts))}"
+    return {"total": sum(counts), "weeks": counts, "svg": plots.strip(counts, max([*counts, 1]), label)}
 
 
 # Health, settings, team.
@@ -318,13 +248,6 @@ def show_health(site: Site, params: Params) -> Row:
         "changed": sum(not row["is_default"] for row in settings),
         "all": params.get("all") == "1",
         "config": str(project.environment.config_file),
-        "notes": [
-            {"id": note.place.leaf, "when": show_time(note.modified, now), "size": show_size(note.size)}
-            for note in list_notes(find_home(project))[:20]
-        ],
-        "logs": [
-            {"day": str(log.day), "size": show_size(log.size)} for log in reversed(list_logs(project.private)[-20:])
-        ],
         "places": [{"scope": name_scope(key), "path": str(store.root)} for key, store in site.files.items()],
     }
 
@@ -439,18 +362,3 @@ def _make_setting(settings: Settings, setting: Any) -> Row:
         "is_common": setting.key in _COMMON,
         "is_fixed": not (source == "default" or source.startswith("config file")),
     }
-
-
-def show_notes(site: Site, id: str) -> Row:
-    text = read_notes_file(find_notes_file(find_home(site.local_project), id))
-    if text is None:
-        raise NotFoundError(f"no notes for session {plain(id, 40)}", name=id)
-    return {"title": f"Notes of {plain(id, 40)}", "kind": "session notes", "html": render_markdown(text), "text": text}
-
-
-def show_log(site: Site, day: str) -> Row:
-    try:
-        text = read_log(site.local_project.private, date.fromisoformat(day))
-    except ValueError:
-        raise NotFoundError(f"invalid date {plain(day, 40)!r}", name=day) from None
-    return {"title": f"Log of {day}", "kind": "daily log", "html": render_markdown(text), "text": text}

@@ -241,18 +241,6 @@ def _mark_changes(one: str, other: str) -> tuple[Markup, Markup]:
     return Markup("".join(marked[0])), Markup("".join(marked[1]))
 
 
-def mark_inserted(base: str, text: str) -> Markup:
-    """Return a text with the parts missing in the base marked as inserted."""
-    left, right = (re.findall(r"\s+|\w+|[^\w\s]", printable(side)) for side in (base, text))
-    if len(left) * len(right) > 250_000:
-        return Markup(escape(printable(text)))
-    parts = []
-    for tag, _, _, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        words = escape("".join(right[j1:j2]))
-        parts.append(words if tag == "equal" or not words.strip() else f"<ins>{words}</ins>")
-    return Markup("".join(parts))
-
-
 def show_ago(at: datetime | None, now: datetime) -> str:
     """Return a short age: seconds, 4 min, 2 hours, 3 days, 5 months."""
     if at is None:

@@ -298,10 +298,6 @@ class Site:
         self._tabs.pop(queue, None)
         self._used = time.monotonic()
 
-    @property
-    def tabs(self) -> int:
-        return len(self._tabs)
-
     def publish(self, event: str) -> None:
         self.published += 1
         for queue, loop in list(self._tabs.items()):
