@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from memdir.dream import find_due, is_rejected
 from memdir.dream.records import PatchSet, list_sets, load, summarize
@@ -34,7 +33,6 @@ from memdir.store.plan import index_path, is_index_path
 
 
 def find_item(site: Site, key: str) -> tuple[str, StoreBase, InboxItem]:
-    """Return the store key, store and item for a key such as `private:3`."""
     home, _, number = key.partition(":")
     if not number.isdecimal():
         raise NotFoundError(f"inbox item {plain(key, 40)} not found", name=key)
@@ -205,15 +203,10 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
     project, now = site.local_project, site.now()
     store = project.private
     sets = list_sets(store.state)
-    run = site.dream
     open_sets = [patches for patches in sets if _is_open(store, patches)]
     chosen = load(store.state, id) if id else open_sets[0] if open_sets else None
-    if run is not None and run.is_over and run.is_preview and run.patches is not None and not id:
-        chosen = run.patches if any(patches.id == run.patches.id for patches in open_sets) else chosen
     due, shown_id = find_due(project, now=now), chosen.id if chosen is not None else ""
     return {
-        "run": _make_run(run, now),
-        "is_running": run is not None and not run.is_over,
         "set": _make_set(store, chosen, now) if chosen is not None else None,
         "past": [
             _make_past(store, patches, now)
@@ -230,40 +223,13 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
         "next": show_time(due.next_at, now) if due.next_at else "",
         "has_model": project.settings.text("model") != "none",
         "model": project.settings.text("model"),
-        "nothing": bool(run and run.is_over and run.patches is not None and run.patches.is_empty),
     }
 
 
 def _is_open(store: FileStore, patches: PatchSet) -> bool:
-    """Return whether a patch set is not applied yet and has an undecided patch."""
     if store.has_mark(patches.mark) or patches.is_empty:
         return False
     return not patches.patches or any(not is_rejected(store, patch) for patch in patches.patches)
-
-
-def _make_run(run: Any, now: datetime) -> Row | None:
-    if run is None:
-        return None
-    step = run.step
-    phases = ["tidy", "orient", "gather", "consolidate", "prune", "check", "apply"]
-    words = ["Tidy", "Look", "Gather", "Consolidate", "Prune", "Check", "Apply"]
-    phase = phases.index(step.phase.value) if step is not None else -1
-    return {
-        "is_over": run.is_over,
-        "is_preview": run.is_preview,
-        "seconds": int((now - run.started).total_seconds()),
-        "phases": [
-            {"name": name, "is_done": number < phase, "is_now": number == phase}
-            for number, name in enumerate(words[: 6 if run.is_preview else 7])
-        ],
-        "share": round(step.share, 3) if step else 0.0,
-        "files": step.files if step else 0,
-        "tokens": step.usage.input + step.usage.output if step else 0,
-        "error": run.error,
-        "skipped": run.result.skipped.words if run.result and run.result.skipped else "",
-        "change": run.result.applied.change if run.result and run.result.applied else None,
-        "text": run.result.text if run.result else "",
-    }
 
 
 _HUNKS = {

@@ -148,10 +148,9 @@
   function listen() {
     const source = new EventSource(base + "/events");
     leads = true;
-    for (const name of ["hello", "change", "dream"]) source.addEventListener(name, ({data}) => { channel.postMessage(Number(data)); heard(Number(data)); });
+    for (const name of ["hello", "change"]) source.addEventListener(name, ({data}) => { channel.postMessage(Number(data)); heard(Number(data)); });
     addEventListener("pagehide", () => source.close());
   }
-  setInterval(() => { for (const at of all("[data-ticks]")) at.textContent = Number(at.textContent) + 1; }, 1000);
   if (navigator.locks) navigator.locks.request("memdir" + base, () => { listen(); return new Promise(() => {}); });
   else listen();
   addEventListener("visibilitychange", () => { if (!document.hidden && stale) { stale = false; renew(); } });
