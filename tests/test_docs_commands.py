@@ -78,7 +78,6 @@ BEFORE = {
     "memdir demote team/": (*TEAM, "memdir promote deploy-days --to team"),
     "memdir undo --session": ("memdir import ~/Downloads/chatgpt-export.zip --learn --apply",),
     "memdir notes show": NOTES,
-    "memdir notes where": NOTES,
     "memdir team join --remote": (*TEAM, "cp -r ~/remotes/team/memory.git/. ../team.git", "memdir team leave"),
     "memdir team join": ("memdir team init", "memdir team leave"),
     **{f"memdir team {verb}": TEAM for verb in ("sync", "log", "leave", "revert")},

@@ -142,8 +142,7 @@ def test_what_was_acknowledged_outlives_a_kill_and_the_conversation_goes_on(chat
         terminal.expect("[Memory saved: deploy-on-tuesdays-only.md]")
         terminal.kill()
     assert (chats.memory / "deploy-on-tuesdays-only.md").is_file()
-    # A dream is due then, and runs beside: its notices come before the next prompt, or at the end.
-    with open_chat(chats, "--continue", MEMDIR_DREAM_HOURS="0", MEMDIR_DREAM_SESSIONS="0") as terminal:
+    with open_chat(chats, "--continue") as terminal:
         assert "1 of your messages" in terminal.expect(READY)
         terminal.enter("when do we deploy?")
         terminal.expect("we deploy on Tuesdays only (")
@@ -154,5 +153,5 @@ def test_what_was_acknowledged_outlives_a_kill_and_the_conversation_goes_on(chat
         terminal.expect("Ctrl-C once more ends the chat.")
         terminal.expect(READY)
         terminal.type(INTERRUPT)
-        assert terminal.end() == 0 and "Traceback" not in terminal.text and "[Dream: " in terminal.text
+        assert terminal.end() == 0 and "Traceback" not in terminal.text
     assert chats("doctor").code == 0

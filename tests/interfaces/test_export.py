@@ -12,7 +12,7 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
-from memdir.format.frontmatter import parse_fields, split_frontmatter, translate_dialect
+from memdir.format.frontmatter import parse_fields, translate_dialect
 from memdir.records import Dialect
 
 
@@ -65,25 +65,6 @@ def test_the_same_memories_give_the_same_bytes_whoever_reads_them_and_whenever(c
     assert {(at.uid, at.gid, at.uname, at.gname, at.mode) for at in found} == {(0, 0, "", "", 0o600)}
     packed = [cli("export", "-o", name).code or (cli.project / name).read_bytes() for name in ("a.tar.gz", "b.tar.gz")]
     assert packed[0] == packed[1]
-
-
-def test_an_archive_in_another_dialect_says_the_same(cli: Cli) -> None:
-    for format, dialect in (("claude-code", Dialect.NESTED), ("flat", Dialect.FLAT)):
-        found = members(cli("export", "--format", format).data)
-        for path, data in read_tree(cli.memory).items():
-            before, after = parse_fields(data.decode()), parse_fields(found[path].decode())
-            if path.endswith("MEMORY.md"):
-                assert found[path] == data
-                continue
-            assert after.dialect is dialect
-            assert (after.title, after.description, after.kind, after.modified) == (
-                before.title,
-                before.description,
-                before.kind,
-                before.modified,
-            )
-            assert split_frontmatter(found[path].decode()).body == split_frontmatter(data.decode()).body
-    assert "mood: calm" in members(cli("export", "--format", "flat").data)["sub/deploys.md"].decode()
 
 
 def test_a_file_in_the_wanted_dialect_and_one_that_cannot_be_read_keep_every_byte() -> None:

@@ -230,7 +230,6 @@ def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()
     assert "--from" in cli("import", str(tmp_path / "empty")).refusal
-    assert cli("import", str(odd), "--apply", "--preview").code == 2
 
 
 def test_nothing_is_imported_where_memory_is_off(cli: Cli, source: Path) -> None:

@@ -1,7 +1,6 @@
 """What each reader makes of another tool's memories; tests/data/import/README.md says where the samples are from."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -220,16 +219,3 @@ def test_instruction_files_are_recognised_by_file_and_by_project(
     for source in (path, tmp_path / "other"):
         shown = cli("import", str(source), "--json").json
         assert (shown["format"], shown["counts"]["new"], shown["counts"]["refused"]) == (format, 1, 1), source
-
-
-def test_the_preview_says_what_will_not_fit_into_the_index(cli: Cli, tmp_path: Path) -> None:
-    for number in range(300):
-        write(tmp_path / "notes" / f"Note {number}.md", f"Fact number {number} about the harbour and its cranes.\n")
-    told = cli("import", str(tmp_path / "notes"))
-    assert "fit into the index" in told.out and "recall finds the other" in told.out
-    fits = int(re.findall(r"only (\d+) of them fit", told.out)[0])
-    cli("import", str(tmp_path / "notes"), "--apply")
-    shown = cli("show").out
-    assert 100 < fits <= 200 and abs(shown.count("](note-") - fits) <= 1
-    screen = cli("--color", "always", "import", str(tmp_path / "notes"), "--scope", "user").out
-    assert "… and" in screen and len(screen.splitlines()) < 40

@@ -667,17 +667,6 @@ def test_whoever_leaves_keeps_the_files_and_the_others_keep_theirs(pair: tuple[M
     assert ada.sync().received == ()
 
 
-def test_a_sync_in_the_background_is_begun_and_not_waited_for(pair: tuple[Member, Member]) -> None:
-    ada, bob = pair
-    ada.write("m", memory_text("M"))
-    row = ada.cli("team", "sync", "--background", "--json", PYTHONPATH=str(SOURCE)).json
-    assert row["outcome"] == "started" and isinstance(row["pid"], int)
-    # It is this process's child here, so its end can be waited for.
-    os.waitpid(row["pid"], 0)
-    bob.sync()
-    assert bob.has("m") and read_sync_record(ada.state).outcome == "synced"
-
-
 def test_a_state_that_was_deleted_comes_back(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     share(ada, bob, "m", memory_text("M"))

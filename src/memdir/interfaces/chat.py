@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memdir.errors import DiskError, FormatError, MemdirError, StoppedError
+from memdir.errors import DiskError, FormatError, MemdirError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import chat_terminal
 from memdir.interfaces.chat_terminal import ChatTranscript, Permissions, Screen, Terminal, play_lines
@@ -33,7 +33,6 @@ from memdir.store.open import Project, open_project
 from memdir.text import one_line, replace_surrogates, shorten
 
 if TYPE_CHECKING:
-    from memdir.dream.records import DreamPhase, ProgressStep
     from memdir.extraction import ExtractResult
     from memdir.session import Session, SkipReason
 
@@ -42,7 +41,6 @@ RunVerb = Callable[..., int]
 _MORNING = timedelta(hours=9)  # the time of a day that is given without one
 _LISTED = 10
 _SETTLED_SECONDS = 0.2
-_LEAVE_SECONDS = 10.0  # a dream that is being applied is not broken off
 _ANEW = "A new conversation begins here."
 _NO_MODEL = (
     "No model is chosen, so memory answers alone: tell me things, ask about them later. `/model claude-cli` or another"
@@ -145,10 +143,6 @@ class ChatTalk:
     @property
     def has_model(self) -> bool:
         return self.spec.strip() != "none" and not self.project.environment.inside
-
-    @property
-    def is_open(self) -> bool:
-        return self._session is not None
 
     @property
     def session(self) -> "Session":
@@ -272,8 +266,6 @@ class ChatTalk:
 
 
 class Chat:
-    """One call of `memdir chat`."""
-
     def __init__(
         self, options: ChatOptions, *, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb
     ) -> None:
@@ -328,17 +320,13 @@ class Chat:
         leaving = threading.Event()
         warm = threading.Thread(target=_warm_up, args=(talk, leaving), name="memdir-warm", daemon=True)
         warm.start()
-        dream = ChatDream(talk)
         try:
             for line in _read_lines(terminal, self.screen):
                 if not handle(talk, line):
                     break
-                if talk.is_open:
-                    dream.start_if_due()
         finally:
             leaving.set()
             warm.join()
-            dream.leave()
             self._leave(talk)
 
     def _open_project(self) -> Project:
@@ -466,43 +454,3 @@ def _read_script(path: str | None) -> Iterator[str]:
     except OSError as error:
         problem = f"cannot read {path}: {(error.strerror or '').lower()}"
         raise DiskError(problem, path=path, hint="--script takes a text file, or - for standard input") from error
-
-
-class ChatDream:
-    """A background dream, at most one per chat. Its progress is shown, and leaving the chat cancels it."""
-
-    def __init__(self, talk: ChatTalk) -> None:
-        self._talk, self._over = talk, threading.Event()
-        self._thread: threading.Thread | None = None
-        self._phase: DreamPhase | None = None
-
-    def start_if_due(self) -> None:
-        if self._thread is None and self._talk.session.dream_due():
-            self._thread = threading.Thread(target=self._run, name="memdir-dream", daemon=True)
-            self._thread.start()
-
-    def leave(self) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join(_LEAVE_SECONDS)
-
-    def _run(self) -> None:
-        talk = self._talk
-        try:
-            result = talk.session.dream(on_progress=self._show_progress, cancelled=self._over.is_set)
-            text = result.skipped.words if result.skipped else "nothing was changed"
-            if result.applied is not None and result.skipped is None:
-                waiting = f", {len(result.applied.waiting)} waiting in /inbox" if result.applied.waiting else ""
-                text = f"{result.text}{waiting}; /undo reverts it"
-        except StoppedError:
-            text = "stopped, nothing was changed"
-        except MemdirError as error:
-            talk.show_error(error)
-            return
-        talk.screen.show("notice", f"[Dream: {text}]")
-
-    def _show_progress(self, progress: "ProgressStep") -> None:
-        if progress.phase is not self._phase:
-            self._phase = progress.phase
-            spent = f", {tokens:,} tokens" if (tokens := progress.usage.input + progress.usage.output) else ""
-            self._talk.screen.show("notice", f"[Dream: {progress.phase.value}, {progress.files} files{spent}]")

@@ -13,7 +13,6 @@ import difflib
 import os
 import re
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,12 +22,11 @@ from pathlib import Path
 from memdir.conversation.project_files import load_project_files
 from memdir.conversation.typed import split_message
 from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words
-from memdir.errors import FormatError, MemdirError, SettingsError
+from memdir.errors import FormatError, MemdirError
 from memdir.extraction import ExtractResult
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
 from memdir.format.document import PartKind
-from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
@@ -126,13 +124,11 @@ def _memory(talk: ChatTalk, rest: str) -> None:
         talk.run_verb(what, *_split(more))
     elif what == "open" and more:
         talk.run_verb("edit", more)
-    elif what == "open":
-        _edit_index(talk)
     elif what in TOGGLES and more.lower() in (*_ON, *_OFF):
         if talk.run_verb("config", "set", what, "true" if more.lower() in _ON else "false") == 0:
             talk.reopen()
     else:
-        hint = f"list, show, save …, open [NAME], or one of {', '.join(TOGGLES)} with on or off"
+        hint = f"list, show, save …, open NAME, or one of {', '.join(TOGGLES)} with on or off"
         raise FormatError(f"/memory does not know {shorten(one_line(rest), 40)!r}", field="command", hint=hint)
 
 
@@ -146,21 +142,6 @@ def _render_loaded(talk: ChatTalk) -> str:
     lines += [f"file     {file.path}  ({file.what})" for file in files]
     lines.append("switches " + ", ".join(f"{key} {'on' if project.settings.flag(key) else 'off'}" for key in TOGGLES))
     return "\n".join([*lines, "this conversation is private"] if talk.session.is_private else lines)
-
-
-def _edit_index(talk: ChatTalk) -> None:
-    environment, path = talk.project.environment, talk.project.private.root / INDEX_FILE
-    words: list[str] = []
-    with suppress(ValueError):
-        words = shlex.split(environment.editor)
-    if not words:
-        raise SettingsError("no editor is set", key="EDITOR", hint=f"set VISUAL or EDITOR; the index is {path}")
-    if not path.is_file():
-        raise SettingsError("there is no index yet", key=str(path), hint="it comes with the first memory")
-    try:
-        subprocess.run([*words, str(path)], env=dict(environment.inherited), check=False)
-    except OSError as error:
-        raise SettingsError(f"the editor {words[0]} cannot be started", key="EDITOR", hint="set EDITOR") from error
 
 
 def _forget(talk: ChatTalk, rest: str) -> None:

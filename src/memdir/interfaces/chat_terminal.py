@@ -296,7 +296,6 @@ class ChatTranscript:
 
 
 def _render_message(message: Message) -> dict[str, object]:
-    """Return a message in the format of the Messages API."""
     if message.role == "tool":
         result = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text}
         return {"role": "user", "content": [result | ({"is_error": True} if message.failed else {})]}

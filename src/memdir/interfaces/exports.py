@@ -19,9 +19,9 @@ from enum import StrEnum
 
 from memdir.errors import MemdirError
 from memdir.format import index
-from memdir.format.frontmatter import decode, encode, translate_dialect
+from memdir.format.frontmatter import decode
 from memdir.frozen import dataclass
-from memdir.records import TEAM_FOLDER, Dialect, Scope, StoredMemory
+from memdir.records import TEAM_FOLDER, Scope, StoredMemory
 from memdir.store import history
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
@@ -33,13 +33,9 @@ VERSION = 1  # The version of the JSON lines format.
 
 
 class ExportFormat(StrEnum):
-    """The export formats; `claude-code` and `flat` are archives in that dialect."""
-
     TAR = "tar"
     MARKDOWN = "markdown"
     JSONL = "jsonl"
-    CLAUDE_CODE = "claude-code"
-    FLAT = "flat"
 
     @property
     def is_text(self) -> bool:
@@ -74,7 +70,7 @@ def export(
     elif format is ExportFormat.JSONL:
         data = _render_rows(content)
     else:
-        data = _pack(content, format, _copy_history(store) if with_history else None)
+        data = _pack(content, _copy_history(store) if with_history else None)
     find = store.rules.find or find_secrets
     secrets = [
         finding
@@ -116,14 +112,11 @@ def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Conten
     return _Content(memories, data, indexes, find_ages(store, memories, now=now)), tuple(unread)
 
 
-def _pack(content: _Content, format: ExportFormat, past: bytes | None) -> bytes:
+def _pack(content: _Content, past: bytes | None) -> bytes:
     buffer = io.BytesIO()
     newest = max(content.ages.values(), default=None)
-    dialect = Dialect.NESTED if format is ExportFormat.CLAUDE_CODE else Dialect.FLAT
     files = [(path, data, newest) for path, data in content.indexes.items()]
-    for name, data in content.data.items():
-        packed = data if format is ExportFormat.TAR else encode(translate_dialect(decode(data), dialect))
-        files.append((f"{name}.md", packed, content.ages[name]))
+    files += [(f"{name}.md", data, content.ages[name]) for name, data in content.data.items()]
     if past is not None:
         files.append((f".memdir/{history.FILE}", past, newest))
     with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:

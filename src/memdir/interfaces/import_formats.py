@@ -93,8 +93,6 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """The target project, the environment, and the time of an import."""
-
     root: Path
     environment: Environment
     now: datetime

@@ -54,8 +54,6 @@ _PLACED = 100  # Up to this number, new index lines are inserted next to related
 
 
 class ImportFormat(StrEnum):
-    """The tool that the memories come from."""
-
     CLAUDE_CODE = "claude-code"
     MEMDIR = "memdir"
     AGENTS_MD = "agents-md"
@@ -102,8 +100,6 @@ class ReadSource:
 
 
 class ImportAction(StrEnum):
-    """The action planned for a candidate."""
-
     NEW = "new"
     SAME = "same"
     MERGED = "merged"  # Always 0: imports no longer merge, but readers of the JSON expect the key.
@@ -283,18 +279,6 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
     return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())
 
 
-def preview_index(store: FileStore, plan: ImportPlan) -> tuple[int, int]:
-    """Return how many of the new memories fit into the index that a session loads, and how many do not."""
-    new = [step for step in plan.steps if step.fate is ImportAction.NEW]
-    changed = {change.path: change.after for change in _plan(store, plan, new, store, []) if change.after is not None}
-    fitting = 0
-    for path in {index_path(step.name)[0] for step in new}:
-        clip = index.clip_index(decode(changed.get(path, b"")), order="file")
-        names = {fold(index_path(step.name)[1]) for step in new if index_path(step.name)[0] == path}
-        fitting += sum(line.is_pointer and line.key in names for line in index.parse_index(clip.text))
-    return fitting, len(new) - fitting
-
-
 def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
     """Return the headings and prose that would be copied from the source's index."""
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
@@ -400,7 +384,6 @@ _PLAN = re.compile(
 
 
 def guess_kind(text: str, default: Kind) -> Kind:
-    """Return the memory type that suits a statement."""
     text = text[:_JUDGED]
     if _ORDER.match(text) or _STYLE.search(text):
         return Kind.FEEDBACK
@@ -408,7 +391,6 @@ def guess_kind(text: str, default: Kind) -> Kind:
 
 
 def make_sentence(text: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> ImportCandidate:
-    """Make a candidate from one statement."""
     if len(text) > _SENTENCE:
         return make_memory(kind or guess_kind(text, Kind.PROJECT), text[:200], text, text.strip(), source, at=at)
     try:

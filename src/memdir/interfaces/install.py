@@ -336,7 +336,6 @@ def plan_install(
 def plan_uninstall(
     hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, root: Path | None = None
 ) -> tuple[InstallChange, ...]:
-    """Return the changes that remove all our entries."""
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
@@ -495,7 +494,6 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
 
 
 def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
-    """Write the plugin folder and return its files."""
     files = {folder / path: text for path, text in make_plugin(program).items()}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

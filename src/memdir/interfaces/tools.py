@@ -19,6 +19,7 @@ from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotF
 from memdir.format.age import render_age
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
 from memdir.frozen import dataclass
+from memdir.interfaces.server.schemas import check_value
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
 from memdir.operations.write import (
@@ -43,7 +44,6 @@ from memdir.text import one_line, shorten
 
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
 _OWN_SCOPES = frozenset((Scope.PRIVATE, Scope.USER))
 _PARTS = ("description", "body")
 # Where recall brings nothing for these reasons, a search by words may still find something.
@@ -222,7 +222,6 @@ def check_visible(store: FileStore, name: str) -> None:
 
 
 def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
-    """Find a memory that a conversation may see."""
     try:
         return find_memory(project.stores, text, visible=True)
     except NotFoundError as error:
@@ -245,42 +244,15 @@ def describe_tool(offer: ToolSpec) -> dict[str, Any]:
 
 def check_arguments(tool: str, schema: Schema, given: Arguments) -> dict[str, Any]:
     """Return the arguments without null values. Raises FormatError if they do not match the schema."""
-    properties, required = schema["properties"], schema.get("required", ())
-    assert isinstance(properties, Mapping) and isinstance(required, Sequence)
-    known = f"it takes {', '.join(properties)}"
     arguments = {key: value for key, value in given.items() if value is not None}
-    for key in arguments:
-        if key not in properties:
-            raise FormatError(f"{tool} has no {shorten(one_line(key), 40)!r}", field=key, hint=known)
-    for key in required:
-        if key not in arguments:
-            raise FormatError(f"{tool} needs {key}", field=str(key), hint=known)
-    for key, value in arguments.items():
-        _check_argument(key, value, properties[key])
+    properties = schema["properties"]
+    assert isinstance(properties, Mapping)
+    try:
+        check_value(arguments, schema, tool)
+    except FormatError as error:
+        error.hint = f"{tool} takes {', '.join(properties)}"
+        raise
     return arguments
-
-
-def _check_argument(key: str, value: object, schema: Schema) -> None:
-    type_name = str(schema["type"])
-    if not isinstance(value, _TYPES[type_name]) or (type_name == "integer" and isinstance(value, bool)):
-        raise FormatError(f"{key} is not a {type_name}", field=key, hint=f"give {key} as a {type_name}")
-    if isinstance(value, list):
-        for part in value:
-            _check_argument(key, part, _TEXT)
-    if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:  # half a surrogate pair: no file can hold it
-            raise FormatError(f"{key} is not valid Unicode", field=key, hint="take the broken character out") from None
-    choices = schema.get("enum")
-    if isinstance(choices, Sequence) and value not in choices:
-        hint = f"one of {', '.join(map(str, choices))}"
-        raise FormatError(f"{key} cannot be {shorten(one_line(str(value)), 40)!r}", field=key, hint=hint)
-    if isinstance(value, int):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if (isinstance(least, int) and value < least) or (isinstance(most, int) and value > most):
-            hint = f"from {least}" + (f" to {most}" if isinstance(most, int) else "")
-            raise FormatError(f"{key} cannot be {shorten(str(value), 20)}", field=key, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

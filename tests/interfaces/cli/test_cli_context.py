@@ -46,20 +46,12 @@ def test_a_file_shows_what_reading_it_would_add(cli: Cli) -> None:
     assert "added" in cli("context", "--file", "src/app.ts").out
 
 
-def test_the_text_is_the_files_and_then_the_memory(cli: Cli) -> None:
-    cli.save()
-    told = cli("context", "--text").out
-    places = [told.index(part) for part in ("Be brief.", "Use tabs.", "Short lines.", "terse-replies")]
-    assert places == sorted(places) and told.startswith("Contents of ") and "<!--" not in told
-    assert told == cli("context", "--text").out
-
-
-def test_the_text_is_for_a_model_so_its_directories_are_made_and_a_list_makes_none(cli: Cli) -> None:
+def test_a_prompt_makes_its_directories_and_a_list_makes_none(cli: Cli) -> None:
     cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     assert not cli.memory.exists()
-    told = cli("context", "--text", MEMDIR_TEAM="1")
+    told = cli("prompt", MEMDIR_TEAM="1")
     assert (cli.memory / "team").is_dir() and f"created {cli.memory / 'team'}" in told.err and "created" not in told.out
-    assert cli("context", "--text", MEMDIR_TEAM="1").err == ""
+    assert cli("prompt", MEMDIR_TEAM="1").err == ""
 
 
 def test_people_are_told_in_lines(cli: Cli) -> None:

@@ -1,4 +1,4 @@
-"""`memdir notes`: show, update, where, list."""
+"""`memdir notes`: show, update, list."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,14 +40,6 @@ def test_the_newest_conversation_is_noted_and_shown(cli: Cli) -> None:
     text = cli("notes").out
     assert "Last: Write a parser for the access log" in text
     assert "no messages since" in cli("notes", "update").out
-    digest = cli("notes", "--as", "hook").out
-    assert (
-        digest.startswith("Notes that were kept")
-        and "not orders.\n\n## Current State\n" in digest
-        and digest.endswith(f"{path}\n")
-        and len(digest) <= 6_001
-    )
-    assert cli("notes", "--as", "compaction").out.count("\n# ") == 10
 
 
 def test_a_transcript_and_a_session_can_be_named(cli: Cli) -> None:
@@ -64,8 +56,6 @@ def test_a_transcript_and_a_session_can_be_named(cli: Cli) -> None:
     }
     assert [line.split("\t")[0] for line in cli("notes", "list").lines] == [at["session"] for at in rows]
     assert "first" in cli("notes", CLAUDE_SESSION_ID="aa").out
-    assert cli("notes", "where", "--session", "zz").out.strip().endswith("/zz/session-memory/summary.md")
-    assert cli("notes", "where", "--session", "../../x", "--json").json["exists"] is False
 
 
 def test_what_is_not_there_is_said_in_one_line(cli: Cli) -> None:
@@ -103,8 +93,6 @@ def test_an_own_template_and_prompt_are_found(cli: Cli) -> None:
     shown = cli("notes", "--json").json
     assert [(at["name"], at["description"]) for at in shown["sections"]] == [("Worklog", "Mine"), ("Thoughts", "")]
     assert "access log" in shown["sections"][0]["text"] and not shown["empty"] and shown["oversize"] == []
-    where = cli("notes", "where", "--json").json
-    assert where["own_template"] and where["own_prompt"] and where["exists"] and where["on"]
 
 
 def test_purge_says_that_it_does_not_reach_notes() -> None:

@@ -50,7 +50,6 @@ def test_two_projects_with_one_short_name_are_told_everywhere(cli: Cli) -> None:
 
 def test_a_claim_ends_the_dispute(cli: Cli) -> None:
     other = collide(cli)
-    assert cli("relink", "--claim", "--dry-run", cwd=other).code == 0 and cli("list", cwd=other).code == 1
     row = cli("relink", "--claim", "--json", cwd=other).json
     assert (row["action"], row["root"]) == ("claimed", str(other))
     assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
@@ -84,8 +83,6 @@ def test_the_memory_of_a_moved_project_is_found_and_listed(cli: Cli, moved: Path
 
 
 def test_with_a_yes_the_clear_one_is_moved_with_its_history(cli: Cli, moved: Path) -> None:
-    dry = cli("relink", "--yes", "--dry-run", "--json", cwd=moved).json
-    assert (dry["action"], dry["dry_run"]) == ("moved", True) and cli("list", "--json", cwd=moved).json == []
     row = cli("relink", "--yes", "--json", cwd=moved).json
     assert row["action"] == "moved" and not Path(row["source"]).exists()
     assert [at["name"] for at in cli("list", "--json", cwd=moved).json] == ["n"]

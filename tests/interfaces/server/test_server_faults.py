@@ -25,7 +25,7 @@ from memdir.records import Draft, Kind
 from memdir.store.plan import is_index_path
 from memdir.testing import check_store
 from pg_writer import SHARED_EVERY
-from postgres import Postgres, Proxy, cluster, free_port
+from postgres import Postgres, Proxy, cluster, cut_power, free_port
 
 # Writers are threads of processes; in CI of fewer, since a process takes longer to start than to write.
 PROCESSES, THREADS, CHANGES = (8, 8, 200) if IS_FULL else (4, 16, 10)
@@ -156,7 +156,7 @@ def test_a_killed_database_and_killed_clients_lose_nothing_acknowledged() -> Non
             writers = Writers(app, tenant, store.store, CHANGES, processes=FEW)
             writers.wait_until_busy()
             writers.processes[0].kill()
-            server.stop(signal.SIGKILL)
+            cut_power(server)
             server.start()
             writers.join(allowed=(0, -signal.SIGKILL))
             check_whole(store, writers, killed=True)
@@ -216,7 +216,7 @@ def test_failover_to_a_synchronous_standby_loses_nothing_acknowledged() -> None:
                 store = make_shared(database, tenant)
                 writers = Writers(dsn, tenant, store.store, CHANGES, processes=FEW)
                 writers.wait_until_busy()
-                primary.stop(signal.SIGKILL)
+                cut_power(primary)
                 standby.run("pg_ctl", "-D", str(standby.data), "-w", "promote")
                 writers.join()
                 check_whole(store, writers)

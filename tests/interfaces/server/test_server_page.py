@@ -225,7 +225,7 @@ def test_the_rules_of_the_api_hold_for_forms(postgres: Postgres, org: Organisati
         "/do/undo": {"change": "team:1"},
         "/do/many": {"do": "forget", "key": "team/deploys"},
     }
-    local = [f"/do/{at}" for at in ("check", "undo-review", "dream-start", "fix", "setting", "sync", "revert", "save")]
+    local = [f"/do/{at}" for at in ("check", "undo-review", "dream-start", "fix", "sync", "revert", "save")]
     local += [f"/m/team/deploys/do/{at}" for at in ("check", "move", "use", "remember")] + ["/dream/x/apply"]
     tries = {
         **{f"read only {path}": (reader.act(store, path, form)[0], 403) for path, form in forms.items()},

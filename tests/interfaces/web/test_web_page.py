@@ -17,7 +17,7 @@ from browser import WatchedPage, browsing, find_overflow, find_violations, need_
 from memdir.interfaces.web.app import open_browser
 from memdir.store.open import Project, open_project
 from servers.messages_server import AnthropicServer
-from servers.scripts import Answer, Body, Fault, read_blocks
+from servers.scripts import read_blocks
 from teams import make_team, memory_text
 from ui_data import plant_demo
 from ui_server import PageClient, serving
@@ -78,9 +78,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     expect(page.get_by_text("An agent would be given")).to_be_visible()
     assert "q=may" in page.url
     page.get_by_role("link", name="Deploy on Tuesdays only").first.click()
-    # One memory: a claim that moved, an edit, its undo.
-    page.get_by_role("button", name=re.compile("Use the new path")).click()
-    expect(page.get_by_role("status").first).to_contain_text("became ops/freeze.sh")
+    # One memory: an edit, its undo.
     page.get_by_role("link", name=re.compile("^Edit e?")).first.click()
     page.get_by_label("Text", exact=True).fill("We deploy on Wednesdays only.")
     page.get_by_role("button", name="Save").click()
@@ -125,10 +123,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     page.locator(".acts li").filter(has_text="Tables for comparisons").get_by_role("button").click()
     expect(page.get_by_text("Undone.")).to_be_visible()
     page.get_by_role("link", name="Health").click()
-    page.get_by_label("extract", exact=True).select_option("off")
-    page.get_by_role("button", name="Set extract", exact=True).click()
-    expect(page.get_by_text("extract is now False.")).to_be_visible()
-    assert "extract = false" in project.environment.config_file.read_text(encoding="utf-8")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
     tab.close()
     assert tab.problems == []
 
@@ -231,24 +226,11 @@ def test_members_arrivals_and_what_somebody_wrote(browser: Browser, tmp_path: Pa
     project = ada.open()
     with serving(project) as client:
         tab = WatchedPage(browser, client.sign_in())
-        page = tab.go("/health")
-        team = page.get_by_role("region", name="Team")
-        team.get_by_role("button", name="Sync now").click()
-        expect(page.get_by_role("status").first).to_contain_text("Synced: synced")
-        expect(team).to_contain_text("Bob added Billing bugs")
-        expect(team.get_by_role("row").filter(has_text="Bob")).to_contain_text("2 memories")
-        expect(team.get_by_role("row").filter(has_text="Ada")).to_contain_text("1 memory")
-        team.get_by_role("link", name="Billing bugs").click()
+        run_memdir(project, "team", "sync")
+        page = tab.go("/m/private/team/billing")
         expect(page.locator(".facts")).to_contain_text("Bob")
         expect(page.get_by_role("button", name="Pin")).to_have_count(0)  # what a team shares cannot be
-        assert look_at(tab, "/m/private/team/billing") == [] and look_at(tab, "/health") == []
-        team.get_by_role("row").filter(has_text="Bob").get_by_role("button").click()
-        expect(page.get_by_text("Reverted")).to_be_visible()
-        expect(team.get_by_role("row").filter(has_text="Bob")).to_have_count(0)
-        assert not ada.has("billing") and ada.has("style")
-        page.get_by_role("button", name=re.compile("^Undo")).first.click()
-        expect(page.get_by_text("Undone.")).to_be_visible()
-        assert ada.has("billing")
+        assert look_at(tab, "/m/private/team/billing") == []
         tab.close()
         assert tab.problems == []
     project.close()
@@ -277,10 +259,8 @@ def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
     expect(other.get_by_role("heading", name="This memory changed while you were editing")).to_be_visible()
     assert find_violations(other) == []
     assert "Mondays" in project.private.read("deploy-on-tuesdays-only").text
-    other.keyboard.press("1")
-    assert (
-        "Thursdays" in other.get_by_label("Result").input_value()
-        and "Mondays." not in other.get_by_label("Result").input_value()
+    assert {"Thursdays", "Mondays."} <= set(
+        re.findall("Thursdays|Mondays[.]", other.get_by_label("Result").input_value())
     )
     other.get_by_role("button", name="Save the result").click()
     expect(other.get_by_role("status").first).to_contain_text("Saved")
@@ -297,63 +277,34 @@ RENEW = """() => {
 }"""
 
 
-def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Browser, project: Project) -> None:
+def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) -> None:
     answers = [read_blocks(at) for at in json.loads((DATA / "dream_on_page.json").read_text(encoding="utf-8"))]
-    seen = threading.Semaphore(0)  # what the browser has shown; the next answer waits for it
-
-    asked = threading.Event()
     held: list[Route] = []
-
-    def stall(body: Body) -> Answer:
-        asked.set()
-        return Fault("stall")
-
-    def say(body: Body) -> Answer:
-        seen.acquire()
-        return answers.pop(0)
-
-    for script in (stall, say):
-        with AnthropicServer(script) as server:
-            variables = {**project.environment.inherited, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-1"}
-            opened = open_project(
-                project.places.root.path,
-                environ={**variables, "MEMDIR_MODEL": "anthropic:any", "MEMDIR_NO_WORKER": "1"},
-            )
-            with serving(opened) as client:
-                tab = WatchedPage(browser, client.sign_in())
-                page = tab.go("/dream")
-                page.get_by_role("button", name="Preview again").click()
-                now = page.locator(".steps [aria-current]")
-                expect(now).to_contain_text("Look")
-                assert find_violations(page) == []
-                if script is stall:
-                    assert asked.wait(60)
-                    page.get_by_role("button", name="Cancel").click()
-                    expect(page.get_by_text("the dream was cancelled; nothing was changed")).to_be_visible()
-                    server.release()
-                else:
-                    for step in ("Gather", "Prune", "Check"):
-                        seen.release()
-                        expect(now).to_contain_text(step)
-                    seen.release()
-                    expect(page.locator(".hunk")).to_have_count(5)
-                    # Only what each one does itself, and only what is said nowhere else.
-                    expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
-                    expect(page.get_by_text("Only in history afterwards")).to_have_count(1)
-                    # A renewal that is under way when a person decides does not take the decision back.
-                    page.route(
-                        "**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_()
-                    )
-                    with page.expect_request(lambda at: LIVE in at.headers):
-                        page.evaluate(RENEW)
-                    page.locator(".hunk").nth(4).get_by_text("Reject n").click()
-                    held[0].continue_()
-                    page.evaluate("window.renewed")
-                    page.get_by_role("button", name=re.compile("^Apply")).click()
-                    expect(page.get_by_text("Applied 4 of 5.")).to_be_visible()
-                tab.close()
-                assert tab.problems == []
-            opened.close()
+    with AnthropicServer(lambda body: answers.pop(0)) as server:
+        variables = {**project.environment.inherited, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-1"}
+        opened = open_project(
+            project.places.root.path, environ={**variables, "MEMDIR_MODEL": "anthropic:any", "MEMDIR_NO_WORKER": "1"}
+        )
+        with serving(opened) as client:
+            tab = WatchedPage(browser, client.sign_in())
+            page = tab.go("/dream")
+            page.get_by_role("button", name="Preview again").click()
+            expect(page.locator(".hunk")).to_have_count(5)
+            # Only what each one does itself.
+            expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
+            assert find_violations(page) == []
+            # A renewal that is under way when a person decides does not take the decision back.
+            page.route("**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_())
+            with page.expect_request(lambda at: LIVE in at.headers):
+                page.evaluate(RENEW)
+            page.locator(".hunk").nth(4).get_by_text("Reject n").click()
+            held[0].continue_()
+            page.evaluate("window.renewed")
+            page.get_by_role("button", name=re.compile("^Apply")).click()
+            expect(page.get_by_text("Applied 4 of 5.")).to_be_visible()
+            tab.close()
+            assert tab.problems == []
+        opened.close()
     assert project.private.read("pipeline-bugs-tracked-in-linear")
     assert project.private.read("pipeline-bugs-tracked-in-jira").header.cues[0] == "where do I report a pipeline bug"
     assert "background-of-the-user" not in [at.name for at in project.private.scan()]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_the_page_and_memdir_edit_lose_nothing(project: Project, tmp_path: Path)
             status, answer = save(client, text, base, expect)
             while status == 409:
                 conflicts["page"] += 1
-                conflicts["silent"] += not answer["rows"] or f"By the page {number}." not in answer["result"]
+                conflicts["silent"] += not answer["lines"] or f"By the page {number}." not in answer["result"]
                 status, answer = save(client, answer["result"], answer["theirs"], answer["expect"])
             assert status == 200, answer
         writer.join()
@@ -150,10 +151,15 @@ def test_each_page_has_a_json_twin_and_errors_say_what_is_wrong(project: Project
             answer = client.get(f"{path}.json")
             assert answer.status == 200 and isinstance(json.loads(answer.text), dict), (path, answer.text[:200])
             assert json.loads(client.get(path, **JSON).text).keys() == json.loads(answer.text).keys()
+            assert client.get(path).status == 200, path  # the template renders, too
         wrong = json.loads(client.get("/m/private/nothing.json").text)
         assert wrong["error"] == "no memory named nothing"
         assert client.post("/do/undo", [("change", "private:999")], **JSON).status == 404
         assert client.post("/do/nothing", []).status == 404
+        shutil.copy(project.private.root / f"{NAME}.md", project.private.root / "twice.md")
+        made = json.loads(client.post("/do/dream-start", [], **JSON).text)
+        assert made["to"] == "/dream" and json.loads(client.get("/dream.json").text)["set"]["hunks"]
+        assert client.get("/dream").status == 200
         vague = [("title", "T"), ("description", "important info"), ("type", "project"), ("body", "x")]
         refused = client.post("/do/remember", vague, **JSON)
         assert refused.status == 422 and json.loads(refused.text)["hint"]

@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from io import StringIO
 from itertools import accumulate, compress, takewhile
 from pathlib import Path
 from time import monotonic
@@ -37,7 +36,6 @@ from memdir.text import one_line, printable, replace_surrogates, shorten
 
 if TYPE_CHECKING:
     from click import ClickException
-    from rich.console import Console
 
     from memdir.operations.find import FoundMemory
     from memdir.records import Model
@@ -47,8 +45,7 @@ if TYPE_CHECKING:
 # Everything the command line prints: lines, tables, JSON rows, diffs, errors.
 #
 # Texts may come from untrusted files, so every text is made printable here, as the last step. A
-# terminal gets tables that fit and, where the `color` extra is installed, colour; a pipe gets plain lines, uncut, with
-# tabs between cells. What `--json` prints is described in docs/schemas.json; tests check every command against it.
+# terminal gets tables that fit, and colour; a pipe gets plain lines, uncut, with tabs between cells. What `--json` prints is described in docs/schemas.json; tests check every command against it.
 
 COLOR_CHOICES = ("auto", "always", "never")
 # Exit codes: success (even if a list is empty), refused or failed or nothing found, usage error, interrupted.
@@ -60,6 +57,17 @@ GAP = 2  # Spaces between columns.
 _MEMORY_FIELDS = tuple("name path title description type scope modified pinned author".split())
 _LEAST = 12  # The minimum width of a truncated column.
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
+# The terminal's escape code of each word of a style.
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
 # Hints for errors without their own.
@@ -107,13 +115,12 @@ class Output:
         self.is_terminal = is_terminal(sys.stdout)
         self._has_progress = False
         self._began = 0.0
-        is_coloured = color == "always" or (color == "auto" and self.is_terminal and not no_color)
-        self._console = _open_console() if is_coloured else None
+        self._is_coloured = color == "always" or (color == "auto" and self.is_terminal and not no_color)
 
     @property
     def is_table(self) -> bool:
         """Return whether the output is a terminal, so tables must fit and may be truncated."""
-        return self.is_terminal or self._console is not None
+        return self.is_terminal or self._is_coloured
 
     @property
     def width(self) -> int:
@@ -121,12 +128,6 @@ class Output:
         import shutil
 
         return shutil.get_terminal_size().columns
-
-    @property
-    def height(self) -> int:
-        import shutil
-
-        return shutil.get_terminal_size().lines
 
     def line(self, *pieces: str | Styled) -> None:
         """Print one line; line breaks inside a piece are replaced."""
@@ -159,12 +160,7 @@ class Output:
             )
             for number, row in enumerate(render_columns(columns, cells, self.width))
         ]
-        if self.is_terminal and is_terminal(sys.stdin) and len(lines) >= self.height:
-            from click import echo_via_pager
-
-            echo_via_pager("".join(lines).removesuffix("\n"), color=True)  # `PAGER=cat` prints it directly
-        else:
-            _write(sys.stdout, "".join(lines))
+        _write(sys.stdout, "".join(lines))
 
     def json(self, value: object) -> None:
         plain = (getattr(sys.stdout, "encoding", "") or "utf-8").lower().replace("-", "") != "utf8"
@@ -197,14 +193,11 @@ class Output:
         complain(f"warning: {text}")
 
     def _render(self, pieces: Sequence[Styled]) -> str:
-        if self._console is None:
+        if not self._is_coloured:
             return "".join(piece.text for piece in pieces).rstrip(" ") + "\n"
-        # Imported here, because this optional extra takes longer than all of `memdir list`.
-        from rich.text import Text
-
-        with self._console.capture() as captured:
-            self._console.print(Text.assemble(*pieces, end="\n"), soft_wrap=True)
-        return captured.get()
+        codes = (";".join(_CODES[word] for word in piece.style.split()) for piece in pieces)
+        parts = [f"\x1b[{code}m{text}\x1b[0m" if code else text for code, (text, _) in zip(codes, pieces, strict=True)]
+        return "".join(parts) + "\n"
 
 
 def render_seconds(seconds: float) -> str:
@@ -218,7 +211,6 @@ def render_seconds(seconds: float) -> str:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error."""
     with suppress(PipeClosedError):  # The exit code still shows the failure.
         _write(sys.stderr, f"memdir: {one_line(text)}\n")
         flush(sys.stderr)
@@ -264,15 +256,6 @@ def _clean_cell(text: str) -> str:
     return text.strip() if is_plain else one_line(text)
 
 
-def _open_console() -> "Console | None":
-    """Return a rich console that captures its output for `_write`, or None if rich is not installed."""
-    try:
-        from rich.console import Console  # optional: pip install 'memdir[color]'
-    except ImportError:
-        return None
-    return Console(file=StringIO(), force_terminal=True, no_color=False, markup=False, highlight=False, emoji=False)
-
-
 # Tables. Widths are in terminal cells: wide characters take two, combining marks none.
 
 
@@ -299,7 +282,6 @@ def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]
 
 
 def measure_width(text: str) -> int:
-    """Return the width of a text in terminal cells."""
     return len(text) if text.isascii() else sum(map(_measure_char, text))
 
 
@@ -350,7 +332,6 @@ def fill(fields: str, *sources: object, **given: Any) -> Row:
 
 
 def make_plain(value: Any) -> Any:
-    """Convert a value for JSON."""
     return make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
 
 
@@ -381,7 +362,6 @@ def show_time(out: Output, when: datetime, now: datetime) -> str:
 
 
 def describe_memory(store: FileStore, header: Header) -> Row:
-    """Return a memory's JSON row."""
     # Imported here, because `recall` does not need it.
     from memdir.operations.find import FoundMemory, make_rows
 
@@ -540,7 +520,6 @@ class CliContext:
         self.project: Project | None = None  # Set by the first `open`.
 
     def prepare(self, directory: str | None, color: str) -> None:
-        """Apply the global options."""
         self.directory = None if directory is None else (self.cwd / directory).absolute()
         if directory is not None:
             check_root(str(self.directory) if directory else "")

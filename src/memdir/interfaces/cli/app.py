@@ -227,7 +227,6 @@ def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
 
 
 def mask_secrets(text: str, environment: Environment) -> str:
-    """Return a text with its secrets masked."""
     return mask(text, open_finder(environment, forgive=True)(text))
 
 

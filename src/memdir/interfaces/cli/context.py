@@ -84,19 +84,15 @@ def prompt_verb(
 
 @verb(
     "context", "List the instruction files a session loads.",
-    "memdir context", "memdir context --file src/app.ts", "memdir context --json", "memdir context --text",
+    "memdir context", "memdir context --file src/app.ts", "memdir context --json",
 )  # fmt: skip
 @click.option("--file", "files", multiple=True, metavar="PATH", type=click.Path(), help="Add the rules for this file.")
-@click.option("--text", "as_text", is_flag=True, help="Print the text.")
-def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_json: bool) -> None:
+def context_verb(call: CliContext, files: tuple[str, ...], as_json: bool) -> None:
     """List everything a session loads at its start: instruction files in order, then the memory's own instructions.
 
     Sizes are of the loaded text; tokens are estimated. Refused files are listed with the reason. A file outside the
-    project goes to the inbox and is loaded once you approve it. --text creates missing directories, as `memdir prompt`
-    does, because the prompt lists only existing ones.
+    project goes to the inbox and is loaded once you approve it.
     """
-    if as_text and as_json:
-        raise click.UsageError("--text and --json cannot be used together")
     project, cwd = call.open(), call.cwd
     environment, places, approved = project.environment, project.places, project_files.find_approved(project.private)
     loaded = project_files.load_project_files(environment, places, cwd, approved=approved)
@@ -108,16 +104,10 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
         pending = {rule.real: rule for rule in (*loaded.pending, *added.pending) if rule.real not in here}
         refusals, every = (*loaded.refusals, *added.refusals), (*loaded.files, *added.files)
         loaded = replace(loaded, files=every, refusals=refusals, pending=tuple(pending.values()))
-    if as_text:
-        _make_directories(find_frame(project))
     built = build_instructions(project, make=False)
     waiting: tuple[InboxItem, ...] = ()
     if places.switch.on:  # Nothing is written if memory is off, but refusals are still shown.
         waiting = project_files.ask_approval(project.private, loaded.asks, project.now(), session=environment.session)
-    if as_text:
-        text = "\n".join(part for part in (project_files.render_files(loaded), built.text) if part)
-        call.out.raw(f"{text.rstrip()}\n".encode("utf-8", "replace") if text else b"")
-        return
     items = {str(item.payload.get("real")): item.id for item in waiting}
     file_rows = [
         _measure(file.text) | fill("path real layer what why by? depth oversize", file, added=number >= started)

@@ -127,7 +127,6 @@ def _advise(
     is_project: bool,
     is_shown: bool,
 ) -> None:
-    """Print hints on what to do next."""
     out = call.out
     if program.note:
         out.line(program.note)
@@ -430,7 +429,6 @@ _STEPS = (
 @click.option(
     "--scope", type=click.Choice(("private", "user")), help="For this project (private, the default) or for all (user)."
 )
-@click.option("--preview", "is_preview", is_flag=True, help="Only show the import; the default without --apply.")
 @click.option("--apply", "is_applied", is_flag=True, help="Import, as one change that `memdir undo` reverts.")
 @click.option("--since", metavar="DATE", help="Only memories from this day or later, where the date is known.")
 @click.option("--with-team", is_flag=True, help="Also import a directory's team memories; they are shared here too.")
@@ -459,8 +457,6 @@ def import_verb(
     what you asked to be remembered. Run it again to continue an interrupted run.
     """
     is_applied = flags["is_applied"]
-    if is_applied and flags["is_preview"]:
-        raise click.UsageError("--preview and --apply cannot be used together")
     project = call.open_to_write() if is_applied else call.open()
     store = choose_store(project, scope)
     context = ImportContext(project.places.root.path, project.environment, project.now(), flags["with_team"])
@@ -496,19 +492,12 @@ def _show_import(
     call: CliContext, store: FileStore, plan: ImportPlan, done: ImportResult | None, rows: list[Row]
 ) -> None:
     out = call.out
-    if out.is_table:
-        _show_groups(out, rows)
-    else:
-        out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
+    out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
     if done is None and out.is_table:
         _show_texts(out, store, plan)
     counts = [f"{plan.count(item)} {_FATES.get(item, item.value)}" for item in ImportAction if plan.count(item)]
     out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memories to import")
     if done is None:
-        fitting, rest = imports.preview_index(store, plan) if plan.count(ImportAction.NEW) else (0, 0)
-        if rest:
-            text = f"only {fitting} of them fit into the index; recall finds the other {rest} too, and `memdir pin` moves one up"
-            out.line(Styled(text, "yellow"))
         if any(plan.count(action) for action in (ImportAction.NEW, ImportAction.WAITING)):
             out.line("nothing was changed; pass --apply to import, and `memdir undo` reverts it")
         if plan.found.export is not None and store.scope is not Scope.USER and rows:
@@ -530,26 +519,6 @@ def _show_texts(out: cli.Output, store: FileStore, plan: ImportPlan) -> None:
             out.line(Styled("  | ", "dim"), line)
     for line in imports.list_prose(store, plan):
         out.line(Styled("  MEMORY.md | ", "dim"), line)
-
-
-_GROUPS = {"user": "about you", "feedback": "how you want things done", "project": "about projects", "reference": "where things are"}  # fmt: skip
-_SHOWN = 8  # The rows of a group shown on a terminal.
-
-
-def _show_groups(out: cli.Output, rows: Sequence[Row]) -> None:
-    """Print the import plan as text: new memories by type, then the others by action."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        kind = _GROUPS.get(str(row["type"]), "others")
-        is_new = row["fate"] is ImportAction.NEW
-        groups.setdefault(f"new, {kind}" if is_new else _FATES.get(row["fate"], row["fate"].value), []).append(row)
-    for title, group in sorted(groups.items(), key=lambda item: not item[0].startswith("new")):
-        out.line(Styled(f"{title}: {len(group)}", "bold"))
-        for row in group[:_SHOWN]:
-            why = f" ({row['why']})" if row["why"] else ""
-            out.line(cli.cut_width(f"  {one_line(row['description'] or row['title'])}{why}", out.width))
-        if len(group) > _SHOWN:
-            out.line(Styled(f"  … and {len(group) - _SHOWN} more; a pipe or --json shows all", "dim"))
 
 
 def _learn_export(
@@ -635,7 +604,7 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
 )  # fmt: skip
 @click.option(
     "--format", "named", type=click.Choice([item.value for item in ExportFormat]), default="tar", show_default=True,
-    help="An archive; one Markdown text; JSON lines; an archive in Claude Code's newer or the flat dialect.",
+    help="An archive; one Markdown text; JSON lines.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FILE|-", default="-", help="The file to write; default: standard output.")
 @click.option("--with-history", is_flag=True, help="Also add the history of all changes to an archive.")

@@ -52,8 +52,6 @@ _COLUMNS = (
 
 
 class PlacedItem(NamedTuple):
-    """An item and its store."""
-
     store: FileStore
     item: InboxItem
 

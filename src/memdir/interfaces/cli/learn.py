@@ -180,7 +180,6 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
 
 
 def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
-    """Return the model usage of a run, if it used a model."""
     if ran is None:
         return {"requests": 0, tokens: None, "dollars": None}
     return {"requests": ran.turns, tokens: fill(TOKENS, ran.usage), "dollars": ran.usage.dollars}
@@ -221,15 +220,11 @@ def notes_verb() -> None:
 
 @notes_verb.command(
     "show", short_help="Print the notes of a session.",
-    examples=("memdir notes show --as hook", "memdir notes show --json"),
+    examples=("memdir notes show", "memdir notes show --json"),
 )  # fmt: skip
 @session_options
-@click.option(
-    "--as", "form", type=click.Choice(("file", "compaction", "hook")), default="file", show_default=True,
-    help="The format to print.",
-)  # fmt: skip
-def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, form: str, as_json: bool) -> None:
-    """Print the notes of a session: the file, or the part a conversation gets after compaction."""
+def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
+    """Print the notes of a session."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
     text, notes_info = notes.read_notes_file(file), notes.find_notes(file)
@@ -238,11 +233,6 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
         raise NotFoundError(what, hint="`memdir notes update` writes them")
     template = notes_file.make_template(read_notes_options(project).template)
     opened = notes_file.open_notes(text, template)
-    if form == "compaction":
-        text = notes_file.render_for_compaction(opened, path=str(file.path), template=template)
-    elif form == "hook":
-        digest = notes_file.hook_digest(opened, path=str(file.path))
-        text = f"{digest}\n" if digest else ""
     if not as_json:
         call.out.raw(text.encode("utf-8", "replace"))
         return
@@ -305,21 +295,6 @@ def _update_notes(
             out.warn(f"cut to their limit: {', '.join(result.cut)}")
 
 
-@notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
-@session_options
-def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
-    """Print the path of a session's notes, even if the file does not exist."""
-    project = call.open()
-    session, file = _choose_notes(call, project, session_id, transcript)
-    if not as_json:
-        call.out.line(str(file.path))
-        return
-    options = read_notes_options(project)
-    own = {"own_template": bool(options.template.strip()), "own_prompt": bool(options.prompt.strip())}
-    exists = notes.find_notes(file) is not None
-    call.out.json({"session": session, "path": file.path, "exists": exists, "on": options.on, **own})
-
-
 @notes_verb.command("list", examples=("memdir notes list", "memdir notes list --json"))
 def _list_notes(call: CliContext, as_json: bool) -> None:
     """List the sessions of this project that have notes, newest first.
@@ -357,20 +332,24 @@ def _read_session(call: CliContext, transcript: Path) -> str:
     return describe_transcript(path).session or str(path)
 
 
+# The setting to change, and how, where notes are skipped for a setting.
+_NOTES_REFUSED = {
+    NotesSkip.PAUSED: ("paused", "`memdir resume`"),
+    NotesSkip.NO_COMPACTION: ("notes", "see `autoCompactEnabled` in its settings"),
+    NotesSkip.NO_MODEL: ("model", "`memdir config set model NAME`, or pass --model"),
+    **dict.fromkeys((NotesSkip.OFF, NotesSkip.PRIVATE), ("notes", "`memdir config get notes` shows the source")),
+}
+
+
 def _check_notes(done: notes.NotesResult) -> None:
     """Raise if the user asked for notes and there are none."""
     if done.skipped is NotesSkip.FAILED:
         raise ModelError(f"the notes were not updated: {done.error}", hint="they are unchanged; try again")
     if done.skipped is NotesSkip.BUSY:
         raise LockedError(done.skipped.words, hint="wait for it")
-    if done.skipped is NotesSkip.PAUSED:
-        raise SettingsError(done.skipped.words, key="paused", hint="`memdir resume`")
-    if done.skipped is NotesSkip.NO_COMPACTION:
-        raise SettingsError(done.skipped.words, key="notes", hint="see `autoCompactEnabled` in its settings")
-    if done.skipped is NotesSkip.NO_MODEL:
-        raise SettingsError(done.skipped.words, key="model", hint="`memdir config set model NAME`, or pass --model")
-    if done.skipped in (NotesSkip.OFF, NotesSkip.PRIVATE):
-        raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows the source")
+    if done.skipped in _NOTES_REFUSED:
+        key, hint = _NOTES_REFUSED[done.skipped]
+        raise SettingsError(done.skipped.words, key=key, hint=hint)
 
 
 def _quote(session: str) -> str:

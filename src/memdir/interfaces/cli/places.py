@@ -116,9 +116,8 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row
 @click.option(
     "--claim", "is_claim", is_flag=True, help="Record this project as the owner of the directory it already uses."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 @click.option("--yes", is_flag=True, help="Do not ask; without --from, use the only clear candidate.")
-def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+def relink_verb(call: CliContext, source: str | None, is_claim: bool, yes: bool, as_json: bool) -> None:
     """Find the memory of a project that was moved, renamed or cloned again, and move it here.
 
     Without options it lists the candidates and the reasons. It never mixes two memories: a directory that is not empty
@@ -136,20 +135,19 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
     candidates = () if is_claim else find_moved_directories(environment, identity)
     chosen = None if is_claim else _choose(call, source, candidates, yes=yes)
     action = "claimed" if is_claim else "found" if chosen is None else "moved"
-    if is_claim and not dry_run:
+    if is_claim:
         claim(own.path, identity, environment=environment, seconds=seconds)
-    elif chosen is not None and not dry_run:
+    elif chosen is not None:
         confirm(f"Move {str(chosen)!r} to {str(own.path)!r}?", "this moves a directory", yes=yes)
         move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
-    would = "would be " if dry_run else ""
     if as_json:
         candidate_rows = [fill("path root reason", candidate) for candidate in candidates]
         facts = {"target": own.path, "root": identity.root, "candidates": candidate_rows}
-        out.json({"action": action, "dry_run": dry_run, "source": chosen, **facts})
+        out.json({"action": action, "dry_run": False, "source": chosen, **facts})
     elif is_claim:
-        out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
+        out.line(f"{own.path} recorded as the memory of {identity.root}")
     elif chosen is not None:
-        out.line(f"{would}moved {chosen}")
+        out.line(f"moved {chosen}")
         out.line(f"to {own.path}")
     else:
         for candidate in candidates:
@@ -158,7 +156,6 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:
-    """Return the directory to move, or None to only list the candidates."""
     if source is not None:
         path = (call.cwd / source).absolute()
         check_root(str(path))

@@ -43,15 +43,12 @@ _MEMORIES = (
 
 @verb(
     "list", "List memories.",
-    "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
+    "memdir list", "memdir list --type feedback", "memdir list --json",
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
-@click.option(
-    "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
-)
-def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, as_json: bool) -> None:
-    """List the memories of the project, its team, and all projects.
+def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
+    """List the memories of the project, its team, and all projects, newest first.
 
     In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, description, separated by tabs. The
     authors of team memories are shown on a terminal and in JSON.
@@ -65,10 +62,6 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
     ]
     rows = describe_memories(chosen, project.now())
     rows.sort(key=itemgetter("since", "name"), reverse=True)
-    if sort == "name":
-        rows.sort(key=lambda row: row["name"].casefold())
-    elif sort == "type":
-        rows.sort(key=lambda row: (*app.KINDS, cli.NO_TYPE).index(row["type"] or cli.NO_TYPE))
     empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column

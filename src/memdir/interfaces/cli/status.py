@@ -93,7 +93,7 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
     except DiskError as error:
         problem = str(error)
     if usage and not as_json:
-        _show_usage(out, project, report, problem, whole=True)
+        _show_usage(out, project, report, problem)
         return
     instructions = build_instructions(project, make=False)
     parts, guidance = make_part_rows(instructions), len(instructions.parts)
@@ -130,13 +130,19 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
     if as_json:
         out.json(row)
         return
-    if not is_all:
-        _show_brief(out, project, row, report, problem)
-        return
-    _show_status(out, project, row)
-    out.line()
-    _show_usage(out, project, report, problem, whole=False)
-    _show_lists(out, row)
+    _show_brief(out, project, row, report, problem)
+    if is_all:
+        _show_scopes(out, project, row)
+        out.line()
+        _show_usage(out, project, report, problem)
+        _show_lists(out, row)
+    else:
+        out.line(
+            Styled(
+                "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
+                "dim",
+            )
+        )
 
 
 def _make_scope(store: FileStore, order: str) -> Row:
@@ -253,33 +259,20 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     spent = f"; {cost} in the week of {week}" if totals else ""
     out.line()
     out.line(Styled("costs", "bold"))
-    for cost in row["loads"]["hosts"]:
-        out.line(f"  {_describe_start(cost)}")
+    for start in row["loads"]["hosts"]:
+        loaded = (
+            f", {start['loaded_tokens']:,} of them loaded by the agent from {INDEX_FILE}"
+            if start["loaded_tokens"]
+            else ""
+        )
+        out.line(f"  a session in {start['title']} starts with about {start['tokens']:,} tokens{loaded}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}{'' if model != 'none' else '; session notes need a model'}")
-    out.line(
-        Styled(
-            "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
-            "dim",
-        )
-    )
 
 
-def _describe_start(cost: Row) -> str:
-    parts = (
-        f", {cost['loaded_tokens']:,} of them loaded by the agent from {INDEX_FILE}" if cost["loaded_tokens"] else ""
-    )
-    return f"a session in {cost['title']} starts with about {cost['tokens']:,} tokens{parts}"
-
-
-def _show_status(out: Output, project: Project, row: Row) -> None:
-    _show_state(out, project, row)
-    for cost in row["loads"]["hosts"]:
-        out.line(_describe_start(cost))
+def _show_scopes(out: Output, project: Project, row: Row) -> None:
     if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in row["loads"]["parts"]):
         out.line(Styled(f"  `memdir prompt`: {parts}; `memdir context` adds the instruction files", "dim"))
-    if waiting := sum(scope["waiting"] for scope in row["scopes"]):
-        out.line(Styled(f"{waiting} in the inbox, waiting for you: `memdir inbox`", "yellow"))
     for scope, store in zip(row["scopes"], project.stores, strict=True):
         out.line()
         out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
@@ -319,17 +312,14 @@ def _show_lists(out: Output, row: Row) -> None:
             out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 
 
-def _show_usage(out: Output, project: Project, report: UsageReport, problem: str, *, whole: bool) -> None:
-    """Print one line per week for this project and all others; with `whole`, also one per recent request."""
+def _show_usage(out: Output, project: Project, report: UsageReport, problem: str) -> None:
+    """Print one line per week for this project and all others, and one per recent request."""
     cap = f" of {day_cap:,}" if (day_cap := int(project.settings.number("budget.day_tokens"))) else ""
     out.line(Styled("models", "bold"), f"  {project.settings.text('model')}; today {report.today:,}{cap} tokens")
     if problem:
         out.line(Styled(f"  {problem}", "red"))
     elif not report.last:
         out.line("  no model has been asked yet")
-    installed = {installation.host for installation in find_installed(project.environment, project.places.root.path)}
-    if undecided := render_undecided(project.settings, [host for host in HOSTS.values() if host.key in installed]):
-        out.line(Styled(f"  {undecided}", "yellow"))
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
         key = (total.week, "this project" if total.project == str(project.places.root.path) else "other projects")
@@ -341,14 +331,14 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
     for (week, where), total in sorted(sums.items(), reverse=True):
         if week in weeks:
             out.line(f"  week of {week}  {where:<15}{_describe_total(total)}")
-    for total in report.totals if whole else ():
+    for total in report.totals:
         if total.week == weeks[0]:
             took = "" if total.seconds is None else f", {total.seconds:.1f} s each"
             out.line(
                 f"  this week for {total.purpose or 'other'}: {_describe_total(total)}{took}",
                 Styled(f"  {total.project}", "dim"),
             )
-    if whole and report.last:
+    if report.last:
         out.line()
         out.line(Styled("the last requests", "bold"))
         for entry in report.last:
@@ -514,7 +504,6 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
 def _look(
     call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
 ) -> tuple[list[tuple[str, DoctorFinding]], int]:
-    """Return all problems with their scopes, and the number of problems fixed."""
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())

@@ -10,7 +10,6 @@ import click
 
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
-from memdir.files import start_detached
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE
 from memdir.interfaces import cli
@@ -77,26 +76,13 @@ def promote_verb(call: CliContext, to: str, **given: Any) -> None:
     "demote", "Make a shared memory private again.",
     "memdir demote team/deploy-days", "memdir demote terse-replies --scope user",
 )  # fmt: skip
-@click.option(
-    "--to", type=click.Choice((Scope.PRIVATE.value,)), default=Scope.PRIVATE.value, show_default=True,
-    help="Your memory for this project.",
-)  # fmt: skip
 @_move_arguments
-def demote_verb(call: CliContext, to: str, **given: Any) -> None:
+def demote_verb(call: CliContext, **given: Any) -> None:
     """Move a memory of the team, or of all your projects, to your own memory for this project.
 
     The next sync removes it for the team too; copies that others made or committed remain.
     """
-    _move(call, "demote", Scope(to), **given)
-
-
-def _offer_team(call: CliContext) -> None:
-    """Offer to create a team; raises SettingsError if the user cannot be asked or declines."""
-    text = "this project has no team, so recall would not search team memories"
-    agreed = is_terminal(sys.stdin) and click.confirm(f"{text}. Create one, like `memdir team init`?")
-    if not agreed or _enter(call, Membership(), create=True, seconds=TEAM_SECONDS, as_json=False) != 0:
-        hint = "`memdir team init` creates one; `memdir promote NAME --to user` shares it with all your projects"
-        raise SettingsError(text, key="team", hint=hint)
+    _move(call, "demote", Scope.PRIVATE, **given)
 
 
 def _move(
@@ -105,7 +91,8 @@ def _move(
     project, out = call.open_to_write(), call.out
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     if to is Scope.TEAM and not project.private.team:
-        _offer_team(call)
+        hint = "`memdir team init` creates one; `memdir promote NAME --to user` shares it with all your projects"
+        raise SettingsError("this project has no team, so recall would not search team memories", key="team", hint=hint)
     if scope is None and header.scope is to:  # An interrupted move leaves the memory in another scope too.
         for other in (candidate for candidate in app.SCOPES if candidate != to.value):
             try:
@@ -249,20 +236,13 @@ def _enter(
     return _report(call, result, as_json)
 
 
-@team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
+@team_verb.command("sync", examples=("memdir team sync", "memdir team sync --timeout 20"))
 @_timeout
-@click.option("--background", "is_detached", is_flag=True, help="Run in the background.")
-def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
+def _sync(call: CliContext, seconds: float, as_json: bool) -> int:
     """Send local changes and receive those of others. If the remote is offline, the next sync sends them."""
     project = call.open_to_write()
     task = syncing.open_sync(project, seconds=seconds)
-    if not is_detached:
-        return _report(call, syncing.sync(task, now=project.now()), as_json)
-    where = ("--dir", str(call.directory)) if call.directory else ()
-    pid = start_detached(call.cwd, *where, "team", "sync", environ=project.environment.inherited)
-    row = _make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid}
-    call.answer(row, f"syncing in process {pid}; `memdir team status` shows the result", as_json=as_json)
-    return 0
+    return _report(call, syncing.sync(task, now=project.now()), as_json)
 
 
 @team_verb.command("status", examples=("memdir team status", "memdir team status --json"))

@@ -67,7 +67,6 @@ class AgentMemory:
         return all([session.close(seconds) for session in sessions.values()])
 
     def add_to(self, options: Any) -> Any:
-        """Return the options with our hooks and tools added."""
         changed = copy.copy(options)
         hooks = dict(options.hooks or {})
         for event, matchers in self.hooks().items():

@@ -77,7 +77,6 @@ class Caller:
         return self.access != "read_only" and self.role != "reader"
 
     def may_see(self, store: UUID, scope: str, team: UUID | None, owner: str) -> bool:
-        """Return whether the caller can see a store."""
         if self.stores and store not in self.stores:
             return False
         if scope == "private":

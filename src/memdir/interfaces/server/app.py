@@ -172,7 +172,6 @@ class ApiServer:
         return Call(self.context, caller, params, query, body_values, key)
 
     def note(self, caller: Caller, action: str, target: str, status: int) -> None:
-        """Add an entry to the audit log."""
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
         insert = "INSERT INTO memdir.audit (tenant, id, actor, action, target, status)"
         values = {"actor": caller.actor, "action": clean_text(action), "target": clean_text(target)[:500]}
@@ -192,7 +191,6 @@ class ApiServer:
         return metadata if oidc is None else metadata | {"authorization_servers": [oidc.issuer]}
 
     def check_ready(self) -> str:
-        """Return why the server is not ready, or ""."""
         try:
             number = self.context.database.count_migrations()
         except MemdirError as error:

@@ -66,7 +66,6 @@ class PostgresCluster:
         return f"host={host} port={port} user={user} dbname={database} connect_timeout=10"
 
     def init(self) -> None:
-        """Create the cluster if it is missing."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.data / "PG_VERSION").is_file():
             self.data.mkdir(exist_ok=True)
@@ -87,13 +86,10 @@ class PostgresCluster:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, **self._as_user())  # type: ignore[call-overload]
         self._wait()
 
-    def stop(self, how: int = signal.SIGINT) -> None:
-        """Stop the server, by default fast and cleanly; SIGKILL simulates a power cut."""
+    def stop(self) -> None:
+        """Stop the server fast and cleanly, if it still runs."""
         if self._process is not None:
-            if how == signal.SIGKILL:
-                self._kill_all()
-            else:
-                self._process.send_signal(how)
+            self._process.send_signal(signal.SIGINT)
             self._process.wait(_START_SECONDS)
             self._process = None
         if self._sockets:
@@ -155,17 +151,6 @@ class PostgresCluster:
             pid = int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
             if os.readlink(f"/proc/{pid}/exe").rpartition("/")[2] == "postgres":
                 self.run("pg_ctl", "-D", str(self.data), "-w", "-m", "fast", "stop")
-
-    def _kill_all(self) -> None:
-        """Kill the server and its children, which share a session."""
-        assert self._process is not None
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError, IndexError, ValueError):
-                fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
-                if int(fields[3]) == self._process.pid or int(stat.parent.name) == self._process.pid:
-                    os.kill(int(stat.parent.name), signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            self._process.kill()
 
 
 def _find_user() -> "pwd.struct_passwd | None":

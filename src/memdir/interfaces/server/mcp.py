@@ -101,7 +101,6 @@ _NAMED = {tool.name: tool for tool in _TOOLS}
 
 
 def call_tool(context: ServerContext, caller: Caller, name: str, arguments: Arguments) -> Json:
-    """Call one tool for a caller; raises the errors of the API."""
     asked = tools.check_arguments(name, _NAMED[name].input_schema, arguments)
     call = Call(context, caller, {}, {}, {}, who=AGENT)
     if name == "memory_stores":

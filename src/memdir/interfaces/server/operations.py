@@ -194,7 +194,6 @@ def make_first(owner: str, database: PostgresDatabase) -> tuple[UUID, str]:
 
 
 def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **options: Any) -> tuple[str, str]:
-    """Create a token; return its text and when it expires."""
     if not any(row[0] == tenant for row in list_tenants(owner)):
         raise NotFoundError("organisation not found", name=str(tenant), hint="`memdir serve tenant list`")
     _, text, expires = create_token(database, tenant, now=utc_now(), **options)

@@ -108,7 +108,7 @@ def check_value(value: object, schema: Schema, place: str) -> None:
         if known is not None:
             for key in schema.get("required", ()):
                 if key not in value:
-                    raise _unfit(place, f"lacks {key}")
+                    raise _unfit(place, f"needs {key}")
             for key, member in value.items():
                 if key not in known:
                     raise _unfit(place, f"has an unknown field {shorten(one_line(str(key)), 40)!r}")

@@ -5,7 +5,7 @@
     site.py      the stores behind a page, a list of their memories that is kept up to date, and events when files change
     pages.py     what the list and one memory show, as plain tables; review.py: inbox and dream; overview.py: the rest
     actions.py   what a person does on a page, each one a change that can be undone
-    render.py    Markdown, differences and times as HTML or words; plots.py: pictures as SVG
+    render.py    Markdown, differences and times as HTML or words; icons
     app.py       addresses, templates and errors; `make_app` and `serve`
 
 The page is HTML made on the server, with a JSON twin of each address. It holds no rule of memory. `make_app` takes a function

@@ -8,7 +8,7 @@ of a host, so its name contains the port and its path is random: other servers o
 
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
 from memdir.interfaces.web.listen import HOST, App, AsgiScope, Receive, Send, find_foreign, group_headers, refuse
@@ -51,19 +51,11 @@ class OneTimeToken:
 class LoopbackGate:
     """ASGI middleware that checks each request before the web interface gets it.
 
-    All URLs start with `/LABEL`, which is random and the cookie's path. `on_request` is called for every allowed request.
+    All URLs start with `/LABEL`, which is random and the cookie's path.
     """
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        port: int,
-        token: OneTimeToken,
-        label: str = "",
-        on_request: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._app, self._port, self._token, self._on_request = app, port, token, on_request
+    def __init__(self, app: App, *, port: int, token: OneTimeToken, label: str = "") -> None:
+        self._app, self._port, self._token = app, port, token
         self.root = f"/{label or secrets.token_hex(5)}"
         self.cookie = f"memdir_{port}"
         self._sessions: dict[str, str] = {}  # cookie to the token that its forms must contain
@@ -81,7 +73,6 @@ class LoopbackGate:
         elif inner == OPEN and scope["method"] == "POST":
             await self._exchange(receive, send)
         else:
-            self._on_request()
             known = {**scope, "root_path": self.root, CSRF: self._sessions.get(session, "")}
             await self._app(known, receive, add_headers(send))
 

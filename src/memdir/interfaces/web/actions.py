@@ -2,30 +2,26 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
-from memdir.dream import apply_preview
+from memdir.dream import apply_preview, find_dream_context, preview_dream
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Row, name_who
-from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_time
+from memdir.interfaces.web.render import plain, quote_path, render_diff, show_time
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
+from memdir.models.open import find_model
 from memdir.operations import write
 from memdir.operations.move import find_scope_store, move
 from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
-from memdir.project.settings import find_setting, remove_setting, write_setting
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
-from memdir.store.contract import Folder, StoreBase
+from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits
-from memdir.store.open import open_project
-from memdir.sync import sync as team_sync
-from memdir.sync.merge import merge_memory, split_paragraphs
+from memdir.sync.merge import merge_memory
 from memdir.verify.check import verify
-from memdir.verify.records import ClaimStatus, find_verdicts
 
 
 class Form:
@@ -135,7 +131,6 @@ def _report(result: WriteResult, text: str, to: str) -> ActionResult:
 
 
 def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, mine: str) -> Row:
-    """Return the three versions side by side and their merge."""
     try:
         current = store.read(name)
         theirs, expect = current.text, current.digest
@@ -143,7 +138,6 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
         theirs, expect = None, ""
     merged = merge_memory(base, mine, theirs)
     change = next(iter(store.changes(name, limit=1)), None)
-    sides = [split_paragraphs(split_frontmatter(text or "").body) for text in (mine, base, theirs)]
     now = site.now()
     return {
         "home": home,
@@ -153,36 +147,13 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
         "when": show_time(change.at, now) if change else "",
         "is_gone": theirs is None,
         "clashes": [plain(clash, 200) for clash in merged.clashes],
-        "rows": list(_align(*sides)),
+        "lines": render_diff(theirs or "", mine),
         "result": merged.text if merged.text is not None else mine,
         "mine": mine,
         "theirs": theirs or "",
         "base": theirs if theirs is not None else base,
         "expect": expect,
     }
-
-
-def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> list[Row]:
-    """Return the paragraphs of three versions in rows; an added paragraph gets its own row."""
-    from difflib import SequenceMatcher
-
-    rows: list[list[list[str]]] = [[[], [paragraph], []] for paragraph in base] + [[[], [], []]]
-    for column, side in ((0, mine), (2, theirs)):
-        for tag, i1, i2, j1, j2 in SequenceMatcher(None, list(base), list(side), autojunk=False).get_opcodes():
-            for offset in range(j2 - j1):
-                row = min(i1 + offset, i2 - 1) if tag != "insert" and i2 > i1 else i1
-                rows[min(row, len(rows) - 1)][column].append(side[j1 + offset])
-    aligned = []
-    for one, old, other in rows:
-        texts = ["\n\n".join(paragraphs) for paragraphs in (one, old, other)]
-        if not any(texts):
-            continue
-        is_mine, is_theirs = texts[0] != texts[1], texts[2] != texts[1]
-        clash = is_mine and is_theirs and texts[0] != texts[2]
-        cells = [mark_inserted(texts[1], text) for text in (texts[0], texts[1], texts[2])]
-        note = "" if is_mine == is_theirs else "yours is taken" if is_mine else "theirs is taken"
-        aligned.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
-    return aligned
 
 
 def pin_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -222,32 +193,6 @@ def verify_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     stale = sum(len(verdict.stale) for verdict in report.verdicts)
     text = report.problem or (f"Outdated claims: {stale}." if stale else "Verified: no outdated claims.")
     return ActionResult(text, _path(home, name), tone="w" if stale or report.problem else "g")
-
-
-def use_new_path(site: Site, home: str, name: str, form: Form) -> ActionResult:
-    """Replace a moved path in a memory with its new path."""
-    store = site.store(home)
-    memory = store.read(name)
-    verdict = find_verdicts(store, {name: memory.digest}).get(name) if isinstance(store, Folder) else None
-    number = int(form["claim"]) if form["claim"].isdecimal() else -1
-    if verdict is None or not 0 <= number < len(verdict.claims):
-        raise NotFoundError("the memory changed since it was verified", hint="verify it again")
-    checked = verdict.claims[number]
-    if (
-        checked.status is not ClaimStatus.MOVED
-        or memory.text[checked.claim.start : checked.claim.end].find(checked.claim.text) < 0
-    ):
-        raise NotFoundError("no new path is known", hint="verify it again")
-    old = memory.text[checked.claim.start : checked.claim.end]
-    text = (
-        memory.text[: checked.claim.start]
-        + old.replace(checked.claim.text, checked.to)
-        + memory.text[checked.claim.end :]
-    )
-    result = write.rewrite(store, name, text, _make_context(site), expect=memory.digest)
-    with suppress(MemdirError):
-        verify_memory(site, home, name, form)
-    return _report(result, f"{plain(checked.claim.text, 60)} became {plain(checked.to, 60)}.", _path(home, name))
 
 
 def remember(site: Site, form: Form) -> ActionResult:
@@ -362,13 +307,14 @@ def undo_review(site: Site, form: Form) -> ActionResult:
 
 
 def start_dream(site: Site, form: Form) -> ActionResult:
-    site.start_dream(is_preview=form["do"] != "run", with_model=form["model"] != "none")
-    return ActionResult("", "/dream")
-
-
-def cancel_dream(site: Site, form: Form) -> ActionResult:
-    site.cancel_dream()
-    return ActionResult("The dream is being cancelled; nothing was changed.", "/dream", tone="w")
+    """Make a preview, with the configured model unless the form declines it."""
+    project = site.local_project
+    project.check_on()
+    model = None
+    if form["model"] != "none":
+        model = find_model(project.settings, project.environment, project=str(project.places.root.path))
+    patches = preview_dream(project.private, model=model, now=site.now(), context=find_dream_context(project))
+    return ActionResult("Nothing to tidy." if patches.is_empty else "", "/dream")
 
 
 def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
@@ -393,66 +339,18 @@ def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
 
 
 def fix(site: Site, form: Form) -> ActionResult:
-    """Apply the safe fixes of one kind in one store, or all of them."""
+    """Apply every safe fix."""
     _check_on(site)
-    project, kind, home, where = site.local_project, form["kind"], form["home"], form["where"]
+    project, now = site.local_project, site.now()
     skip, undo, fixed = project.settings.flag("skip_index"), list[str](), 0
     for key, store in site.files.items():
-        if home and home != key:
-            continue
         before = next(iter(store.changes(limit=1)), None)
-        findings = [finding for finding in doctor.examine(store, skip_index=skip) if finding.fixable]
-        findings = [
-            finding
-            for finding in findings
-            if not kind or (finding.kind == kind and (not where or finding.where == where))
-        ]
-        fixed += doctor.repair(store, findings)
+        fixed += doctor.repair(store, [one for one in doctor.examine(store, skip_index=skip) if one.fixable])
         new = [change for change in store.changes(limit=10) if before is None or change.id > before.id]
         undo += [f"{key}:{change.id}" for change in new if change.verb != "outside"]
-    if not kind or kind == "hook_problem":
-        state, now = project.private.state, site.now()
-        fixed += doctor.repair_background(state, doctor.examine_background(state, now=now), now=now)
+    state = project.private.state
+    fixed += doctor.repair_background(state, doctor.examine_background(state, now=now), now=now)
     return ActionResult(f"Fixed {fixed}." if fixed else "There was nothing to fix.", "/health", tuple(undo))
-
-
-def change_setting(site: Site, form: Form) -> ActionResult:
-    project, key = site.local_project, form["key"]
-    setting = find_setting(key)
-    if form["do"] == "default":
-        remove_setting(project.environment, key)
-    else:
-        write_setting(project.environment, setting.key, form["value"])
-    reload_project(site)
-    return ActionResult(f"{key} is now {site.local_project.settings[key]}.", form["to"] or "/health#settings")
-
-
-def reload_project(site: Site) -> None:
-    """Read the settings again; the stores stay open because their directories are the same."""
-    old = site.project
-    if old is not None:
-        fresh = open_project(old.places.root.path, environ=old.environment.inherited)
-        site.project = replace(old, settings=fresh.settings, places=fresh.places)
-        for store in fresh.stores:
-            store.close()
-
-
-def sync_team(site: Site, form: Form) -> ActionResult:
-    _check_on(site)
-    result = team_sync.sync(team_sync.open_sync(site.local_project), now=site.now())
-    undo = (f"private:{result.change}",) if getattr(result, "change", None) is not None else ()
-    return ActionResult(f"Synced: {result.outcome.value}.", "/health#team", undo)
-
-
-def revert_author(site: Site, form: Form) -> ActionResult:
-    _check_on(site)
-    project, author = site.local_project, form["author"]
-    store = project.private
-    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(project)
-    origin = replace(site.origin, why=f"reverted changes by {plain(author, 60)}")
-    result = team_sync.revert_author(store, remote, head, author, origin=origin)
-    undo_key = (f"private:{result.change}",) if result.change is not None else ()
-    return ActionResult(f"Reverted {result.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
 
 
 # The last part of the URL to the action it runs.
@@ -463,7 +361,6 @@ MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], ActionResult]] = {
     "restore": restore_memory,
     "move": move_to,
     "check": verify_memory,
-    "use": use_new_path,
 }
 SITE_ACTIONS: Mapping[str, Callable[[Site, Form], ActionResult]] = {
     "remember": remember,
@@ -472,9 +369,5 @@ SITE_ACTIONS: Mapping[str, Callable[[Site, Form], ActionResult]] = {
     "decide": decide,
     "undo-review": undo_review,
     "dream-start": start_dream,
-    "dream-cancel": cancel_dream,
     "fix": fix,
-    "setting": change_setting,
-    "sync": sync_team,
-    "revert": revert_author,
 }

@@ -10,8 +10,6 @@ import hmac
 import json
 import sys
 import tempfile
-import threading
-import time
 import webbrowser
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -47,12 +45,12 @@ from memdir.errors import (
     SettingsError,
 )
 from memdir.frozen import list_fields
-from memdir.interfaces.web import actions, overview, pages, plots, review
+from memdir.interfaces.web import actions, overview, pages, review
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, OPEN, LoopbackGate, OneTimeToken
 from memdir.interfaces.web.actions import ActionResult, Form, MergeNeeded
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.interfaces.web.pages import Params, Row
-from memdir.interfaces.web.render import DiffLine, mark_code, plain
+from memdir.interfaces.web.render import DiffLine, icon, kind, mark_code, plain
 from memdir.interfaces.web.site import Site, open_site
 from memdir.store.open import open_project
 
@@ -72,8 +70,7 @@ _STATUS: Sequence[tuple[type[MemdirError], int]] = (
     (MemdirError, 500),
 )
 _PING_SECONDS = 20.0
-_KEPT_PAGES, _KEPT_NOTICES = 64, 200
-_IDLE_SECONDS = 12 * 3600.0
+_KEPT_NOTICES = 200
 _CONNECTIONS = 300  # browsers keep several; each open tab uses one for events
 _BODY_BYTES = 8_388_608  # a form with two escaped versions of the largest memory
 
@@ -92,7 +89,7 @@ def make_app(
 
     routes = [
         Route("/", lambda request: RedirectResponse(f"{_base(request)}/memories", 303)),
-        *pages_of.page("/memories", "memories.html", pages.show_memories, keep=True),
+        *pages_of.page("/memories", "memories.html", pages.show_memories),
         *pages_of.page("/new", "new.html", pages.show_new),
         *pages_of.page("/inbox", "inbox.html", review.show_inbox),
         *pages_of.page("/dream", "dream.html", review.show_dream),
@@ -100,8 +97,6 @@ def make_app(
         *pages_of.page("/why", "why.html", overview.show_why),
         *pages_of.page("/timeline", "timeline.html", overview.show_timeline),
         *pages_of.page("/health", "health.html", overview.show_health),
-        *pages_of.page("/notes/{id}", "text.html", lambda site, params: overview.show_notes(site, params["id"])),
-        *pages_of.page("/logs/{id}", "text.html", lambda site, params: overview.show_log(site, params["id"])),
         Route("/events", pages_of.events),
         Route(OPEN, pages_of.open),
         Route("/do/{action}", pages_of.act, methods=["POST"]),
@@ -123,44 +118,27 @@ def make_templates() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
-    environment.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
+    environment.globals |= {"name_who": pages.name_who, "urlencode": urlencode}
+    environment.filters |= {"plain": plain, "icon": icon, "kind": kind, "code": mark_code}
     return environment
 
 
 class _Pages:
     def __init__(self, find_site: FindSite) -> None:
         self._find_site = find_site
-        self._kept: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._notices: OrderedDict[tuple[object, str], ActionResult] = OrderedDict()  # by session and number
         self._templates = make_templates()
 
-    def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
-        """Return the routes of a page and its JSON version; `keep` caches it until a change or the next minute."""
-
+    def page(self, path: str, template: str, show: Callable[[Site, Params], Row]) -> list[Route]:
         def answer(request: Request) -> Response:
             site, params = self._find_site(request), _read_params(request)
-            session = request.scope.get(CSRF)
-            notice = self._notices.get((session, params.get("done", "")))
-            is_json = request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", "")
-            key: tuple[object, ...] = ()
-            if keep and not params.get("done"):
-                number, minute = site.memories().number, site.now().timestamp() // 60
-                may = site.can_edit, site.can_review
-                key = (id(site), may, number, minute, request.url.path, request.url.query, session, is_json)
-                if (page_text := self._kept.get(key)) is not None:
-                    return _json(page_text) if is_json else HTMLResponse(page_text)
             event_count = site.published  # taken before reading, so that later changes reload the page
             data = show(site, params)
-            if is_json:
+            if request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", ""):
                 text = json.dumps(_make_plain(data), ensure_ascii=False)
-            else:
-                text = self._render(request, site, template, data | {"seen": event_count}, notice)
-            if key:
-                self._kept[key] = text
-                while len(self._kept) > _KEPT_PAGES:
-                    self._kept.popitem(last=False)
-            return _json(text) if is_json else HTMLResponse(text)
+                return Response(text, media_type="application/json")
+            notice = self._notices.get((request.scope.get(CSRF), params.get("done", "")))
+            return HTMLResponse(self._render(request, site, template, data | {"seen": event_count}, notice))
 
         return [Route(f"{path}.json", answer), Route(path, answer)]
 
@@ -302,10 +280,6 @@ def _read_params(request: Request) -> dict[str, str]:
     return {**params, "base": _base(request)}
 
 
-def _json(text: str) -> Response:
-    return Response(text, media_type="application/json")
-
-
 def _make_plain(value: Any) -> Any:
     """Return a value for JSON: times as text, without images and HTML."""
     if isinstance(value, Mapping):
@@ -330,11 +304,10 @@ def serve(
     # Commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
-    site, token, listener, idle = open_site(project), OneTimeToken(), listen(port), IdleClock()
+    site, token, listener = open_site(project), OneTimeToken(), listen(port)
     own = listener.getsockname()[1]
-    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token, on_request=idle.reset)
+    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token)
     server = HttpServer(gate, HttpLimits(connections=_CONNECTIONS, body_bytes=_BODY_BYTES, shutdown=1))
-    idle.watch(lambda: site.tabs > 0, server)
     address = f"http://{HOST}:{own}{gate.root}{OPEN}#{token.value}"
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
@@ -344,34 +317,9 @@ def serve(
         try:
             server.run([listener])
         finally:
-            idle.stop()
             site.close()
             project.close()
     return 0
-
-
-class IdleClock:
-    """Stops a server after half a day without requests or open tabs."""
-
-    def __init__(self) -> None:
-        self._last, self._end = time.monotonic(), threading.Event()
-
-    def reset(self) -> None:
-        self._last = time.monotonic()
-
-    def stop(self) -> None:
-        self._end.set()
-
-    def watch(self, is_used: Callable[[], bool], server: HttpServer, seconds: float = _IDLE_SECONDS) -> None:
-        def stop_when_idle() -> None:
-            while not self._end.wait(min(60.0, seconds / 4)):
-                if is_used():
-                    self.reset()
-                elif time.monotonic() - self._last > seconds:
-                    server.should_exit = True
-                    return
-
-        threading.Thread(target=stop_when_idle, name="memdir-idle", daemon=True).start()
 
 
 def open_browser(folder: Path, address: str) -> None:

@@ -62,8 +62,6 @@ class HttpServer(uvicorn.Server):
 
 
 class HttpConfig(uvicorn.Config):
-    """uvicorn settings: no logging, no websockets, no Server header."""
-
     def __init__(self, app: App, limits: HttpLimits) -> None:
         room = (os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 512) - _OWN_DESCRIPTORS
         self.limits, self.room = limits, min(limits.connections, max(_MIN_CONNECTIONS, room // 2))

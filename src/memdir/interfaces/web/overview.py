@@ -1,48 +1,27 @@
 """The content of the pages about recall, the timeline and the state of the project."""
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
-from datetime import date, datetime, timedelta
-from functools import partial
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 
-from memdir.conversation.notes import find_home, find_notes_file, list_notes, read_notes_file
-from memdir.conversation.transcripts import list_transcripts, read_messages
-from memdir.conversation.typed import find_typed
-from memdir.dream.logs import list_logs, read_log
-from memdir.errors import DiskError, MemdirError, NotFoundError
-from memdir.format.age import make_targets
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
-from memdir.interfaces.web import plots
 from memdir.interfaces.web.pages import (
     Params,
     Row,
     find_row,
     home_of,
     make_change,
-    make_link,
     name_who,
-    read_links,
     run_recall,
 )
-from memdir.interfaces.web.render import plain, quote_path, render_markdown, show_ago, show_day, show_size, show_time
+from memdir.interfaces.web.render import find_words, plain, quote_path, show_day, show_time, strip
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
-from memdir.models.connection import sum_usage
-from memdir.models.usage import FILE as USAGE
-from memdir.models.usage import UsageReport, UsageTotal, describe_dollars, read_usage_report
-from memdir.project.hosts import HOSTS, find_installed
 from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.terms import parse_terms
 from memdir.records import Pick
-from memdir.store.facts import find_authors
-from memdir.store.state import read_events
-from memdir.sync.state import read_membership, read_sync_record, read_team_news
 from memdir.text import printable
-from memdir.verify.records import VerifyState
 
 _CHANGES = 60  # rows of the timeline
 
@@ -64,9 +43,8 @@ def show_why(site: Site, params: Params) -> Row:
     if prompt.strip():
         recall = run_recall(site, prompt, session=session)
         picks = sorted(recall.picks, key=lambda pick: (bool(pick.dropped), -pick.score))
-        top = max([pick.score for pick in picks], default=0.0) or 1.0
         texts = (f"{pick.header.title} {pick.header.description} {' '.join(pick.header.cues)}" for pick in picks)
-        spelled, asked = plots.find_words((*texts, prompt)), set(parse_terms(prompt))
+        spelled, asked = find_words((*texts, prompt)), set(parse_terms(prompt))
         met = sorted({term for pick in picks for term in pick.evidence.words})
         data["result"] = {
             "skipped": recall.skipped.words if recall.skipped else "",
@@ -78,7 +56,7 @@ def show_why(site: Site, params: Params) -> Row:
             "words": [spelled.get(term, term) for term in met if term in asked][:12],
             "near": [spelled.get(term, term) for term in met if term not in asked][:12],
             "candidates": [
-                _make_candidate(listed, site, number, pick, top, spelled) for number, pick in enumerate(picks[:24], 1)
+                _make_candidate(listed, site, number, pick, spelled) for number, pick in enumerate(picks[:24], 1)
             ],
             "given": [printable(show_memory(memory, now=now)) for memory in recall.memories],
             "bytes": sum(memory.size for memory in recall.memories),
@@ -87,7 +65,7 @@ def show_why(site: Site, params: Params) -> Row:
     return data
 
 
-def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: float, spelled: Params) -> Row:
+def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, spelled: Params) -> Row:
     row = find_row(listed, site, pick)
     parts = pick.evidence
     return {
@@ -102,12 +80,10 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: 
         "words": [plain(spelled.get(term, term), 40) for term in parts.words],
         "sure": None if parts.sure is None else round(parts.sure, 3),
         "dropped": pick.dropped,
-        "svg": plots.score_bar((parts.lexical, parts.semantic, parts.prior), top),
     }
 
 
 def _list_sessions(site: Site, now: datetime) -> list[Row]:
-    """Return conversations with recalled memories, newest first."""
     sessions: dict[str, Row] = {}
     for store in site.files.values():
         for recall in store.recalls(limit=2_000):
@@ -118,7 +94,7 @@ def _list_sessions(site: Site, now: datetime) -> list[Row]:
 
 
 def _replay(site: Site, session: str, now: datetime) -> Row:
-    """Return the prompts of a conversation with their recalled memories, from its transcript if there is one."""
+    """Return the prompts of a conversation for which memories were recalled."""
     links_by_query: dict[str, list[Row]] = {}
     times: dict[str, datetime] = {}
     for home, store in site.files.items():
@@ -133,25 +109,7 @@ def _replay(site: Site, session: str, now: datetime) -> Row:
         {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
         for query, rows in links_by_query.items()
     ]
-    path = _find_transcript(site, session)
-    if path is not None:
-        typed = [find_typed(message) for message in read_messages(path)]
-        known = {" ".join(query.split())[:500]: rows for query, rows in links_by_query.items()}
-        prompts_typed = [" ".join(text.split()) for text in typed if text.strip()]
-        prompts = [
-            {"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in prompts_typed[:300]
-        ]
-    return {"session": session, "prompts": prompts, "has_transcript": path is not None}
-
-
-def _find_transcript(site: Site, session: str) -> Path | None:
-    if site.project is None or not session:
-        return None
-    with suppress(MemdirError, OSError):
-        for info in list_transcripts(site.project.environment, site.project.places.root.path):
-            if info.session == session:
-                return info.path
-    return None
+    return {"session": session, "prompts": prompts}
 
 
 # The timeline and pictures.
@@ -160,7 +118,7 @@ _SPANS = {"month": 4, "12w": WEEKS, "all": 0}
 
 
 def show_timeline(site: Site, params: Params) -> Row:
-    now, listed = site.now(), site.memories()
+    now = site.now()
     span = params.get("span") if params.get("span") in _SPANS else "12w"
     weeks = _SPANS[str(span)] or 52
     since = now - timedelta(weeks=weeks) if span != "all" else datetime.min.replace(tzinfo=now.tzinfo)
@@ -193,118 +151,20 @@ def show_timeline(site: Site, params: Params) -> Row:
                 "words": name_who(who),
                 "total": sum(counts),
                 "weeks": counts,
-                "svg": plots.strip(counts, most),
+                "svg": strip(counts, most),
             }
             for who, counts in sorted(by_who.items(), key=lambda entry: -sum(entry[1]))
         ],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],
         "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
-        "usage": _make_usage(site, now),
-        "recalled": _make_recalled(listed),
-        "never": sum(not row.uses for row in listed.rows),
-        "shown": _make_shown(site, now, min(weeks, 26)),
-        "graph": show_graph(site, params, listed),
-        "cells": plots.cells([(row.changed, row.state, bool(row.header.problem)) for row in listed.rows], now),
     }
-
-
-def _make_usage(site: Site, now: datetime) -> Row:
-    report = UsageReport()
-    if site.project is not None:
-        with suppress(DiskError):
-            report = read_usage_report(site.project.environment.state_home / USAGE, now=now)
-    root = str(site.project.places.root.path) if site.project is not None else ""
-    weeks = [(now - timedelta(weeks=back)).astimezone() for back in range(7, -1, -1)]
-    names = [(week - timedelta(days=week.weekday())).date().isoformat() for week in weeks]
-    rows: dict[str, list[UsageTotal]] = {}
-    for total in report.totals:
-        if total.project in (root, ""):
-            rows.setdefault(total.purpose or "other", []).append(total)
-    table = []
-    for purpose, totals in sorted(rows.items()):
-        tokens = [
-            sum(total.usage.input + total.usage.output for total in totals if total.week == week) for week in names
-        ]
-        row = {"purpose": plain(purpose), "tokens": sum(tokens), "weeks": tokens, **_make_cost(totals)}
-        table.append(row | {"svg": plots.strip(tokens, max([*tokens, 1]))})
-    every = [total for totals in rows.values() for total in totals]
-    return {"rows": table, "weeks": len(names), **_make_cost(every)}
-
-
-def _make_cost(totals: Sequence[UsageTotal]) -> Row:
-    usage = sum_usage(*(total.usage for total in totals))
-    return {"dollars": usage.dollars, "cost": describe_dollars(usage, unpriced=sum(total.unpriced for total in totals))}
-
-
-def _make_recalled(listed: SiteList) -> list[Row]:
-    best = sorted((row for row in listed.rows if row.uses), key=lambda row: -row.uses)[:8]
-    most = best[0].uses if best else 1
-    return [
-        {
-            "title": plain(row.header.title or row.header.name, 80),
-            "path": f"/m/{row.home}/{quote_path(row.header.name)}",
-            "uses": row.uses,
-            "svg": plots.bar(row.uses, most),
-        }
-        for row in best
-    ]
-
-
-def _make_shown(site: Site, now: datetime, weeks: int) -> Row:
-    counts = [0] * weeks
-    for store in site.stores.values():
-        for by_week in store.count_recalls(weeks=weeks, now=now).by_week.values():
-            counts = [count + added for count, added in zip(counts, by_week, strict=True)]
-    names = [
-        f"{(day := (now - timedelta(weeks=weeks - 1 - number)).astimezone()).day} {day:%b}" for number in range(weeks)
-    ]
-    return {"total": sum(counts), "weeks": counts, "svg": plots.columns(counts, names)}
-
-
-def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
-    """Return memories by subject with their links; large subjects are drawn as one disc until opened."""
-    edges = []
-    for home, links in read_links(site).items():
-        headers = [row.header for row in listed.rows if row.home == home]
-        targets = make_targets(headers)
-        for name, linked in links.items():
-            edges += [
-                (f"{home}/{name}", f"{home}/{target}")
-                for link in linked
-                if (target := targets.get(link)) and target != name
-            ]
-    texts = [(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows]
-    subjects = site.memo("subjects", lambda: plots.group_subjects(texts))
-    marks = {
-        row.key: ("bad" if row.state is VerifyState.STALE else "ok" if row.state is VerifyState.VERIFIED else "un")
-        for row in listed.rows
-    }
-    titles = {row.key: plain(row.header.title or row.header.name, 60) for row in listed.rows}
-    chosen = memory if (memory := params.get("memory", "")) in titles else ""
-    opened = next((subject for subject, keys in subjects.items() if chosen in keys), params.get("subject", ""))
-    lists = [
-        {
-            "subject": subject,
-            "count": len(keys),
-            "rows": [{"key": key, "title": titles[key], "path": _path_of(key)} for key in keys[:100]],
-        }
-        for subject, keys in subjects.items()
-    ]
-    draw = partial(plots.graph, subjects, edges, marks, titles, opened=opened, chosen=chosen)
-    data: Row = {"svg": draw(), "svg_narrow": draw(is_narrow=True), "subjects": lists, "links": len(edges)}
-    return data | {"opened": opened, "chosen": chosen, "title": titles.get(chosen, ""), "path": _path_of(chosen)}
-
-
-def _path_of(key: str) -> str:
-    home, _, name = key.partition("/")
-    return f"/m/{home}/{quote_path(name)}"
 
 
 # Health, settings, team.
 
 
 def show_health(site: Site, params: Params) -> Row:
-    project, now = site.local_project, site.now()
+    project = site.local_project
     findings = list_findings(site)
     levels = Counter(finding["level"] for finding in findings)
     settings = [_make_setting(project.settings, setting) for setting in SETTINGS]
@@ -312,19 +172,10 @@ def show_health(site: Site, params: Params) -> Row:
         "findings": findings,
         "levels": levels,
         "fixable": sum(finding["fixable"] for finding in findings),
-        "hosts": _make_hosts(site, now),
-        "team": _make_team(site, now),
         "settings": settings,
         "changed": sum(not row["is_default"] for row in settings),
         "all": params.get("all") == "1",
         "config": str(project.environment.config_file),
-        "notes": [
-            {"id": note.place.leaf, "when": show_time(note.modified, now), "size": show_size(note.size)}
-            for note in list_notes(find_home(project))[:20]
-        ],
-        "logs": [
-            {"day": str(log.day), "size": show_size(log.size)} for log in reversed(list_logs(project.private)[-20:])
-        ],
         "places": [{"scope": name_scope(key), "path": str(store.root)} for key, store in site.files.items()],
     }
 
@@ -363,63 +214,6 @@ def list_findings(site: Site) -> list[Row]:
     return sorted(rows, key=lambda row: order[row["level"]])
 
 
-def _make_hosts(site: Site, now: datetime) -> list[Row]:
-    project = site.local_project
-    installed: dict[str, set[str]] = {}
-    for hook in find_installed(project.environment, project.places.root.path):
-        installed.setdefault(hook.host, set()).update(str(event) for event in hook.events)
-    arrived: dict[str, dict[str, datetime]] = {}
-    for event in read_events(project.private.state):
-        arrived.setdefault(event.host, {})[event.event] = event.at
-    rows = []
-    for key in HOSTS:
-        events = arrived.get(key, {})
-        expected = installed.get(key, set())
-        words = "not installed"
-        if expected:
-            arrived_count = len([event for event in expected if event in events])
-            is_partial = arrived_count < len(expected)
-            words = (
-                f"{arrived_count} of {len(expected)} events have arrived"
-                if is_partial
-                else f"all {len(expected)} events arrive"
-            )
-        last = max(events.values(), default=None)
-        ago = f"{show_ago(last, now)} ago" if last else ""
-        is_whole = bool(expected) and expected <= set(events)
-        row = {"host": key, "words": words, "is_installed": bool(expected), "is_whole": is_whole, "ago": ago}
-        rows.append(row)
-    return sorted(rows, key=lambda row: not row["is_installed"])
-
-
-def _make_team(site: Site, now: datetime) -> Row | None:
-    store = site.local_project.private
-    member = read_membership(store.state)
-    if member is None:
-        return None
-    record = read_sync_record(store.state)
-    signers = store.read_signers()
-    listed, counts = site.memories(), Counter(find_authors(store, signers.keys()).values())
-    emails = {author.name: author.email for author in signers.values()}
-    return {
-        "branch": member.branch,
-        "outcome": record.outcome,
-        "error": plain(record.error, 300),
-        "last": f"{show_ago(record.last_good, now)} ago" if record.last_good else "never",
-        "members": [
-            {"name": plain(name, 60), "email": plain(emails.get(name, ""), 80), "count": count}
-            for name, count in counts.most_common()
-        ],
-        "news": [
-            make_link(listed, store.scope.value, entry.name)
-            | {"author": plain(entry.author, 60), "change": plain(entry.change, 20)}
-            for entry in read_team_news(store.state)[:20]
-        ],
-        "refused": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.refused.items())],
-        "withheld": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.withheld.items())],
-    }
-
-
 _COMMON = frozenset("model recall extract dream team notes paused user_memory daily_log".split())
 
 
@@ -432,25 +226,7 @@ def _make_setting(settings: Settings, setting: Any) -> Row:
         "default": setting.default,
         "is_default": value == setting.default and source == "default",
         "is_flag": isinstance(setting.default, bool),
-        "choices": list(setting.choices),
         "source": plain(source, 200),
         "help": setting.help,
-        "allowed": setting.allowed,
         "is_common": setting.key in _COMMON,
-        "is_fixed": not (source == "default" or source.startswith("config file")),
     }
-
-
-def show_notes(site: Site, id: str) -> Row:
-    text = read_notes_file(find_notes_file(find_home(site.local_project), id))
-    if text is None:
-        raise NotFoundError(f"no notes for session {plain(id, 40)}", name=id)
-    return {"title": f"Notes of {plain(id, 40)}", "kind": "session notes", "html": render_markdown(text), "text": text}
-
-
-def show_log(site: Site, day: str) -> Row:
-    try:
-        text = read_log(site.local_project.private, date.fromisoformat(day))
-    except ValueError:
-        raise NotFoundError(f"invalid date {plain(day, 40)!r}", name=day) from None
-    return {"title": f"Log of {day}", "kind": "daily log", "html": render_markdown(text), "text": text}

@@ -46,25 +46,16 @@ PAGE = 50  # memories per page
 _FOUND = 40  # search results
 _DIFFS = 10  # changes of a memory that are shown with their diff
 _RECALLS, _CHANGES = 30, 60  # rows on a memory's page
+# The author of a change: as a heading, after "by", and as a sentence about a text.
 WHO = {
-    "person": "You",
-    "agent": "Agent",
-    "extractor": "Learned",
-    "dream": "Dream",
-    "sync": "Team",
-    "import": "Imported",
-    "doctor": "Repair",
-    "outside": "Outside",
-}
-_BY = {
-    "person": "you",
-    "agent": "the agent",
-    "extractor": "learning",
-    "dream": "a dream",
-    "sync": "the team",
-    "import": "an import",
-    "doctor": "a repair",
-    "outside": "an editor",
+    "person": ("You", "you", "You wrote it"),
+    "agent": ("Agent", "the agent", "The agent wrote it"),
+    "extractor": ("Learned", "learning", "Learned from what you said"),
+    "dream": ("Dream", "a dream", "Written by a dream"),
+    "sync": ("Team", "the team", "From the team"),
+    "import": ("Imported", "an import", "Imported"),
+    "doctor": ("Repair", "a repair", "Repaired"),
+    "outside": ("Outside", "an editor", "Written outside memdir"),
 }
 _STATES: dict[VerifyState | None, tuple[str, str, str]] = {
     None: ("dim", "dash", "not checked yet"),
@@ -83,18 +74,16 @@ _VERBS = {
 
 
 def name_who(who: str) -> str:
-    return WHO.get(who) or (name := plain(who, 24))[:1].upper() + name[1:]
+    return WHO[who][0] if who in WHO else (name := plain(who, 24))[:1].upper() + name[1:]
 
 
 def name_by(who: str) -> str:
     """Return the author, worded to follow "by"."""
-    return _BY.get(who, plain(who, 24))
+    return WHO[who][1] if who in WHO else plain(who, 24)
 
 
 def make_frame(site: Site, listed: SiteList) -> Row:
-    """Return the values that every page shows around its content."""
-    project, now = site.project, site.now()
-    last: Change | None = site.memo("last", lambda: _find_last(site))
+    project = site.project
     state = "on"
     if project is not None:
         state = "off" if not project.places.switch.on else "paused" if project.settings.flag("paused") else "on"
@@ -104,19 +93,10 @@ def make_frame(site: Site, listed: SiteList) -> Row:
         "waiting": listed.waiting,
         "memory": state,
         "rule": project.places.switch.rule if project is not None else "",
-        "last": f"{show_ago(last.at, now)} ago, by {name_by(last.origin.who)}" if last else "",
         "is_local": project is not None,
         "can_edit": site.can_edit,
         "can_review": site.can_review,
     }
-
-
-def _find_last(site: Site) -> Change | None:
-    changes: list[Change] = []
-    for store in site.stores.values():
-        with suppress(MemdirError):
-            changes += store.changes(limit=1)
-    return max(changes, key=lambda change: change.at, default=None)
 
 
 # The list and the search.
@@ -158,7 +138,6 @@ def show_memories(site: Site, params: Params) -> Row:
 
 
 def _count(listed: SiteList, now: datetime) -> Row:
-    """Count the memories by type, scope, author, state and age."""
     rows = listed.rows
     return {
         "type": Counter(row.header.kind.value if row.header.kind else "none" for row in rows),
@@ -268,7 +247,7 @@ _SORTS: dict[str, Callable[[MemoryRow], Any]] = {
 def _make_rows(
     site: Site, rows: Sequence[MemoryRow], words: Sequence[str] = (), snippets: Mapping[str, str] | None = None
 ) -> list[Row]:
-    now, counts = site.now(), _count_held(site, rows)
+    now = site.now()
     table = []
     for row in rows:
         header = row.header
@@ -290,9 +269,8 @@ def _make_rows(
                 "state": row.state.value if row.state else None,
                 "tone": "bad" if header.problem else tone,
                 "icon": "cross" if header.problem else icon,
-                "state_words": "invalid frontmatter" if header.problem else counts.get(row.key, words_of_state),
+                "state_words": "invalid frontmatter" if header.problem else words_of_state,
                 "uses": row.uses,
-                "weeks": row.weeks,
                 "who": row.who,
                 "changed": row.changed,
                 "ago": show_ago(row.changed, now),
@@ -300,17 +278,6 @@ def _make_rows(
             }
         )
     return table
-
-
-def _count_held(site: Site, rows: Sequence[MemoryRow]) -> dict[str, str]:
-    """Return "2 of 3 hold" for each partly outdated memory, by key."""
-    counts: dict[str, str] = {}
-    for home, store in site.files.items():
-        names = {row.header.name for row in rows if row.home == home and row.state is VerifyState.PARTLY}
-        digests = store.recorded() if names else {}
-        for name, verdict in find_verdicts(store, {name: digests.get(f"{name}.md", "") for name in names}).items():
-            counts[f"{home}/{name}"] = count_held(verdict)
-    return counts
 
 
 def count_held(verdict: Verdict) -> str:
@@ -453,11 +420,7 @@ def _make_claim(number: int, checked: CheckedClaim) -> Row:
         "tone": tone,
         "icon": icon,
     }
-    is_movable = checked.status is ClaimStatus.MOVED and bool(checked.to)
-    return row | {
-        "words": plain(render_claim(checked).replace("`", ""), 200),
-        "to": plain(checked.to, 120) if is_movable else "",
-    }
+    return row | {"words": plain(render_claim(checked).replace("`", ""), 200)}
 
 
 def _make_blocks(
@@ -490,22 +453,10 @@ def _make_blocks(
     return rows
 
 
-_SAID = {
-    "person": "You wrote it",
-    "agent": "The agent wrote it",
-    "extractor": "Learned from what you said",
-    "dream": "Written by a dream",
-    "sync": "From the team",
-    "import": "Imported",
-    "outside": "Written outside memdir",
-    "doctor": "Repaired",
-}
-
-
 def _make_source(store: StoreBase, change: Change, quotes: Sequence[str], now: datetime) -> Row:
     """Describe the change that a sentence came from."""
     origin = change.origin
-    words = _SAID.get(origin.who, f"By {plain(origin.who, 30)}")
+    words = WHO[origin.who][2] if origin.who in WHO else f"By {plain(origin.who, 30)}"
     why = plain(origin.why, 160)
     if change.verb == "approve":
         words, why = f"{name_who(origin.who)} approved it", ""
@@ -607,7 +558,6 @@ def read_version(store: StoreBase, digest: str | None) -> str:
 
 
 def _make_link_map(site: Site, home: str, base: str) -> dict[str, str]:
-    """Map each spelling of a link to its URL."""
     headers = [row.header for row in site.memories().rows if row.home == home]
     targets = make_targets(headers)
     return {spelled: f"{base}/m/{home}/{quote_path(name)}" for spelled, name in targets.items()} | {
@@ -616,7 +566,6 @@ def _make_link_map(site: Site, home: str, base: str) -> dict[str, str]:
 
 
 def _find_links(site: Site, home: str, name: str) -> Row:
-    """Return the links from and to a memory within its store."""
     to, back = [], []
     listed = site.memories()
     headers = [row.header for row in listed.rows if row.home == home]

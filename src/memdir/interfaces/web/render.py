@@ -5,10 +5,11 @@ characters are shown as escapes, because they could disguise the text.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -241,18 +242,6 @@ def _mark_changes(one: str, other: str) -> tuple[Markup, Markup]:
     return Markup("".join(marked[0])), Markup("".join(marked[1]))
 
 
-def mark_inserted(base: str, text: str) -> Markup:
-    """Return a text with the parts missing in the base marked as inserted."""
-    left, right = (re.findall(r"\s+|\w+|[^\w\s]", printable(side)) for side in (base, text))
-    if len(left) * len(right) > 250_000:
-        return Markup(escape(printable(text)))
-    parts = []
-    for tag, _, _, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        words = escape("".join(right[j1:j2]))
-        parts.append(words if tag == "equal" or not words.strip() else f"<ins>{words}</ins>")
-    return Markup("".join(parts))
-
-
 def show_ago(at: datetime | None, now: datetime) -> str:
     """Return a short age: seconds, 4 min, 2 hours, 3 days, 5 months."""
     if at is None:
@@ -302,3 +291,38 @@ def plain(text: object, width: int = 0) -> str:
     """Return untrusted text as one line without hidden characters."""
     line = printable(" ".join(str(text).split()))
     return shorten(line, width) if width else line
+
+
+# Icons and pictures.
+
+
+@lru_cache(64)
+def icon(name: str) -> Markup:
+    return Markup(f'<svg class="i" aria-hidden="true"><use href="#{escape(name)}"/></svg>')
+
+
+@lru_cache(64)
+def kind(name: str) -> Markup:
+    inner = " no type" if name == "none" else f"{icon(name)} {escape(name)}"
+    return Markup(f'<span class="kind">{inner}</span>')
+
+
+def strip(counts: Sequence[int], most: int) -> Markup:
+    """Draw a bar per week above a line. Sizes are attributes, because the content security policy forbids styles."""
+    width = 240 / max(1, len(counts))
+    bars = ""
+    for number, count in enumerate(counts):
+        height = 25 * count / most
+        bars += f'<rect class="f-mid" x="{number * width:.1f}" y="{27 - height:.1f}" width="{width - 1:.1f}" height="{height:.1f}"/>'
+    axis = '<path class="axis" d="M0 27.5H240"/>'
+    return Markup(f'<svg viewBox="0 0 240 28" preserveAspectRatio="none" aria-hidden="true">{bars}{axis}</svg>')
+
+
+def find_words(texts: Iterable[str]) -> dict[str, str]:
+    """Return the most common spelling of each term."""
+    counters: dict[str, Counter[str]] = {}
+    for text in texts:
+        for word in dict.fromkeys(token.strip(".,;:!?()[]\"'`").lower() for token in text.split()):
+            for term in parse_terms(word):
+                counters.setdefault(term, Counter())[word] += 1
+    return {term: counts.most_common(1)[0][0] for term, counts in counters.items()}

@@ -1,18 +1,16 @@
 """The content of the inbox and dream pages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from memdir.dream import find_due, is_rejected
-from memdir.dream.records import Patch, PatchSet, list_sets, load, summarize
+from memdir.dream.records import PatchSet, list_sets, load, summarize
 from memdir.errors import MemdirError, NotFoundError
-from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
-from memdir.interfaces.web.pages import Params, Row, home_of, make_meter, name_by, name_who, read_version
+from memdir.interfaces.web.pages import Params, Row, make_meter, name_by, name_who, read_version
 from memdir.interfaces.web.render import (
     mark_shared,
     plain,
@@ -24,19 +22,17 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.models.usage import describe_dollars
-from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
+from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_evidence, find_payload_edits, mask_text
 from memdir.store.plan import index_path, is_index_path
-from memdir.text import fold
 
 # The inbox.
 
 
 def find_item(site: Site, key: str) -> tuple[str, StoreBase, InboxItem]:
-    """Return the store key, store and item for a key such as `private:3`."""
     home, _, number = key.partition(":")
     if not number.isdecimal():
         raise NotFoundError(f"inbox item {plain(key, 40)} not found", name=key)
@@ -207,16 +203,11 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
     project, now = site.local_project, site.now()
     store = project.private
     sets = list_sets(store.state)
-    run = site.dream
     open_sets = [patches for patches in sets if _is_open(store, patches)]
     chosen = load(store.state, id) if id else open_sets[0] if open_sets else None
-    if run is not None and run.is_over and run.is_preview and run.patches is not None and not id:
-        chosen = run.patches if any(patches.id == run.patches.id for patches in open_sets) else chosen
     due, shown_id = find_due(project, now=now), chosen.id if chosen is not None else ""
     return {
-        "run": _make_run(run, now),
-        "is_running": run is not None and not run.is_over,
-        "set": _make_set(site, store, chosen, now) if chosen is not None else None,
+        "set": _make_set(store, chosen, now) if chosen is not None else None,
         "past": [
             _make_past(store, patches, now)
             for patches in sets
@@ -232,40 +223,13 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
         "next": show_time(due.next_at, now) if due.next_at else "",
         "has_model": project.settings.text("model") != "none",
         "model": project.settings.text("model"),
-        "nothing": bool(run and run.is_over and run.patches is not None and run.patches.is_empty),
     }
 
 
 def _is_open(store: FileStore, patches: PatchSet) -> bool:
-    """Return whether a patch set is not applied yet and has an undecided patch."""
     if store.has_mark(patches.mark) or patches.is_empty:
         return False
     return not patches.patches or any(not is_rejected(store, patch) for patch in patches.patches)
-
-
-def _make_run(run: Any, now: datetime) -> Row | None:
-    if run is None:
-        return None
-    step = run.step
-    phases = ["tidy", "orient", "gather", "consolidate", "prune", "check", "apply"]
-    words = ["Tidy", "Look", "Gather", "Consolidate", "Prune", "Check", "Apply"]
-    phase = phases.index(step.phase.value) if step is not None else -1
-    return {
-        "is_over": run.is_over,
-        "is_preview": run.is_preview,
-        "seconds": int((now - run.started).total_seconds()),
-        "phases": [
-            {"name": name, "is_done": number < phase, "is_now": number == phase}
-            for number, name in enumerate(words[: 6 if run.is_preview else 7])
-        ],
-        "share": round(step.share, 3) if step else 0.0,
-        "files": step.files if step else 0,
-        "tokens": step.usage.input + step.usage.output if step else 0,
-        "error": run.error,
-        "skipped": run.result.skipped.words if run.result and run.result.skipped else "",
-        "change": run.result.applied.change if run.result and run.result.applied else None,
-        "text": run.result.text if run.result else "",
-    }
 
 
 _HUNKS = {
@@ -284,10 +248,7 @@ _HUNKS = {
 }
 
 
-_LOST = 5  # sentences listed, and memories searched for each
-
-
-def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) -> Row:
+def _make_set(store: FileStore, patches: PatchSet, now: datetime) -> Row:
     change_id = store.find_marked(patches.mark)
     change = store.read_change(change_id) if change_id is not None else None
     files: dict[str, tuple[str, str]] = {}
@@ -330,9 +291,7 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
                 "reason": plain(patch.reason, 400),
                 "evidence": list(dict.fromkeys(plain(text, 200).rstrip(".") for text in patch.evidence)),
                 "files": file_rows,
-                "lost": _find_lost(site, store, patch, files),
                 "is_rejected": is_rejected(store, patch),
-                "is_undone": False,
             }
         )
     usage = patches.usage
@@ -358,39 +317,6 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
         "undone_by": change.undone_by if change else None,
         "spared": patches.spared,
     }
-
-
-def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, tuple[str, str]]) -> Row:
-    """Return how many sentences a patch removes, and those that no similar memory contains."""
-    touched = {f"{edit.name}.md" for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
-
-    def list_sentences(path: str) -> set[str]:
-        """Return the folded sentences of a memory after all patches."""
-        text = ""
-        with suppress(MemdirError):
-            text = files[path][1] if path in files else store.read(path.removesuffix(".md")).text
-        return {fold(sentence) for sentence in parse_document(text).list_sentences()}
-
-    before = {
-        fold(sentence): sentence
-        for path in touched & files.keys()
-        for sentence in parse_document(files[path][0]).list_sentences()
-    }
-    after = {
-        sentence for path in touched.union(f"{name}.md" for name in patch.names) for sentence in list_sentences(path)
-    }
-    gone = {key: text for key, text in before.items() if key not in after}
-    for text in list(gone.values())[:_LOST]:
-        with site.search() as search:
-            like = search.find(Query(text, now=site.now(), wide=True), _LOST, lambda scope, name: "")
-        for pick in like:
-            after |= (
-                list_sentences(f"{pick.header.name}.md")
-                if home_of(site, pick.header.scope) == store.scope.value
-                else set()
-            )
-    only = [plain(text, 200) for key, text in gone.items() if key not in after]
-    return {"removed": len(gone), "only_history": only[:_LOST]}
 
 
 def _make_past(store: FileStore, patches: PatchSet, now: datetime) -> Row:

@@ -14,13 +14,10 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
-from memdir.dream.records import PatchSet, ProgressStep
-from memdir.errors import LockedError, MemdirError, NotFoundError
+from memdir.errors import MemdirError, NotFoundError
 from memdir.files import Stat
 from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, field
-from memdir.models.open import find_model
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, InboxState, Origin, RecallCounts, Scope
 from memdir.store.contract import Clock, Folder, StoreBase, utc_now
@@ -43,14 +40,13 @@ ORIGIN = Origin(why="on the page")
 class MemoryRow:
     """One listed memory: its header, verification state, use and last change.
 
-    `home` is the key of its store; team memories are in a folder of the project's store. `weeks` counts recalls, oldest first.
+    `home` is the key of its store; team memories are in a folder of the project's store.
     """
 
     home: str
     header: Header
     state: VerifyState | None  # None: this text was not checked yet
     uses: int
-    weeks: tuple[int, ...]
     who: str
     changed: datetime
 
@@ -67,19 +63,6 @@ class SiteList:
     rows: tuple[MemoryRow, ...] = ()
     waiting: int = 0
     by_key: Mapping[str, MemoryRow] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class DreamRun:
-    """A dream started from the web interface."""
-
-    started: datetime
-    is_preview: bool
-    step: ProgressStep | None = None
-    patches: PatchSet | None = None
-    result: DreamResult | None = None
-    error: str = ""
-    is_over: bool = False
 
 
 class Site:
@@ -100,9 +83,7 @@ class Site:
         self.title, self.place, self.clock, self.project = title, place, clock, project
         self.can_edit = self.can_review = make_search is None
         self._make_search, self.origin = make_search, origin
-        self.dream: DreamRun | None = None
         self.published = 0  # events so far; a page rendered before the last one is outdated
-        self._cancel = threading.Event()
         self._list = SiteList()
         self._stamps: dict[str, tuple[object, ...]] = {}
         self._marks: dict[str, dict[str, Stat]] = {}
@@ -223,7 +204,7 @@ class Site:
         return tuple(_read_time(path) for path in paths)
 
     def _read(self, key: str) -> list[MemoryRow]:
-        store, now = self.stores[key], self.now()
+        store = self.stores[key]
         states: dict[str, tuple[VerifyState, str]] = {}
         recalls = RecallCounts()
         try:
@@ -232,7 +213,7 @@ class Site:
                 self._marks[key] = marks = dict[str, Stat]()
                 self._files[key] = store.list_signatures(marks)
                 states = read_states(store)
-            recalls = store.count_recalls(weeks=WEEKS, now=now)
+            recalls = store.count_recalls()
             authors = find_authors(store, [header.name for header in headers])
         except MemdirError:  # doctor reports why a directory cannot be read
             headers, authors = (), {}
@@ -243,8 +224,8 @@ class Site:
             recorded = states.get(header.name)
             state = recorded[0] if recorded and recorded[1] == render_signature(header.signature) else None
             name, who = header.name, authors.get(header.name, OUTSIDE)
-            uses, weeks = recalls.by_name.get(name, 0), recalls.by_week.get(name, ())
-            rows.append(MemoryRow(key, header, state, uses, weeks, who, ages[name]))
+            uses = recalls.by_name.get(name, 0)
+            rows.append(MemoryRow(key, header, state, uses, who, ages[name]))
         return rows
 
     def _find_ages(self, key: str, headers: Sequence[Header]) -> dict[str, datetime]:
@@ -283,7 +264,6 @@ class Site:
             if self._search is not None:
                 self._search.close()
                 self._search = None
-        self.cancel_dream()
         self.publish("end")
 
     def open_tab(self) -> asyncio.Queue[tuple[str, int]]:
@@ -298,60 +278,14 @@ class Site:
         self._tabs.pop(queue, None)
         self._used = time.monotonic()
 
-    @property
-    def tabs(self) -> int:
-        return len(self._tabs)
-
     def publish(self, event: str) -> None:
         self.published += 1
         for queue, loop in list(self._tabs.items()):
             with suppress(RuntimeError):  # its loop has ended
                 loop.call_soon_threadsafe(_put, queue, (event, self.published))
 
-    # Dreams
-
-    def start_dream(self, *, is_preview: bool, with_model: bool) -> None:
-        """Start a dream in the background. Raises LockedError if one is running."""
-        project = self.local_project
-        with self._lock:
-            if self.dream is not None and not self.dream.is_over:
-                raise LockedError("a dream is already running", hint="wait for it, or cancel it")
-            project.check_on()
-            self.dream = DreamRun(self.now(), is_preview)
-            self._cancel = threading.Event()
-        threading.Thread(target=self._dream, args=(project, is_preview, with_model), daemon=True).start()
-
-    def cancel_dream(self) -> None:
-        self._cancel.set()
-
-    def _dream(self, project: Project, is_preview: bool, with_model: bool) -> None:
-        store, run = project.private, self.dream or DreamRun(self.now(), is_preview)
-
-        def show(step: ProgressStep) -> None:
-            self.dream = DreamRun(run.started, is_preview, step)
-            self.publish("dream")
-
-        patches: PatchSet | None = None
-        result: DreamResult | None = None
-        error = ""
-        try:
-            root = str(project.places.root.path)
-            model = find_model(project.settings, project.environment, project=root) if with_model else None
-            context, now, stop = find_dream_context(project), self.now(), self._cancel.is_set
-            if is_preview:
-                patches = preview_dream(store, model=model, now=now, context=context, on_progress=show, cancelled=stop)
-            else:
-                result = dream(store, model=model, now=now, context=context, on_progress=show, cancelled=stop)
-                patches = result.patches
-        except MemdirError as failure:
-            error = f"{failure}{f'; {failure.hint}' if failure.hint else ''}"
-        step = self.dream.step if self.dream else None
-        self.dream = DreamRun(run.started, is_preview, step, patches, result, error, is_over=True)
-        self.publish("dream")
-
 
 def count_weeks(at: datetime, now: datetime) -> int:
-    """Return the full weeks since a time, 0 if it is in the future."""
     return max(0, (now - at) // timedelta(days=7))
 
 
@@ -369,7 +303,6 @@ def _read_time(path: "os.PathLike[str]") -> tuple[int, int]:
 
 
 def open_site(project: Project) -> Site:
-    """Return the site of a project on this machine."""
     root = project.places.root.path
     return Site(
         project.stores,
@@ -386,7 +319,6 @@ def shorten_home(path: str, project: Project | None) -> str:
 
 
 def name_scope(scope: Scope | str) -> str:
-    """Return the display name of a scope."""
     return {"private": "this project", "user": "all projects", "team": "team", "project": "repository"}.get(
         scope, str(scope)
     )

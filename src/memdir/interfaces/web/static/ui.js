@@ -98,14 +98,6 @@
     const at = event.target;
     if (at.matches("[data-all]")) for (const box of all("input[type=checkbox]", at.closest(".grp").nextElementSibling)) box.checked = at.checked;
     if (at.id === "single-keys") localStorage.setItem("memdir-keys", at.checked ? "on" : "off");
-    const pick = at.closest("[data-pick]");
-    if (pick) {
-      const mine = $("[data-mine]", pick).value, theirs = $("[data-theirs]", pick).value, result = $("#res");
-      const both = [[mine, theirs].sort().filter(Boolean).join("\n\n"), mine, theirs].filter(Boolean);
-      const now = both.find((text) => result.value.includes(text));
-      const wanted = {mine, theirs, both: both[0]}[at.value];
-      if (now !== undefined) result.value = result.value.replace(now, () => wanted);
-    }
     count(); hunks();
   });
   addEventListener("click", (event) => {
@@ -156,10 +148,9 @@
   function listen() {
     const source = new EventSource(base + "/events");
     leads = true;
-    for (const name of ["hello", "change", "dream"]) source.addEventListener(name, ({data}) => { channel.postMessage(Number(data)); heard(Number(data)); });
+    for (const name of ["hello", "change"]) source.addEventListener(name, ({data}) => { channel.postMessage(Number(data)); heard(Number(data)); });
     addEventListener("pagehide", () => source.close());
   }
-  setInterval(() => { for (const at of all("[data-ticks]")) at.textContent = Number(at.textContent) + 1; }, 1000);
   if (navigator.locks) navigator.locks.request("memdir" + base, () => { listen(); return new Promise(() => {}); });
   else listen();
   addEventListener("visibilitychange", () => { if (!document.hidden && stale) { stale = false; renew(); } });
