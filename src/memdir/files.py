@@ -149,7 +149,6 @@ def disk_error(error: OSError, path: str | Path) -> DiskError:
 
 @contextmanager
 def raise_disk_errors(path: str | Path) -> Iterator[None]:
-    """Raise DiskError with this path for any OSError."""
     try:
         yield
     except OSError as error:
@@ -359,7 +358,6 @@ def check_name(name: str) -> tuple[str, ...]:
 
 
 def find_refusal(segment: str) -> str:
-    """Return why this cannot be a segment of a name, or ""."""
     if not segment:
         return "a name or folder is empty"
     if segment.startswith("."):
@@ -367,7 +365,7 @@ def find_refusal(segment: str) -> str:
     if unicodedata.normalize("NFC", segment) != segment:
         return "it is not in Unicode normal form C"
     for before, char in zip(" " + segment, segment, strict=False):
-        if not _is_allowed(char, before):
+        if not is_name_char(char, before):
             return f"{char!r} is not a letter, digit, `-` or `_`"
     if len(segment) > NAME_CHARS or len(segment.encode()) > NAME_BYTES:
         return f"it is longer than {NAME_CHARS} characters or {NAME_BYTES} bytes"
@@ -384,7 +382,8 @@ def check_path(path: str) -> None:
             raise PathError(shorten(path, 120), "it is not the name of a memory")
 
 
-def _is_allowed(char: str, before: str) -> bool:
+def is_name_char(char: str, before: str) -> bool:
+    """Return whether a name may contain this: letters, decimal digits, `-`, `_`, and marks on a letter."""
     if char.isascii():
         return char.isalnum() or char in "-_"
     if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:

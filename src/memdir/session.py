@@ -512,7 +512,6 @@ class Session:
         do_chores(context, lambda _, error: _notify(self._callbacks.error, error), chores)
 
     def _find_notes_file(self) -> notes.NotesFile | None:
-        """Return the notes file, if notes are kept; a cleared conversation has a new one."""
         if self._notes_home is None:
             return None
         clears = _read_count(self.file.read(), _CLEARS)

@@ -242,7 +242,6 @@ _REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb0
 
 
 def estimate_tokens(text: str) -> int:
-    """Return the approximate number of tokens in this text."""
     if len(text) <= WHOLE_CHARS:
         return max(1, round(_weigh(text))) if text else 0
     size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
@@ -339,7 +338,6 @@ class FoldedText:
     lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
 
     def find_place(self, start: int, end: int) -> Span:
-        """Return the span in the original text."""
         return self._place(start)[0], self._place(max(end - 1, start))[1]
 
     def _place(self, offset: int) -> Span:

@@ -27,6 +27,7 @@ from memdir.operations.review import approve
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
+from memdir.store.plan import plan_pointers
 from search_stores import write_memory as write_plain
 
 DATA = Path(__file__).parents[1] / "data"
@@ -415,6 +416,8 @@ def test_of_very_many_missing_pointers_a_dream_adds_the_newest_and_the_next_one_
     store = FileStore(folder)
     first = plan_tidy(store, now=NOW).patches
     assert len(first) == DREAM_LINES and all(at.kind is PatchKind.MISSING_POINTER for at in first)
-    store.add_pointers(name for at in first for name in at.names)  # so many are added at the end, all at once
+    store.carry_out(
+        lambda view: plan_pointers(view, [name for at in first for name in at.names]), verb="index"
+    )  # so many are added at the end, all at once
     assert store.index().count("\n") == DREAM_LINES
     assert len(plan_tidy(store, now=NOW).patches) == 3

@@ -14,7 +14,7 @@ from memdir.limits import INDEX_FILE_BYTES
 from memdir.operations.review import approve
 from memdir.postgres.store import PostgresStore
 from memdir.recall.index import parse_memory
-from memdir.records import Draft, Forget, Kind, Origin, Put, Scope, Surfacing
+from memdir.records import AddPointer, Draft, DropPointer, Forget, Kind, Origin, Put, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SessionFile, SurfacedMemory
@@ -384,8 +384,8 @@ def test_pointers_are_mended_without_touching_anything_else(memory: Path) -> Non
     store = FileStore(memory)
     store.write(sample_memory())
     (memory / "MEMORY.md").write_text("# Mine\n\n- [Gone](gone.md)\n\nprose\n", encoding="utf-8")
-    store.add_pointers(["terse-replies"])
-    store.drop_pointers(["gone", "terse-replies"])
+    store.change([AddPointer("terse-replies")], verb="index")
+    store.change([DropPointer("gone"), DropPointer("terse-replies")], verb="index")
     text = (memory / "MEMORY.md").read_text(encoding="utf-8")
     assert text.startswith("# Mine\n\n- [Terse replies](terse-replies.md) — No summary") and text.endswith(
         "\n\nprose\n"

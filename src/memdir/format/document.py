@@ -154,7 +154,6 @@ def add_to_fact(document: MemoryDocument, text: str) -> str:
 
 
 def replace_sentence(document: MemoryDocument, sentence: str, text: str) -> str:
-    """Return the text with the first exact match of a sentence replaced."""
     old = next(known for known in document.sentences if known.text == sentence)
     return _splice(document, old.start, old.end, text)
 

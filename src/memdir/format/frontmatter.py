@@ -21,11 +21,12 @@ from typing import Any, TypeAlias, Union
 
 from memdir import limits
 from memdir.errors import FormatError
+from memdir.files import find_refusal, is_name_char
 from memdir.format.when import read_when
 from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
 from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory, When
-from memdir.text import find_forbidden, fold, one_line, replace_surrogates
+from memdir.text import find_forbidden, one_line, replace_surrogates
 
 # The value of a field to write; None removes the field.
 FieldValue: TypeAlias = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None
@@ -519,7 +520,6 @@ _HINTS = {
 }
 _HINT = "say in one line what recall should find it by: the subject and what is special about it"
 
-_DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 _ENGLISH_ENDS = compile_late(
     r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)"
 )  # "don't" and "it's" are one word, "l'air" is two
@@ -547,7 +547,6 @@ def check_title(title: str) -> None:
 
 
 def check_cues(cues: Sequence[str]) -> None:
-    """Raise FormatError if there are too many cues, or one is not a short line."""
     if len(cues) > limits.CUES:
         hint = "keep the most different ones"
         raise FormatError(f"too many cues: {len(cues)}, the limit is {limits.CUES}", field="cues", hint=hint)
@@ -563,13 +562,13 @@ def make_slug(title: str) -> str:
     visible = "".join(char for char in lowered if not _IGNORABLE.match(char) and unicodedata.category(char) != "Cf")
     chars: list[str] = []
     for char in visible:
-        chars.append(char if _is_allowed(char, chars[-1] if chars else " ") else "-")
+        chars.append(char if is_name_char(char, chars[-1] if chars else " ") else "-")
     slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(chars)).strip("-")))
     if not any(char.isalnum() for char in slug):
         import hashlib  # OpenSSL takes milliseconds to load, and few titles need it
 
         return "memory-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{slug}-memory" if fold(slug) == "memory" or _DEVICES.fullmatch(fold(slug)) else slug
+    return f"{slug}-memory" if find_refusal(slug) else slug
 
 
 def _check_line(text: str, field: str, limit: int, hint: str) -> None:
@@ -579,14 +578,6 @@ def _check_line(text: str, field: str, limit: int, hint: str) -> None:
         raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
     if len(text) > limit:
         raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
-
-
-def _is_allowed(char: str, before: str) -> bool:
-    """Return whether a name may contain this: letters, decimal digits, `-`, `_`, and marks on a letter."""
-    category = unicodedata.category(char)
-    if char in "-_" or category[0] == "L" or category == "Nd":
-        return True
-    return category in {"Mn", "Mc"} and unicodedata.category(before)[0] in "LM"
 
 
 def _cut(slug: str) -> str:

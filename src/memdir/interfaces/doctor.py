@@ -25,6 +25,7 @@ from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.frozen import dataclass
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS
+from memdir.operations.write import WriteContext, carry_out
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
@@ -32,7 +33,7 @@ from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
 from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
-from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
+from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared, plan_dead_pointers, plan_pointers
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
@@ -161,10 +162,11 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     unseen = [finding for finding in findings if finding.kind == "out_of_step"]
     if unseen:
         store.notice()
+    context = WriteContext(_ORIGIN, store.clock())
     if orphans:
-        store.add_pointers(orphans, origin=_ORIGIN)
+        carry_out(store, lambda view: plan_pointers(view, orphans), orphans, context, verb="index")
     if dead:
-        store.drop_pointers(dead, origin=_ORIGIN)
+        carry_out(store, lambda view: plan_dead_pointers(view, dead), dead, context, verb="index")
     return len(orphans) + len(dead) + len(unseen)
 
 

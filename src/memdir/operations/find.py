@@ -82,7 +82,6 @@ def find_past(
 def list_memories(
     stores: Sequence[AnyStore], *, kind: str | None = None, scope: str | None = None, visible: bool = False
 ) -> list[FoundMemory[AnyStore]]:
-    """List the memories of the stores, newest first."""
     listed = [
         memory
         for store in stores
@@ -150,7 +149,6 @@ def _clean_name(text: str) -> str:
 
 
 def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemory[AnyStore]:
-    """Return the memory with this name, path or title."""
     name = _clean_name(text)
     for same in (lambda other: other == name, lambda other: fold(other) == fold(name)):
         if exact := next((candidate for candidate in candidates if same(candidate.header.name)), None):

@@ -167,7 +167,10 @@ def save(
     except ConflictError:
         if before is not None or (existing := find_existing(store, draft)) is None:
             raise
-        after = _preview_text(store, replace(draft, name=existing.name), existing)
+        named = replace(draft, name=existing.name)
+        _, planned = plan.plan_write(store, named, existing.digest, store.clock(), store.rules)
+        file = next((one for one in planned if one.path == existing.header.file), None)
+        after = decode(file.after or b"") if file else existing.text
         if after != existing.text:
             raise NameTakenError(existing, after) from None
         result = WriteResult(WriteAction.UNCHANGED, existing.name, existing.header.scope, existing, existing.text)
@@ -188,12 +191,10 @@ def update(
 
 
 def compose_update(name: str, text: str, fields: FieldChanges, now: datetime) -> str:
-    """Return the text of a memory after `update`; `text` is its current text."""
     return plan.render_over(text, _make_draft(name, text, fields), now)
 
 
 def rewrite(store: StoreBase, name: str, text: str, context: WriteContext, *, expect: str) -> WriteResult:
-    """Replace a memory's complete text, frontmatter included."""
     return change(store, [Rewrite(name, text, expect)], context, verb="edit")
 
 
@@ -203,12 +204,10 @@ def forget(store: StoreBase, name: str, context: WriteContext, *, expect: str | 
 
 
 def forget_many(store: StoreBase, names: Sequence[str], context: WriteContext) -> WriteResult:
-    """Remove memories and their index lines as one change."""
     return change(store, [Forget(name) for name in names], context, verb="forget")
 
 
 def pin(store: StoreBase, names: Sequence[str], pinned: bool, context: WriteContext) -> WriteResult:
-    """Pin or unpin memories as one change."""
     edits = [Pin(name, pinned) for name in names]
     return change(store, edits, context, verb="pin" if pinned else "unpin")
 
@@ -240,7 +239,6 @@ def carry_out(
 
 
 def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
-    """Restore the version after a change, or the previous version."""
     return _write(store, lambda: store.restore(name, change=change, origin=context.origin), name)
 
 
@@ -362,13 +360,6 @@ def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
     return replace(named, name=plan.find_free_name(store, named.name or ""))
 
 
-def _preview_text(store: StoreBase, draft: Draft, memory: StoredMemory) -> str:
-    _, changes = plan.plan_write(store, draft, memory.digest, store.clock(), store.rules)
-    return next(
-        (decode(change.after) for change in changes if change.path == memory.header.file and change.after), memory.text
-    )
-
-
 def _read(store: StoreBase, name: str | None) -> StoredMemory | None:
     with suppress(MemdirError):
         return store.read(name) if name else None
@@ -376,7 +367,6 @@ def _read(store: StoreBase, name: str | None) -> StoredMemory | None:
 
 
 def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
-    """Return a memory's text as a draft with changed fields."""
     header = parse_fields(text)
     if (kind := fields.get("kind", header.kind)) is None:
         raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")

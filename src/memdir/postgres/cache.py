@@ -13,6 +13,7 @@ from memdir.format.frontmatter import FrontmatterFields
 from memdir.frozen import dataclass, field
 from memdir.postgres.history import Row
 from memdir.records import Signature, StoredMemory
+from memdir.store.plan import list_folder
 
 _CACHED_BYTES = 4_194_304  # of contents, by digest
 _CACHED_HEADS = 20_000
@@ -56,11 +57,6 @@ class SearchHead:
     docs: int
     length: int
     lines: int
-
-
-def list_folder(snapshot: StoreSnapshot, folder: str) -> list[str]:
-    paths = (path.rpartition("/") for path in snapshot.files)
-    return [leaf for parent, _, leaf in paths if parent == folder]
 
 
 class StoreCache:
@@ -117,7 +113,7 @@ class SnapshotView:
     """The files of a snapshot, as seen by a plan; `load` reads rows of `_READ` by path."""
 
     def __init__(self, cache: StoreCache, snapshot: StoreSnapshot, load: Callable[[Sequence[str]], list[Row]]) -> None:
-        self._cache, self._files, self._snapshot, self._load = cache, snapshot.files, snapshot, load
+        self._cache, self._files, self._load = cache, snapshot.files, load
 
     def read_bytes(self, path: str) -> bytes | None:
         row = self._files.get(path)
@@ -127,7 +123,7 @@ class SnapshotView:
         return self._read(path) if data is None else data
 
     def list_files(self, folder: str) -> list[str]:
-        return list_folder(self._snapshot, folder)
+        return list_folder(self._files, folder)
 
     def _read(self, path: str) -> bytes | None:
         paths = [path]

@@ -276,11 +276,12 @@ def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> Sear
         return SearchRows((), {}, (), {})
     near = table.near if table is not None else lambda word: []
     words = dict.fromkeys(word for term in terms for word in (term, *(neighbour for neighbour, _ in near(term))))
-    soft = _render_query(words, [term for term in terms if _has_kin(term)])
+    soft = _render_query(words, [term for term in terms if len(term) >= KIN_LETTERS and term.isascii()])
     rank = "ts_rank(terms, %(exact)s::tsquery) * 10 + ts_rank(terms, %(soft)s::tsquery)"
     select = f"SELECT {_COLUMNS} FROM memdir.search WHERE {OF_STORE}"
     matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
-    values = {"exact": _render_query(terms), "soft": soft, **_make_queries(terms)}
+    queries = [_render_query([term]) for term in terms]
+    values = {"exact": _render_query(terms), "soft": soft, "words": terms, "queries": queries}
     matches, counted = store.ask(matched, _COUNT_WORDS, **values)
     rows = [_make_row(row) for row in reversed(matches)]
     postings: dict[str, list[int]] = {}
@@ -331,14 +332,6 @@ class PostgresCatalog(Catalog):
 
     def has_name(self, name: str) -> bool:
         return False
-
-
-def _has_kin(term: str) -> bool:
-    return len(term) >= KIN_LETTERS and term.isascii()
-
-
-def _make_queries(words: Sequence[str]) -> dict[str, object]:
-    return {"words": list(words), "queries": [_render_query([word]) for word in words]}
 
 
 def _render_query(words: Iterable[str], kin: Iterable[str] = ()) -> str:

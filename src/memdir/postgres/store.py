@@ -33,13 +33,13 @@ from memdir.format.frontmatter import digest_of, make_header, make_memory, parse
 from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
+from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot
 from memdir.postgres.history import OF_STORE, Ask, PostgresHistory, PostgresInbox, Row, clean_text
 from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
 from memdir.store.history import find_leading, make_link_ends
-from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
+from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, list_folder
 from memdir.store.state import Author, make_author
 
 try:
@@ -103,7 +103,6 @@ class PostgresDatabase:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
 
     def measure(self) -> dict[str, int]:
-        """Return the statistics of the connection pool."""
         return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
@@ -312,7 +311,7 @@ class PostgresStore(StoreBase):
     # Reading
 
     def scan(self) -> tuple[Header, ...]:
-        snapshot = self._refresh()
+        snapshot = self.snapshot()
         rows = {path: row for path, row in snapshot.files.items() if not is_index_path(path)}
         fields = self._cache.heads
         missing = list({row.digest for row in rows.values()} - fields.keys())
@@ -370,11 +369,7 @@ class PostgresStore(StoreBase):
         return rows[0][0] if rows else None
 
     def list_files(self, folder: str) -> list[str]:
-        return list_folder(self._refresh(), folder)
-
-    def snapshot(self) -> StoreSnapshot:
-        """Return the current files."""
-        return self._refresh()
+        return list_folder(self.snapshot().files, folder)
 
     def read_changed(self, since: int, *, content: bool) -> tuple[StoreHead, list[Row], list[Row]]:
         """Return the head, files written after a revision (path, digest, version, actor, time, content), and those
@@ -561,7 +556,8 @@ class PostgresStore(StoreBase):
             raise NotFoundError("this store does not exist", name=str(self.store), hint="GET /v1/stores lists them")
         return StoreHead(*rows[0])
 
-    def _refresh(self) -> StoreSnapshot:
+    def snapshot(self) -> StoreSnapshot:
+        """Return the current files, updated if they have changed."""
         snapshot = self._cache.snapshot
         head, *rows = self.ask(_HEAD, *_SINCE, since=snapshot.revision)
         return self._advance(snapshot, self._make_head(head), rows, lambda: self.ask(*_SINCE, since=0))

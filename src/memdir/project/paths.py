@@ -444,7 +444,6 @@ def find_transcript_cwd(project_dir: Path) -> str | None:
 
 
 def _is_path(text: str | None) -> bool:
-    """Return whether this is an absolute path that system calls accept."""
     try:
         return text is not None and os.path.isabs(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:

@@ -63,7 +63,6 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """Return the allowed values, as text."""
         if isinstance(self.default, bool):
             return "true or false (also on/off, yes/no, 1/0)"
         if isinstance(self.default, str):
@@ -253,7 +252,6 @@ class Settings:
         return float(self.values[key])
 
     def half_lives(self) -> HalfLives:
-        """Return how fast each type ages, in days."""
         return {kind: self.number(f"half_life.{kind}") for kind in Kind}
 
     def find_pause_end(self, now: datetime) -> datetime | None:

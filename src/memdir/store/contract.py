@@ -199,7 +199,6 @@ class StoreReader(ABC):
         return memories
 
     def has_any(self) -> bool:
-        """Return whether the store contains any memory."""
         return bool(self.scan())
 
     def may_hold(self, scope: Scope) -> bool:
@@ -395,7 +394,6 @@ class StoreBase(StoreReader, Inbox):
             return past.read_change(change)
 
     def read_content(self, digest: str) -> bytes:
-        """Return the bytes of a recorded version."""
         with self._reading_history() as past:
             return past.read_content(digest)
 
@@ -421,7 +419,6 @@ class StoreBase(StoreReader, Inbox):
         return self.read(result.names[0])
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
-        """Replace a memory's full text, including its frontmatter."""
         self.change([Rewrite(name, text, expect)], verb="edit", origin=origin)
         return self.read(name)
 
@@ -470,14 +467,6 @@ class StoreBase(StoreReader, Inbox):
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
         """Make the changes that a planner returns for the current files, as one change."""
         return self._commit(verb, origin, planner, mark=mark)
-
-    def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        targets = list(names)
-        return self._commit("index", origin, lambda view: plan.plan_pointers(view, targets)).changes
-
-    def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        targets = list(names)
-        return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, targets)).changes
 
     def undo(self, change: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
         """Undo the last change, or any one. An undo is itself a change, so it can be undone by its number."""

@@ -63,7 +63,11 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
     with suppress(MemdirError):
         steps = store.find_last_steps(names)
     origins = _find_approved(store) if any(step.verb == "approve" for step in steps.values()) else {}
-    authors = {name: _name_author(origins.get(step.id, step.origin)) for name, step in steps.items()}
+    authors = {}
+    for name, step in steps.items():
+        origin = origins.get(step.id, step.origin)
+        is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
+        authors[name] = origin.why.removeprefix(_BY) if is_teammate else origin.who
     signers = store.read_signers(names) if store.scope is Scope.TEAM or any(map(is_team, names)) else {}
     is_approved = {name for name, step in steps.items() if step.id in origins}
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
@@ -114,11 +118,6 @@ def _find_approved(store: StoreBase) -> dict[int, Origin]:
             if (change := store.find_marked(make_mark(item))) is not None:
                 origins[change] = replace(item.origin, who=str(item.payload.get("by") or item.origin.who))
     return origins
-
-
-def _name_author(origin: Origin) -> str:
-    is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
-    return origin.why.removeprefix(_BY) if is_teammate else origin.who
 
 
 def trace_sentences(store: StoreBase, name: str, *, limit: int = 100) -> dict[str, Change]:

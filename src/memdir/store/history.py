@@ -29,7 +29,7 @@ from memdir.format.frontmatter import digest_of
 from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Change, ChangedFile, Origin, RecallCounts, Signature, StoredMemory, Surfacing
+from memdir.records import Change, ChangedFile, Header, Origin, RecallCounts, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_words, replace_surrogates
@@ -284,7 +284,6 @@ class History(Database):
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Record the age and author of content that is about to be added, by path and digest."""
         with self.transaction(durable=False):
             rows = [(*key, int(source.since.timestamp() * 1e9), source.who) for key, source in sources.items()]
             self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
@@ -478,8 +477,7 @@ class History(Database):
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
         """Return the known dates of each memory's content."""
         with self.reading() as db:
-            files = [(memory.header.file, memory.digest, memory.header.signature) for memory in memories]
-            return tuple(find_dates(db, *file) for file in files)
+            return tuple(_find_dates(db, memory.header, memory.digest, self.version) for memory in memories)
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
         """Return the last recorded digest and signature of every file, by path."""
@@ -666,14 +664,13 @@ class ChangeDate:
     is_known: bool = False  # history knows the file, with these bytes or others
 
 
-def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
-    """Return the known dates of a file with this content and signature."""
-    since = touched = None
-    if db.execute("PRAGMA user_version").fetchone()[0] >= _DATES_SINCE:
+def _find_dates(db: sqlite3.Connection, header: Header, digest: str, version: int) -> ChangeDate:
+    since, touched, path = None, None, header.file
+    if version >= _DATES_SINCE:
         times = db.execute(_FILE_TIMES, (path,)).fetchone()
         if times is not None and times[0] == digest:
-            since, touched = map(_make_time, _find_times(times, digest, signature))
-    changed, brought = _find_change(db, path, digest, since)
+            since, touched = map(_make_time, _find_times(times, digest, header.signature))
+    changed, brought = _find_change(db, path, digest, since, version)
     known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
     return ChangeDate(changed, brought, since, touched, known is not None)
 
@@ -692,7 +689,7 @@ def _find_times(
 
 
 def _find_change(
-    db: sqlite3.Connection, path: str, digest: str, since: datetime | None
+    db: sqlite3.Connection, path: str, digest: str, since: datetime | None, version: int
 ) -> tuple[datetime | None, bool]:
     """Return when these bytes were written, and whether they were only brought; then the date in the file counts.
 
@@ -719,7 +716,7 @@ def _find_change(
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == digest and earliest is not None:
             earliest = min(earliest, moment)  # this change replaced them, so they are older
-    if db.execute("PRAGMA user_version").fetchone()[0] < _SEEN_SINCE:
+    if version < _SEEN_SINCE:
         return earliest, brought or has_dreamed
     # memdir did not write these bytes: use a date that came with them, or the file's when memdir first replaced them.
     row = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()

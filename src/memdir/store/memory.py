@@ -18,7 +18,7 @@ from memdir.records import Header, Origin, Scope, Signature, StoredMemory, Surfa
 from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
-from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
+from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path, list_folder
 
 
 class MemoryStore(StoreBase):
@@ -49,8 +49,7 @@ class MemoryStore(StoreBase):
         return self._files.get(path, (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
-        paths = (path.rpartition("/") for path in self._files)
-        return [leaf for parent, _, leaf in paths if parent == folder]
+        return list_folder(self._files, folder)
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
         with self._lock:

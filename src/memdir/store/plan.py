@@ -79,6 +79,11 @@ Planner = Callable[[StoreView], list[FileChange]]
 Finder = Callable[[str], "Sequence[SecretFinding]"]
 
 
+def list_folder(paths: Iterable[str], folder: str) -> list[str]:
+    """Return the names of the files in a folder, of a store without folders."""
+    return [leaf for parent, _, leaf in (path.rpartition("/") for path in paths) if parent == folder]
+
+
 def is_index_path(path: str) -> bool:
     return path == index.INDEX_FILE or path.endswith("/" + index.INDEX_FILE)
 
@@ -440,7 +445,6 @@ def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
 
 
 def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
-    """Apply a change to the current index."""
     digest = digest_of(current) if current is not None else None
     if digest == change.after or change.splice is None:
         return current
@@ -499,7 +503,6 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
 
 
 def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:
-    """Raise FormatError if a file to be written lacks a valid name, type or description."""
     if fields.problem:
         hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"this cannot be saved: {fields.problem}", field="frontmatter", hint=hint)
@@ -545,7 +548,6 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
 
 
 def find_free_name(view: StoreView, name: str) -> str:
-    """Return the name, or the name with the next free number appended."""
     existing_names, numbered = _list_names(view, name)
     return next(free for free in numbered if fold(free) not in existing_names)
 

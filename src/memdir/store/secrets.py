@@ -179,7 +179,6 @@ def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tu
 
 @cache
 def read_rules() -> tuple[SecretRule, ...]:
-    """Return the built-in rules in order of precedence."""
     rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in _read_tables()["rules"]]
     return tuple(SecretRule(**{**row, "hints": tuple(row["hints"])}) for row in rows)
 
@@ -569,7 +568,8 @@ def _find_pair(text: str, begin: int) -> Iterator[SecretFinding]:
 def _leads(before: str) -> bool:
     """Return whether the text before a value introduces it: only punctuation, or a word like "is"."""
     bare = before.rstrip(" \t\"'`“”„‘’«»「『*(,")
-    return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_LEADS or bool(_lead().search(bare.lower()))
+    lead = compile_pattern(rf"(?<!\w)(?:{_pattern('prose', 'leads').pattern})\Z")
+    return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_LEADS or bool(lead.search(bare.lower()))
 
 
 def _strip(token: str, start: int) -> tuple[int, str]:
@@ -581,11 +581,6 @@ def _cut(window: str) -> str:
     lead = len(window) - len(window.lstrip(" \t:=*\n"))
     end = _pattern("contexts", "end").search(window, lead)
     return window[: end.start()] if end else window
-
-
-@cache
-def _lead() -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{_pattern('prose', 'leads').pattern})\Z")
 
 
 @cache

@@ -164,7 +164,6 @@ class SessionFile:
         self.change(lambda record: replace(record, private=private))
 
     def set_ignoring(self, ignoring: bool = True) -> None:
-        """Start or stop ignoring memory in this conversation, at the user's request."""
         self.change(lambda record: replace(record, ignoring=ignoring))
 
     def find_index(self) -> str:

@@ -272,7 +272,6 @@ def _drop_sets(state: Path) -> None:
 
 
 def find_chat_file(state: Path, id: str) -> Path:
-    """Return the file of the `memdir chat` conversation with that id, one record per line."""
     return state / CHATS_FOLDER / f"{make_leaf(id)}.jsonl"
 
 
@@ -452,7 +451,6 @@ def read_authors(state: Path) -> Mapping[str, Author]:
 
 
 def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
-    """Replace the authors file; raises DiskError."""
     rows = {
         replace_surrogates(name): {"name": row.name, "email": row.email, "when": row.when and row.when.isoformat()}
         for name, row in sorted((name, make_author(row.name, row.email, row.when)) for name, row in authors.items())

@@ -111,7 +111,6 @@ class OwnDirectory:
 
 
 def read_setup(environment: Environment) -> OwnSetup | None:
-    """Return the setup, or None if there is no remote."""
     table = read_table(find_own_sync(environment), OWN_SETUP)
     rows = table.get("recipients")
     recipients = tuple(str(recipient) for recipient in rows) if isinstance(rows, list) else ()
