@@ -197,7 +197,7 @@ def test_the_person_is_shown_in_one_line_what_was_recalled_and_saved_and_can_swi
     )
     hooks("stop", transcript_path=str(hooks.transcript(note, "Noted.")))
     wait_for_worker(hooks.state)
-    for host in ("claude-code", "codex", "gemini-cli", "vscode"):
+    for host in ("claude-code", "codex", "gemini-cli", "qwen-code", "vscode"):
         saved = ", saved “Invoices sent on third of month”" if host == "claude-code" else ""
         shown = hooks("user-prompt", prompt=asked, session=host, host=host)
         assert shown.message == f"memdir: recalled 1 (Ferry to Lindholm){saved}", host

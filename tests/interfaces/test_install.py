@@ -33,6 +33,7 @@ from memdir.project.hosts import (
     FILE,
     GEMINI,
     HOSTS,
+    QWEN,
     VSCODE,
     Host,
     find_installed,
@@ -99,6 +100,7 @@ def put(environment: Environment, host: Host, text: str | None) -> None:
         CLAUDE_CODE.key: environment.claude_home / "settings.json",
         CODEX.key: environment.codex_home / "hooks.json",
         GEMINI.key: environment.home / ".gemini" / "settings.json",
+        QWEN.key: environment.home / ".qwen" / "settings.json",
         VSCODE.key: environment.home / ".copilot" / "hooks" / "memdir.json",
         CURSOR.key: environment.home / ".cursor" / "mcp.json",
     }
@@ -137,7 +139,7 @@ def test_a_round_leaves_codexs_own_settings_as_they_were(tmp_path: Path, kind: s
     assert look(environment.home) == before
 
 
-@pytest.mark.parametrize("host", [CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR], ids=lambda host: host.key)
+@pytest.mark.parametrize("host", [CLAUDE_CODE, CODEX, GEMINI, QWEN, VSCODE, CURSOR], ids=lambda host: host.key)
 def test_a_round_in_a_project_leaves_it_as_it_was(tmp_path: Path, host: Host) -> None:
     environment, root = make_environment(tmp_path), tmp_path / "app"
     write(root / "readme.txt", "hello\n")
@@ -164,6 +166,20 @@ def test_what_others_put_there_before_and_in_between_stays_and_only_ours_goes(tm
     done = {"hooks": [{"type": "command", "command": "say done"}]}
     hooks = {"Stop": [done, {"hooks": [theirs]}], "UserPromptSubmit": [{"hooks": [theirs]}]}
     assert left == {"hooks": hooks, "z": [1, {"a": None}], "model": "opus"}
+
+
+def test_qwen_gets_hooks_and_server_in_one_file(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path)
+    install(environment, QWEN)
+    table = json.loads((environment.home / ".qwen" / "settings.json").read_text(encoding="utf-8"))
+    assert list(table["hooks"]) == ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
+    (handler,) = table["hooks"]["Stop"][0]["hooks"]
+    assert handler == {
+        "type": "command",
+        "command": "'/opt/my tools/memdir' hook stop --host qwen-code",
+        "timeout": 10,
+    }
+    assert table["mcpServers"] == {"memdir": {"command": "/opt/my tools/memdir", "args": ["mcp"]}}
 
 
 def test_an_edit_elsewhere_keeps_its_bytes_when_ours_goes(tmp_path: Path) -> None:
@@ -277,6 +293,7 @@ def test_which_hosts_have_our_hooks_and_since_when(tmp_path: Path) -> None:
         ("codex", False): regular,
         ("codex", True): regular,
         ("gemini-cli", False): regular,
+        ("qwen-code", False): regular,
         ("vscode", False): regular[:2],
     }
     assert {at.since for at in found.values()} == {NOW}
@@ -523,13 +540,13 @@ def test_where_no_record_can_be_kept_the_hosts_file_stays_as_it_is(tmp_path: Pat
 
 def test_installs_at_the_same_time_lose_nothing_of_the_record(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
-    hosts = (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)
+    hosts = (CLAUDE_CODE, CODEX, GEMINI, QWEN, VSCODE, CURSOR)
     with ThreadPoolExecutor(len(hosts)) as pool:
         list(pool.map(lambda host: install(environment, host), hosts))
     assert {entry.host for entry in read_install_record(environment.state_home).values()} == {
         host.key for host in hosts
     }
-    assert len(read_install_record(environment.state_home)) == 6
+    assert len(read_install_record(environment.state_home)) == len(hosts) + 1  # Codex has two files
 
 
 def test_a_plugin_that_is_only_shown_is_not_written(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
 megabytes. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
 during the read is read up to its initial size. `describe_transcript` reads only some kilobytes of the start and the end. The
-modules claude, codex and gemini interpret the records.
+modules claude, codex, gemini and qwen interpret the records.
 """
 
 import errno
@@ -80,6 +80,7 @@ class TranscriptFormat(StrEnum):
     CLAUDE = "claude-code"
     CODEX = "codex"
     GEMINI = "gemini-cli"
+    QWEN = "qwen-code"
     PLAIN = "plain"
 
 
@@ -314,7 +315,7 @@ def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
     file.seek(0)
     if transcript_format is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
         name = shorten(one_line(str(path)), 200)
-        hint = 'use a Claude Code, Codex or Gemini CLI transcript, or JSON like [{"role": "user", "content": "…"}]'
+        hint = 'use a Claude Code, Codex, Gemini CLI or Qwen Code transcript, or JSON like [{"role": "user", "content": "…"}]'
         raise FormatError(f"{name} is not a supported transcript", field="format", hint=hint)
     return transcript_format
 
@@ -322,12 +323,19 @@ def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
 def detect_format(file: BinaryIO) -> TranscriptFormat | None:
     file.seek(0)
     start = b""
+    guess: TranscriptFormat | None = None
     for number, line in read_transcript_lines(file):
         start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-        if transcript_format := next(filter(None, map(_detect_record, parse_line(line))), None):
-            return transcript_format
+        for record in parse_line(line):
+            transcript_format = _detect_record(record)
+            # Claude Code and Qwen Code both write records of the type "system".
+            if transcript_format and record.get("type") != "system":
+                return transcript_format
+            guess = guess or transcript_format
         if number >= HEAD_LINES or file.tell() > LINE_BYTES:
             break
+    if guess:
+        return guess
     # It may be one JSON document over many lines, none of which is a record.
     file.seek(0)
     is_plain = (start == b"[" and re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096))) or (
@@ -362,6 +370,8 @@ def _detect_record(record: Json) -> TranscriptFormat | None:
         return TranscriptFormat.GEMINI
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return TranscriptFormat.CODEX
+    if "sessionId" in record and isinstance(read_table(record.get("message")).get("parts"), list):
+        return TranscriptFormat.QWEN
     marks = {"sessionId", "uuid", "leafUuid", "snapshot"}
     if kind in CLAUDE_TYPES and (marks & record.keys() or isinstance(record.get("message"), dict)):
         return TranscriptFormat.CLAUDE
@@ -392,7 +402,7 @@ def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _
         elif host is TranscriptFormat.GEMINI:
             header = _read_gemini(record, path)
         else:
-            session = read_text(record.get("sessionId")) if host is TranscriptFormat.CLAUDE else ""
+            session = "" if host is TranscriptFormat.PLAIN else read_text(record.get("sessionId"))
             header = _Head(session, read_text(record.get("cwd")))
         head = head.join(header).join(_Head(started=read_at(record)))
         if head.session and head.cwd and head.started:

@@ -1,6 +1,6 @@
 """Read conversations of coding agents as messages, and list and search the transcripts of a project.
 
-The formats of Claude Code, Codex and Gemini CLI have their own modules; the plain format (`[{"role", "content"}]`,
+The formats of Claude Code, Codex, Gemini CLI and Qwen Code have their own modules; the plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
 or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
 Gemini. Nothing here learns from a message.
@@ -43,11 +43,13 @@ from memdir.conversation.lines import (
     read_text,
     read_transcript_lines,
 )
+from memdir.conversation.qwen import find_turns, read_turns
 from memdir.conversation.typed import strip_blocks
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
+from memdir.project.hosts import QWEN, find_folder
 from memdir.project.paths import find_root
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
@@ -222,6 +224,8 @@ def _find_paths(
     """Return the functions that find records from the end and read them, None for a format read from the start."""
     if host is TranscriptFormat.CLAUDE:
         return partial(find_chain, is_agent=is_agent_file(path)), read_chain
+    if host is TranscriptFormat.QWEN:
+        return find_turns, read_turns
     return (find_kept, read_kept) if host is TranscriptFormat.CODEX else None
 
 
@@ -343,7 +347,8 @@ def _list_files(environment: Environment, since: datetime | None) -> Iterator[st
         for folder in _walk(str(environment.codex_home / name), _CODEX_DEPTH):
             paths = (path for modified, path in _list_jsonl(folder) if modified >= after)
             yield from (path for path in paths if os.path.basename(path).startswith("rollout-"))
-    for folder in _list_folders(environment.gemini_home / "tmp"):
+    chats = (environment.gemini_home / "tmp", find_folder(QWEN, environment) / "projects")
+    for folder in (folder for parent in chats for folder in _list_folders(parent)):
         yield from (path for modified, path in _list_jsonl(os.path.join(folder, "chats")) if modified >= after)
 
 

@@ -39,7 +39,7 @@ from memdir.interfaces.json_edit import (
 from memdir.limits import FILE_BYTES, LOCK_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project import hosts as known
-from memdir.project.hosts import CODEX, GEMINI, VSCODE, Hook, Host, InstallRow, read_install_record
+from memdir.project.hosts import CODEX, GEMINI, QWEN, VSCODE, Hook, Host, InstallRow, read_install_record
 from memdir.project.settings import Environment
 
 NAME = "memdir"
@@ -134,7 +134,7 @@ def list_files(
         if root is not None:
             yield HostFile(folder / "rules" / "memdir.mdc", text=render_prompt("hooks/cursor") + "\n")
     elif path:
-        yield HostFile(path, hooks, {"mcpServers": server} if host is GEMINI and has_mcp else {})
+        yield HostFile(path, hooks, {"mcpServers": server} if host in (GEMINI, QWEN) and has_mcp else {})
         if host is CODEX and root is None and has_mcp:
             yield HostFile(path.with_name("config.toml"), servers={"mcp_servers": server})
 

@@ -134,11 +134,23 @@ VSCODE = Host(
         Hook(HookEvent.AGENT, "SubagentStart"),
     ),
 )
+# Only these events are known; PreToolUse has no matcher, because the names of its tools are not known.
+QWEN = Host(
+    "qwen-code",
+    "Qwen Code",
+    (
+        *_OPENING,
+        Hook(HookEvent.BEFORE_TOOL, "PreToolUse"),
+        Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
+        Hook(HookEvent.STOP, "Stop"),
+    ),
+    learns=True,
+)
 # No Cursor hook is known to show text to the model; a rule file and MCP do.
 CURSOR = Host("cursor", "Cursor")
 
-HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)}
-_SPELLINGS = {"claude": CLAUDE_CODE, "gemini": GEMINI, "code": VSCODE, "copilot": VSCODE}
+HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, VSCODE, CURSOR)}
+_SPELLINGS = {"claude": CLAUDE_CODE, "gemini": GEMINI, "qwen": QWEN, "code": VSCODE, "copilot": VSCODE}
 # Every conversation sends these; other events depend on what happens in it.
 _REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
 # The settings file for hooks, in the host's folder in the user's home and in a project.
@@ -146,6 +158,7 @@ _FILES = {
     CLAUDE_CODE.key: ("settings.json", ".claude/settings.json"),
     CODEX.key: ("hooks.json", ".codex/hooks.json"),
     GEMINI.key: ("settings.json", ".gemini/settings.json"),
+    QWEN.key: ("settings.json", ".qwen/settings.json"),
     VSCODE.key: ("hooks/memdir.json", ".github/hooks/memdir.json"),
 }
 
@@ -267,6 +280,7 @@ def find_folder(host: Host, environment: Environment) -> Path:
         CLAUDE_CODE.key: environment.claude_home,
         CODEX.key: environment.codex_home,
         GEMINI.key: environment.gemini_home,
+        QWEN.key: environment.home / ".qwen",
         VSCODE.key: environment.home / ".copilot",
         CURSOR.key: environment.home / ".cursor",
     }

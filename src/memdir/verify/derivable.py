@@ -25,7 +25,7 @@ from memdir.project.paths import run_git
 from memdir.text import CJK, fold_words, shorten
 
 _FILES = (
-    "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .claude/CLAUDE.md .cursorrules .windsurfrules .clinerules"
+    "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md QWEN.md .claude/CLAUDE.md .cursorrules .windsurfrules .clinerules"
     " .github/copilot-instructions.md"
 ).split()
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))

@@ -87,7 +87,8 @@ def install_verb(
     is_silent: bool,
     **how: bool,
 ) -> None:
-    """Add memdir's hooks to the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
+    """Add memdir's hooks to the settings of coding agents: claude-code, codex, gemini-cli, qwen-code, vscode,
+    cursor.
 
     Other settings are kept, running it twice changes nothing, and `memdir uninstall` removes the hooks. Without HOST or
     --all it asks about each agent it finds. On a terminal it also asks once whether the agent's own program may do the
