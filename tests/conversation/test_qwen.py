@@ -7,12 +7,12 @@ import pytest
 
 from homes import make_environment
 from hook_calls import Hooks, wait_for_worker
-from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
 from memdir.store.state import read_problems
 from transcript_writer import said
 
+HOOKED = "<qwen:user-prompt-submit-context>a reminder</qwen:user-prompt-submit-context>"
 ASKED = "Remember that invoices are sent on the third of each month."
 
 
@@ -42,7 +42,7 @@ TALK = (
     record("2", "assistant", {"text": "a thought", "thought": True}, {"text": "I write it."}, call("c1"), call("c2")),
     record("3", "tool_result", result("c1", output="ok"), result("c2", error="denied")),
     record("4", "assistant", {"text": "Noted."}),
-    record("5", "user", {"text": "<hook_context>a reminder</hook_context>"}, {"text": "And now?"}),
+    record("5", "user", {"text": HOOKED}, {"text": "And now?"}),
     record("6", "assistant", call("c3", "read_file")),
     record("7", "tool_result", result("c3", content=[{"text": "line one"}])),
     record("8", "assistant", {"text": "Nothing."}),
@@ -65,7 +65,7 @@ def test_each_kind_of_record_is_a_message_of_its_author(tmp_path: Path) -> None:
         "a:Nothing.",
     ]
     info = describe_transcript(path)
-    assert (info.host, info.session, info.cwd) == (TranscriptFormat.QWEN, "q-1", "")
+    assert (info.format, info.session, info.cwd) == ("qwen-code", "q-1", "")
 
 
 def test_what_follows_a_message_is_found_by_its_id_and_the_last_ones_by_their_number(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_what_follows_a_message_is_found_by_its_id_and_the_last_ones_by_their_nu
 
 
 @pytest.mark.parametrize(
-    "first", [{"type": "system", "uuid": "0", "sessionId": "q-1", "subtype": "x"}, TALK[0], TALK[3]]
+    "first", [{"type": "system", "uuid": "0", "sessionId": "q-1", "systemPayload": {}}, TALK[0], TALK[3]]
 )
 def test_the_format_is_known_whatever_record_comes_first(tmp_path: Path, first: object) -> None:
     path = chat(tmp_path / "a.jsonl", first, TALK[1])
-    assert describe_transcript(path).host is TranscriptFormat.QWEN and said(path)[-1] == f"u:{ASKED}"
+    assert describe_transcript(path).format == "qwen-code" and said(path)[-1] == f"u:{ASKED}"
 
 
 def test_damage_in_a_chat_costs_what_is_damaged(tmp_path: Path) -> None:

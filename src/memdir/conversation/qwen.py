@@ -7,47 +7,49 @@ A chat only grows, so its records are read in order, from the end as far as they
 the user's name, are meta. Everything else, including thinking and records without parts, is ignored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
+from memdir.conversation.gemini import list_part_calls, list_part_texts, read_response
 from memdir.conversation.lines import (
-    DOCUMENT,
-    IMAGE,
     Json,
-    RecordPath,
+    RecordQuery,
+    RecordSelection,
+    TranscriptReader,
     list_blocks,
-    list_strings,
-    make_position,
-    parse_input,
-    parse_line,
     read_at,
-    read_lines_back,
     read_records_at,
+    read_records_back,
+    read_session,
     read_table,
     read_text,
 )
 from memdir.conversation.typed import split_gemini_parts
-from memdir.records import Message, ToolCall
+from memdir.records import Message
+
+_HOOK_TAGS = ("hook_context", "qwen:user-prompt-submit-context")
 
 
-def find_turns(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
-    """Find the records after the message `after`, or else those of at least the last `count` messages, or all."""
+def _detect(record: Json) -> bool:
+    has_parts = isinstance(read_table(record.get("message")).get("parts"), list)
+    return "sessionId" in record and (has_parts or "systemPayload" in record)
+
+
+def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
     positions: list[int] = []
-    for line in read_lines_back(file):
-        for index, record in reversed(list(enumerate(parse_line(line)))):
-            if not any(make_messages(record)):
-                continue
-            if after and record.get("uuid") == after:
-                return RecordPath(positions[::-1], True)
-            positions.append(make_position(line.offset, index))
-        if not after and 0 < count <= len(positions):  # each record is at least one message
+    for position, record in read_records_back(file):
+        if not any(make_messages(record)):
+            continue
+        if query.after and record.get("uuid") == query.after:
+            return RecordSelection(positions[::-1], True)
+        positions.append(position)
+        if not query.after and len(positions) == query.count:  # each record is at least one message
             break
-    return RecordPath(positions[::-1])
+    return RecordSelection(positions[::-1])
 
 
-def read_turns(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
-    """Yield the messages of these records."""
-    for record in read_records_at(file, path.positions):
+def _read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
+    for record in read_records_at(file, selection.positions):
         yield from make_messages(record)
 
 
@@ -55,18 +57,18 @@ def make_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of one record, results of tools first."""
     kind, id, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     parts = list(list_blocks(read_table(record.get("message")).get("parts")))
-    texts = list(_list_texts(parts))
+    texts = list(list_part_texts(parts))
     text = "\n\n".join(texts)
     if kind == "assistant":
-        calls = tuple(_list_calls(parts))
+        calls = tuple(list_part_calls(read_table(part.get("functionCall")) for part in parts))
         if text or calls:
             yield Message("assistant", text, id, sent_at, calls=calls)
     elif kind in ("user", "tool_result"):
         for part in parts:
             if isinstance(response := part.get("functionResponse"), dict):
-                result, failed = _read_result(response)
+                result, failed = read_response(response)
                 yield Message("tool", result, id, sent_at, answers=read_text(response.get("id")), failed=failed)
-        typed, inserted = split_gemini_parts(texts)
+        typed, inserted = split_gemini_parts(texts, _HOOK_TAGS)
         if kind == "tool_result" and text:
             yield Message("tool", text, id, sent_at)
         elif kind == "user" and inserted:
@@ -77,26 +79,4 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("user", text, id, sent_at, is_meta=True)
 
 
-def _list_texts(parts: list[Mapping[str, object]]) -> Iterator[str]:
-    """Yield the texts, with placeholders for pictures and documents."""
-    for part in parts:
-        if part.get("thought") is True:
-            continue
-        if text := read_text(part.get("text")):
-            yield text
-        elif isinstance(data := part.get("inlineData") or part.get("fileData"), dict):
-            yield IMAGE if read_text(data.get("mimeType")).startswith("image/") else DOCUMENT
-
-
-def _list_calls(parts: list[Mapping[str, object]]) -> Iterator[ToolCall]:
-    for part in parts:
-        call = read_table(part.get("functionCall"))
-        if name := read_text(call.get("name")):
-            yield ToolCall(read_text(call.get("id")), name, parse_input(call.get("args")))
-
-
-def _read_result(response: Json) -> tuple[str, bool]:
-    """Return the text of a tool's result, and whether the tool failed."""
-    content = read_table(response.get("response"))
-    text = read_text(content.get("output")) or read_text(content.get("error")) or "\n".join(list_strings(content))
-    return text, "error" in content
+READER = TranscriptReader(("projects/*/chats/*.jsonl",), _detect, _find, _read, read_session)
