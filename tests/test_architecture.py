@@ -15,6 +15,7 @@ import pytest
 
 import memdir
 from loads import ROOT
+from memdir.project.hosts import HOSTS
 
 Sources = Mapping[str, str]
 
@@ -50,7 +51,7 @@ BROAD = {"session", "interfaces.hooks", "interfaces.worker"}
 INTERNAL = {
     "models": "anthropic openai host_cli",
     "verify": "claims lookup past project",
-    "conversation": "claude codex",
+    "conversation": " ".join(host.reader for host in HOSTS.values()),
     "extraction": "by_model",
     "dream": "plan review stale",
 }

@@ -12,6 +12,7 @@ import pytest
 
 from doc_pages import BIN, DOCS, list_blocks
 from loads import ROOT
+from memdir.project.hosts import HOSTS
 
 SECONDS = 180.0  # for one command
 
@@ -46,6 +47,12 @@ def test_every_command_of_the_tutorial_runs_and_prints_what_the_page_says(tmp_pa
     for line in "".join(text for language, text in blocks if language == "text").splitlines():
         pattern = ".*".join(re.escape(part) for part in line.split("…"))
         assert any(re.fullmatch(pattern, at) for at in printed), line
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "mkdocs.yml"])
+def test_every_host_has_a_page_and_the_overviews_link_to_it(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [key for key in HOSTS if f"hosts/{key}.md" not in text or not (DOCS / "hosts" / f"{key}.md").is_file()] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/mem0.md", "docs/library.md"])

@@ -182,7 +182,9 @@ def play(scene: Cli, command: str) -> str:
             result = scene(*expanded)
             code, err, out = result.code, result.err, result.out
         # A verb by its name alone, as text speaks of it.
-        if code == 2 and re.search("Missing (argument|option)|requires an argument|which one|nobody can be asked", err):
+        if code == 2 and re.search(
+            "Missing (argument|option)|requires an argument|which one|name an agent|no terminal to ask", err
+        ):
             continue
         if code != 0 or "Traceback" in err:
             return f"{one}: {code} {err.strip()} {out[-300:]}"

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from hook_calls import Hooks, Told, call_hook, wait_for_worker
-from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
 from memdir.project.settings import read_environment
 from memdir.store.sessions import read_queue
 from memdir.store.state import read_problems
@@ -47,7 +46,7 @@ def test_what_a_script_of_codex_has_called_is_seen_and_what_failed_is_not() -> N
     for count in range(len(messages) + 2):
         assert read_tail(ROLLOUT, count) == tuple(messages[max(len(messages) - count, 0) :])
     info = describe_transcript(ROLLOUT)
-    assert (info.host, info.cwd, info.is_headless) == (TranscriptFormat.CODEX, "/home/dev/app", True)
+    assert (info.format, info.cwd, info.is_headless) == ("codex", "/home/dev/app", True)
 
 
 def test_the_folder_of_a_command_in_a_script_of_codex_is_an_address_with_escapes(tmp_path: Path) -> None:
@@ -218,7 +217,7 @@ def test_chats_of_a_project_are_found_by_the_path_that_their_folder_names(tmp_pa
     path.write_text(path.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
     environment = read_environment({"HOME": str(home)})
     (info,) = list_transcripts(environment, root)
-    assert (info.host, info.session, info.cwd, info.is_subagent) == (TranscriptFormat.GEMINI, "g-1", str(root), False)
+    assert (info.format, info.session, info.cwd, info.is_subagent) == ("gemini-cli", "g-1", str(root), False)
     (folder / ".project_root").write_text(str(tmp_path), encoding="utf-8")  # somebody else's word for it
     assert list_transcripts(environment, root) == ()
     moved = read_environment({"HOME": str(tmp_path), "GEMINI_CLI_HOME": str(home)})

@@ -6,9 +6,8 @@ from typing import Any
 
 from claude_client import Client, make_client
 from homes import make_environment
-from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
 from memdir.records import Message
 from servers import Answer, AnthropicServer, Call, Say, Think
 
@@ -45,7 +44,7 @@ def test_a_turn_and_a_resumed_one_are_read_as_they_were_said(tmp_path: Path) -> 
     assert read_slice(client.transcript, after=first[-1].id, window=1).messages == tuple(both[2:])
     assert [(at.role, at.text) for at in both[2:]] == [("user", "What do I like?"), ("assistant", "Tea, you said.")]
     info = describe_transcript(client.transcript)
-    assert (info.host, info.cwd, info.session) == (TranscriptFormat.CLAUDE, str(client.cwd), client.transcript.stem)
+    assert (info.format, info.cwd, info.session) == ("claude-code", str(client.cwd), client.transcript.stem)
     assert info.started and info.ended and info.started <= both[0].at <= both[-1].at <= info.ended  # type: ignore[operator]
 
 

@@ -12,9 +12,11 @@ import pytest
 
 from homes import git, make_environment, make_repository
 from loads import ROOT, scaled
-from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES, TranscriptFormat, describe_transcript
+from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES
 from memdir.conversation.transcripts import (
+    READERS,
     MessageRun,
+    describe_transcript,
     list_transcripts,
     read_messages,
     read_pieces,
@@ -23,6 +25,7 @@ from memdir.conversation.transcripts import (
 )
 from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.limits import EXTRACT_WINDOW
+from memdir.project.hosts import HOSTS
 from memdir.store.sessions import Cursor
 from syscalls import trace
 from transcript_writer import Claude, said
@@ -357,7 +360,7 @@ def test_a_rollout_is_read_without_wrappers_events_and_thoughts(path: Path) -> N
     for count in range(len(messages) + 2):
         assert read_tail(path, count) == tuple(messages[max(len(messages) - count, 0) :])
     info = describe_transcript(path)
-    assert (info.host, info.session, info.cwd, info.is_subagent) == (TranscriptFormat.CODEX, "t-1", "/work/app", False)
+    assert (info.format, info.session, info.cwd, info.is_subagent) == ("codex", "t-1", "/work/app", False)
 
 
 def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
@@ -370,7 +373,7 @@ def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
 def test_rollouts_without_payloads_are_read_and_those_of_subagents_known(path: Path, tmp_path: Path) -> None:
     old = json.dumps({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]})
     write(path, json.dumps({"id": "t", "timestamp": "2025-05-05T10:00:00Z", "instructions": "x"}), old)
-    assert said(path) == ["u:hi"] and describe_transcript(path).host is TranscriptFormat.CODEX
+    assert said(path) == ["u:hi"] and describe_transcript(path).format == "codex"
     sub = line("session_meta", id="t-2", cwd="/work/app", source={"subagent": {"thread_spawn": {}}})
     assert describe_transcript(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
 
@@ -403,7 +406,7 @@ SPOKEN = ["(u:be kind)", "u:hi", "a:a+c1", "t:c1=r", "a:+c2", "t:c2=s", "u:[imag
 def test_plain_json_is_read_in_each_of_its_shapes(tmp_path: Path, text: str) -> None:
     path = tmp_path / "talk.json"
     path.write_text(text, encoding="utf-8")
-    assert describe_transcript(path).host is TranscriptFormat.PLAIN
+    assert describe_transcript(path).format == "plain"
     assert said(path) == SPOKEN
     messages = list(read_messages(path))
     assert {at.id for at in messages} == {""} and messages[1].at == datetime(2026, 3, 5, 10, tzinfo=UTC)
@@ -470,7 +473,7 @@ def test_transcripts_of_a_project_are_those_begun_in_it_its_subfolders_and_workt
     write(environment.codex_home / "sessions" / "2026" / "03" / "05" / "other.jsonl", start)
     found = list_transcripts(environment, root)
     assert [info.session for info in found] == ["s0", "s1", "s2", "s4", "t-1"]
-    assert [info.host for info in found] == [TranscriptFormat.CLAUDE] * 4 + [TranscriptFormat.CODEX]
+    assert [info.format for info in found] == ["claude-code"] * 4 + ["codex"]
     os.utime(found[0].path, (1_000_000_000, 1_000_000_000))
     recent = list_transcripts(environment, root, since=datetime(2026, 1, 1, tzinfo=UTC))
     assert [info.session for info in recent] == ["s1", "s2", "s4", "t-1"]
@@ -541,3 +544,10 @@ def test_the_time_of_a_message_is_in_the_zone_of_the_person(path: Path) -> None:
         check=True,
     )
     assert ran.stdout.strip() == "2026-11-19 08:30:00+09:00"
+
+
+def test_each_host_whose_transcripts_are_read_has_a_reader_under_its_key() -> None:
+    assert set(READERS) == {"plain", *(host.key for host in HOSTS.values() if host.reader)}
+    # Plain messages have the fewest marks; no other format takes them for its own.
+    plain: dict[str, object] = {"role": "user", "content": "hi"}
+    assert [key for key, reader in READERS.items() if reader.detect(plain)] == ["plain"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from loads import ROOT, scaled
-from memdir.conversation.claude import find_chain
-from memdir.conversation.lines import LINE_BYTES, describe_transcript, read_lines_back, read_transcript_lines
-from memdir.conversation.transcripts import read_messages, read_slice, read_tail
+from memdir.conversation.claude import find_records
+from memdir.conversation.lines import LINE_BYTES, RecordQuery, read_lines_back, read_transcript_lines
+from memdir.conversation.transcripts import describe_transcript, read_messages, read_slice, read_tail
 from memdir.errors import FormatError
 from transcript_writer import Claude, said
 
@@ -177,7 +177,7 @@ def test_many_damaged_lines_do_not_cost_their_square(tmp_path: Path) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
     with path.open("rb", buffering=0) as raw:
         file = Counting(raw)
-        assert len(find_chain(file).positions) == 2000
+        assert len(find_records(file, RecordQuery(path)).positions) == 2000
     assert file.count <= 3 * path.stat().st_size
 
 

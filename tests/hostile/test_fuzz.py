@@ -75,6 +75,10 @@ CODEX = b'{"timestamp":"2026-03-05T11:00:00Z","type":"session_meta","payload":{"
 )
 TOML = b"[budget]\nrun_tokens = 5\n[history]\nkeep_days = 3\nkeep_mb = 4\n"
 DATA = Path(__file__).parent.parent / "data"
+QWEN = b"".join(
+    b'{"uuid":"%d","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"say %d"}]}}\n' % (n, n)
+    for n in range(9)
+)
 GEMINI = (DATA / "clients" / "gemini-chat.jsonl").read_bytes()[:6_000]
 CHATS = json.dumps([{
     "title": "t", "create_time": 1_700_000_000.5, "conversation_id": "c", "current_node": "b", "uuid": "u", "name": "n",
@@ -239,6 +243,7 @@ PARSERS: list[tuple[str, bytes, Callable[[Path], object]]] = [
     ("claude", CLAUDE, lambda path: (list(read_messages(path)), read_slice(path, after="u1", window=5))),
     ("codex", CODEX, lambda path: (list(read_messages(path)), read_slice(path, after="", window=5))),
     ("gemini", GEMINI, lambda path: (list(read_messages(path)), read_slice(path, after="", window=5))),
+    ("qwen", QWEN, lambda path: (list(read_messages(path)), read_slice(path, after="5", window=5))),
     ("settings", TOML, read_toml),
     ("import of a chat export", CHATS, read_import),
     ("import of rows", ROWS, read_import),

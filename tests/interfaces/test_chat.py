@@ -10,8 +10,7 @@ import pytest
 from chat_talk import THREE_DAYS, Chats, answer_to
 from json_schemas import check
 from loads import ROOT
-from memdir.conversation.lines import TranscriptFormat, describe_transcript
-from memdir.conversation.transcripts import read_messages
+from memdir.conversation.transcripts import describe_transcript, read_messages
 
 
 @pytest.fixture
@@ -113,7 +112,7 @@ def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
     (path,) = chats.transcripts
     assert path.stem == id and path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
     info = describe_transcript(path)
-    assert info.host is TranscriptFormat.CLAUDE and info.session == id and info.cwd == str(chats.project)
+    assert info.format == "claude-code" and info.session == id and info.cwd == str(chats.project)
     said = list(read_messages(path))
     assert [message.role for message in said] == ["user", "assistant"] * 2
     assert "we deploy on Tuesdays only (" in said[-1].text

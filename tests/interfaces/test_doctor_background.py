@@ -10,7 +10,8 @@ import pytest
 from clihelp import NOW as CLI_NOW
 from clihelp import Cli
 from homes import write
-from memdir.interfaces.doctor import DoctorFinding, HostConversation, examine_background, repair_background
+from memdir.conversation.transcripts import TranscriptInfo
+from memdir.interfaces.doctor import DoctorFinding, examine_background, repair_background
 from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
 from memdir.store.state import RECORD, note_event, note_problem, read_problems
@@ -24,15 +25,15 @@ HOOKS = [InstalledHost("claude-code", EVENTS, NOW - 72 * HOUR, Path("settings.js
 
 
 def find(
-    state: Path, kind: str, hooks: list[InstalledHost] | None = None, ran: list[HostConversation] | None = None
+    state: Path, kind: str, hooks: list[InstalledHost] | None = None, ran: list[TranscriptInfo] | None = None
 ) -> list[DoctorFinding]:
     found = examine_background(state, now=NOW, installed=HOOKS if hooks is None else hooks, ran=ran or [])
     return [at for at in found if at.kind == kind]
 
 
-def talk(hours: float, host: str = "claude-code") -> HostConversation:
-    """A conversation that began so long ago and took half an hour."""
-    return HostConversation(host, NOW - hours * HOUR, NOW - (hours - 0.5) * HOUR)
+def talk(hours: float, host: str = "claude-code", length: float = 0.5) -> TranscriptInfo:
+    """A conversation that began so long ago and took so long, in hours."""
+    return TranscriptInfo(Path("s.jsonl"), host, "s", "", NOW - hours * HOUR, NOW - (hours - length) * HOUR, NOW, 1)
 
 
 def test_nothing_is_wrong_where_nothing_happened(tmp_path: Path) -> None:
@@ -66,10 +67,10 @@ def test_hooks_that_fire_are_not_told(tmp_path: Path) -> None:
         [talk(10)],  # one says little
         [talk(100), talk(90), talk(10)],  # before they were installed
         [talk(20, "codex"), talk(10, "codex")],  # another host
-        [talk(20), HostConversation("claude-code", NOW - HOUR, NOW - HOUR / 60)],  # still going on
+        [talk(20), talk(1, length=59 / 60)],  # still going on
     ],
 )
-def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, ran: list[HostConversation]) -> None:
+def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, ran: list[TranscriptInfo]) -> None:
     assert find(tmp_path, "hooks_silent", ran=ran) == []
 
 

@@ -16,7 +16,7 @@ from homes import git
 from hook_calls import Hooks, wait_for_worker, wait_until
 from memdir.interfaces.hooks import HookReply, render_line, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
-from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
+from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, HOSTS, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
 from memdir.recall.index import LARGE
 from memdir.recall.reminder import measure_reply
@@ -197,7 +197,7 @@ def test_the_person_is_shown_in_one_line_what_was_recalled_and_saved_and_can_swi
     )
     hooks("stop", transcript_path=str(hooks.transcript(note, "Noted.")))
     wait_for_worker(hooks.state)
-    for host in ("claude-code", "codex", "gemini-cli", "vscode"):
+    for host in [host.key for host in HOSTS.values() if host.hooks]:
         saved = ", saved “Invoices sent on third of month”" if host == "claude-code" else ""
         shown = hooks("user-prompt", prompt=asked, session=host, host=host)
         assert shown.message == f"memdir: recalled 1 (Ferry to Lindholm){saved}", host

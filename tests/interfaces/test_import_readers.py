@@ -209,7 +209,7 @@ def test_notes_of_basic_memory_and_plain_folders_are_recognised(cli: Cli, tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "format"),
-    [("CLAUDE.md", "claude-md"), (".cursorrules", "cursor-rules"), ("GEMINI.md", "gemini-md"), ("AGENTS.md", "agents-md"), (".cursor/rules/a.mdc", "cursor-rules")],
+    [("CLAUDE.md", "claude-md"), (".cursorrules", "cursor-rules"), ("GEMINI.md", "gemini-md"), ("AGENTS.md", "agents-md"), ("QWEN.md", "agents-md"), (".cursor/rules/a.mdc", "cursor-rules")],
 )  # fmt: skip
 def test_instruction_files_are_recognised_by_file_and_by_project(
     cli: Cli, tmp_path: Path, name: str, format: str

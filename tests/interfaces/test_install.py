@@ -33,8 +33,9 @@ from memdir.project.hosts import (
     FILE,
     GEMINI,
     HOSTS,
-    VSCODE,
+    QWEN,
     Host,
+    find_file,
     find_installed,
     read_install_record,
 )
@@ -95,15 +96,8 @@ def look(folder: Path) -> dict[str, bytes | int]:
 
 
 def put(environment: Environment, host: Host, text: str | None) -> None:
-    files = {
-        CLAUDE_CODE.key: environment.claude_home / "settings.json",
-        CODEX.key: environment.codex_home / "hooks.json",
-        GEMINI.key: environment.home / ".gemini" / "settings.json",
-        VSCODE.key: environment.home / ".copilot" / "hooks" / "memdir.json",
-        CURSOR.key: environment.home / ".cursor" / "mcp.json",
-    }
-    if text is not None:
-        path = files[host.key]
+    path = find_file(host, host.hooks_files if host.hooks else host.servers_files, environment, None)
+    if text is not None and path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
         path.chmod(0o640)
@@ -137,7 +131,7 @@ def test_a_round_leaves_codexs_own_settings_as_they_were(tmp_path: Path, kind: s
     assert look(environment.home) == before
 
 
-@pytest.mark.parametrize("host", [CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR], ids=lambda host: host.key)
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 def test_a_round_in_a_project_leaves_it_as_it_was(tmp_path: Path, host: Host) -> None:
     environment, root = make_environment(tmp_path), tmp_path / "app"
     write(root / "readme.txt", "hello\n")
@@ -164,6 +158,21 @@ def test_what_others_put_there_before_and_in_between_stays_and_only_ours_goes(tm
     done = {"hooks": [{"type": "command", "command": "say done"}]}
     hooks = {"Stop": [done, {"hooks": [theirs]}], "UserPromptSubmit": [{"hooks": [theirs]}]}
     assert left == {"hooks": hooks, "z": [1, {"a": None}], "model": "opus"}
+
+
+def test_qwen_gets_hooks_and_server_in_one_file(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path)
+    install(environment, QWEN)
+    table = json.loads((environment.home / ".qwen" / "settings.json").read_text(encoding="utf-8"))
+    assert list(table["hooks"]) == ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
+    assert table["hooks"]["PreToolUse"][0]["matcher"] == "write_file|edit|replace|notebook_edit|run_shell_command"
+    (handler,) = table["hooks"]["Stop"][0]["hooks"]
+    assert handler == {
+        "type": "command",
+        "command": "'/opt/my tools/memdir' hook stop --host qwen-code",
+        "timeout": 10_000,
+    }
+    assert table["mcpServers"] == {"memdir": {"command": "/opt/my tools/memdir", "args": ["mcp"]}}
 
 
 def test_an_edit_elsewhere_keeps_its_bytes_when_ours_goes(tmp_path: Path) -> None:
@@ -203,7 +212,7 @@ def test_a_server_of_the_same_name_that_is_somebody_elses_stays(tmp_path: Path) 
     environment = make_environment(tmp_path)
     put(environment, CURSOR, '{"mcpServers": {"memdir": {"url": "http://127.0.0.1:1/"}}}')
     (change,) = plan_install([CURSOR], environment, PROGRAM, now=NOW)
-    assert change.what == "unchanged" and "left as it is" in change.notes[0]
+    assert change.what == "unchanged" and "is not changed" in change.notes[0]
     write(environment.codex_home / "config.toml", '[mcp_servers.memdir]\nurl = "x"\n')
     before = look(environment.home)
     install(environment, CODEX)
@@ -215,13 +224,13 @@ def test_a_server_of_the_same_name_that_is_somebody_elses_stays(tmp_path: Path) 
     ("file", "text", "reason"),
     [
         (".claude/settings.json", '{"a": 1,, }', "line 1, column 9"),
-        (".claude/settings.json", '{"hooks": []}', "its hooks is no table"),
-        (".claude/settings.json", '{"hooks": {"Stop": 1}}', "its hooks.Stop is no list"),
+        (".claude/settings.json", '{"hooks": []}', "its hooks is not a table"),
+        (".claude/settings.json", '{"hooks": {"Stop": 1}}', "its hooks.Stop is not a list"),
         (".claude/settings.json", "[]", "its top level is not a table"),
         (".claude/settings.json", '{"a": "\udcff"}', "not UTF-8"),
         (".claude/settings.json", "[" * 200 + "]" * 200, "nested too deeply"),
-        (".codex/config.toml", "model = ", "no valid TOML"),
-        (".codex/config.toml", "mcp_servers = {}\n", "nothing can be added"),
+        (".codex/config.toml", "model = ", "invalid TOML"),
+        (".codex/config.toml", "mcp_servers = {}\n", "cannot be extended"),
     ],
 )
 def test_a_file_that_is_broken_is_refused_and_nothing_is_changed(
@@ -250,7 +259,7 @@ def test_links_are_followed_at_home_and_refused_in_a_project(tmp_path: Path) -> 
     root = tmp_path / "clone"
     root.mkdir()
     os.symlink(tmp_path / "dotfiles", root / ".claude")
-    with pytest.raises(PathError, match="came with the project"):
+    with pytest.raises(PathError, match="is a symbolic link in the project"):
         plan_install([CLAUDE_CODE], environment, SHARED, now=NOW, root=root)
 
 
@@ -272,13 +281,12 @@ def test_which_hosts_have_our_hooks_and_since_when(tmp_path: Path) -> None:
     install(environment, CODEX, root=root, program=SHARED)
     found = {(at.host, at.path.is_relative_to(root)): at for at in find_installed(environment, root)}
     regular = ("session-start", "user-prompt", "stop")
-    assert {key: at.events for key, at in found.items()} == {
-        ("claude-code", False): regular,
-        ("codex", False): regular,
-        ("codex", True): regular,
-        ("gemini-cli", False): regular,
-        ("vscode", False): regular[:2],
+    installed = [host for host in HOSTS.values() if host.hooks]
+    expected = {
+        (host.key, False): tuple(at for at in regular if at in [hook.event for hook in host.hooks])
+        for host in installed
     }
+    assert {key: at.events for key, at in found.items()} == expected | {("codex", True): regular}
     assert {at.since for at in found.values()} == {NOW}
 
 
@@ -318,7 +326,7 @@ def test_the_verb_shows_what_it_changes_and_print_changes_nothing(tmp_path: Path
     command = json.loads(path.read_text(encoding="utf-8"))["hooks"]["Stop"][0]["hooks"][0]["command"]
     assert command == f"{sys.executable} -P -m memdir hook stop --host claude-code"
     assert cli("uninstall", "claude").code == 0 and not path.exists()
-    assert "nothing of memdir's" in cli("uninstall", "--all").out
+    assert "no memdir entries found" in cli("uninstall", "--all").out
 
 
 def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
@@ -329,7 +337,7 @@ def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path:
     (cli.home / ".cursor").mkdir()
     rows = cli("install", "--all", "--json").json
     assert {at["host"] for at in rows} == {"codex", "cursor"}
-    assert "Codex asks at its next start" in cli("install", "codex").out
+    assert "Codex asks whether these hooks may run" in cli("install", "codex").out
 
 
 def put_programs(cli: Cli) -> None:
@@ -370,10 +378,10 @@ def test_at_a_terminal_it_asks_once_whether_the_agents_program_may_learn(
     assert f"lets {title} do it" in cli("status").out
     text = install_at_terminal(cli, answer, host)
     for words in (
-        "what you typed",
-        "shortened results",
+        "your messages",
+        "shortened tool results",
         "one request of",
-        f"plan or key of {title}",
+        f"by your {title} plan or key",
         f"model = {model}",
     ):
         assert words in text, words
@@ -408,7 +416,7 @@ def test_past_conversations_are_offered(tmp_path: Path) -> None:
     row = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(cli.project), "timestamp": "2026-03-01T10:00:00Z"}
     text = json.dumps({**row, "message": {"role": "user", "content": "Hello"}})
     write(cli.home / ".claude" / "projects" / "-app" / "s.jsonl", text + "\n")
-    assert "1 past conversations of this project can be learned from" in cli("install", "claude-code").out
+    assert "to learn from 1 past conversations of this project" in cli("install", "claude-code").out
 
 
 def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
@@ -420,7 +428,7 @@ def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
     folder = cli.home / ".local" / "state" / "memdir" / "claude-plugin"
     assert f"claude --plugin-dir {folder}" in told
     assert sys.executable in (folder / "hooks" / "hooks.json").read_text(encoding="utf-8")
-    assert "plugin folder is gone" in cli("uninstall", "claude-code").out and not folder.exists()
+    assert "removed the plugin folder" in cli("uninstall", "claude-code").out and not folder.exists()
 
 
 VALUES = st.recursive(
@@ -523,13 +531,13 @@ def test_where_no_record_can_be_kept_the_hosts_file_stays_as_it_is(tmp_path: Pat
 
 def test_installs_at_the_same_time_lose_nothing_of_the_record(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
-    hosts = (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)
+    hosts = HOSTS.values()
     with ThreadPoolExecutor(len(hosts)) as pool:
         list(pool.map(lambda host: install(environment, host), hosts))
     assert {entry.host for entry in read_install_record(environment.state_home).values()} == {
         host.key for host in hosts
     }
-    assert len(read_install_record(environment.state_home)) == 6
+    assert len(read_install_record(environment.state_home)) == len(hosts) + 1  # Codex has two files
 
 
 def test_a_plugin_that_is_only_shown_is_not_written(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Read Claude Code transcripts as messages: the current conversation, without abandoned branches and subagents.
 
 A transcript is a tree: each record names its parent, and a rewind abandons a branch. The conversation is the path from
-the last leaf to the root (`find_chain`). Parents come before their children, so one pass from the end finds the path
+the last leaf to the root (`find_records`). Parents come before their children, so one pass from the end finds the path
 without a table of the file in memory, and stops at the cursor.
 
     parallel calls       their results are siblings next to the path; they are included with their call
@@ -9,7 +9,7 @@ without a table of the file in memory, and stops at the cursor.
     compaction           the boundary has no parent; its logical parent is followed, so nothing said before is lost
     a missing parent     its line was damaged: the path continues at the record before
 
-One record is one message (`read_chain`), with these exceptions. An API message is split into one record per block; it
+One record is one message (`read_selected`), with these exceptions. An API message is split into one record per block; it
 is joined again under the id of its last record, so that a cursor there misses nothing. Tool results come in user records and
 become messages with the role `tool`. A `queued_command` attachment is text the user typed while the agent worked. Text that
 the host inserted (hook context, summaries, slash commands, notices, messages of other agents) is `is_meta`. Listings,
@@ -20,12 +20,18 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import BinaryIO
 
 from memdir.conversation.lines import (
     Json,
-    RecordPath,
+    RecordQuery,
+    RecordSelection,
+    TranscriptHead,
     TranscriptLine,
+    TranscriptReader,
+    is_agent_file,
     join_texts,
     list_blocks,
     list_calls,
@@ -36,13 +42,19 @@ from memdir.conversation.lines import (
     read_at,
     read_lines_back,
     read_records_at,
+    read_session,
     read_table,
     read_text,
 )
 from memdir.conversation.typed import strip_host_text
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.records import Message, ToolCall
 
+_TYPES = frozenset(
+    "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
+    "queue-operation content-replacement mode permission-mode agent_metadata".split()
+)
+_MARKS = frozenset(("sessionId", "uuid", "leafUuid", "snapshot"))
 CHAINED = frozenset(("user", "assistant", "system", "attachment", "progress"))
 _PENDING = 20_000  # results whose call was not read yet; more belong to an abandoned branch
 _GROUPS = 64  # messages that may have more records
@@ -75,19 +87,27 @@ class ChainNode:
         return (self.kind in ("user", "assistant") and not self.is_meta) or self.is_queued
 
 
-def find_chain(
-    file: BinaryIO, *, after: str = "", count: int = 0, is_agent: bool = False, since_compaction: bool = False
-) -> RecordPath:
-    """Find the records after the record `after`; if it is missing, at least the last `count` messages, or all."""
-    trace = ChainTrace(after, count, since_compaction, None).run(file, is_agent)
+def _detect(record: Json) -> bool:
+    has_marks = bool(_MARKS & record.keys()) or isinstance(record.get("message"), dict)
+    return has_marks and read_text(record.get("type")) in _TYPES
+
+
+def _read_head(record: Json, path: Path) -> TranscriptHead:
+    return replace(read_session(record, path), is_subagent=is_agent_file(path))
+
+
+def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
+    """Select the records on the path of the current conversation."""
+    nodes = partial(_read_nodes, file, is_agent_file(query.path))
+    trace = ChainTrace(query, None).run(nodes())
     if trace.is_broken:
-        uuids = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
-        trace = ChainTrace(after, count, since_compaction, uuids).run(file, is_agent)
-    return RecordPath(trace.list_positions(), trace.found)
+        trace = ChainTrace(query, {hash(node.uuid) for _, node in nodes()}).run(nodes())
+    return RecordSelection(trace.list_positions(), trace.found)
 
 
-def read_chain(file: BinaryIO, chain: RecordPath) -> Iterator[Message]:
-    return merge(_read_records(file, chain.positions))
+def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
+    """Yield the messages of these records, each API message as one."""
+    return merge(_read_records(file, selection.positions))
 
 
 def parse_node(record: Json) -> ChainNode | None:
@@ -115,8 +135,8 @@ def parse_node(record: Json) -> ChainNode | None:
 class ChainTrace:
     """One pass from the end. With `known`, the hashes of all ids, a missing parent is recognised at once."""
 
-    def __init__(self, after: str, count: int, since_compaction: bool, uuids: set[int] | None) -> None:
-        self._after, self._count, self._since_compaction, self._known = after, count, since_compaction, uuids
+    def __init__(self, query: RecordQuery, uuids: set[int] | None) -> None:
+        self._query, self._known = query, uuids
         self._wanted: str | None = None  # the id of the next record; "" for any, None while there is no leaf
         self._is_at_root, self._skipped = False, 0  # skipped: records since the last one on the path
         self._positions = array("Q")
@@ -131,8 +151,8 @@ class ChainTrace:
         """Return whether the path ended at a possibly missing parent although there are records before it."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
-    def run(self, file: BinaryIO, is_agent: bool) -> "ChainTrace":
-        any(self._step(position, node) for position, node in _read_nodes(file, is_agent))
+    def run(self, nodes: Iterable[tuple[int, ChainNode]]) -> "ChainTrace":
+        any(self._step(position, node) for position, node in nodes)
         return self
 
     def list_positions(self) -> list[int]:
@@ -141,7 +161,7 @@ class ChainTrace:
 
     def _step(self, position: int, node: ChainNode) -> bool:
         """Process one record; return true if no earlier record can matter."""
-        if self._after and node.uuid == self._after and self._cursor is None:
+        if self._query.after and node.uuid == self._query.after and self._cursor is None:
             self._cursor = position
         if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
             self._skipped += 1
@@ -153,7 +173,7 @@ class ChainTrace:
         if self.found:
             return not (self._results or self._parts) or (node.kind == "user" and not node.is_result)
         # One message more than requested, so that the first of those requested is complete.
-        return bool(self._count) and not self._after and self._messages > self._count
+        return bool(self._query.count) and not self._query.after and self._messages > self._query.count
 
     def _follow(self, position: int, node: ChainNode) -> None:
         """Add a record of the path and those that belong to it, and continue at its parent."""
@@ -168,7 +188,7 @@ class ChainTrace:
             for offset, uuid in self._parts.pop(node.group, ()):
                 self._add(offset, uuid)
         self._skipped = 0
-        parent = node.parent or (node.logical if node.is_boundary and not self._since_compaction else None)
+        parent = node.parent or (node.logical if node.is_boundary and not self._query.since_compaction else None)
         if parent is None:
             self._is_at_root = True
         else:
@@ -235,6 +255,7 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
+    """Yield the messages of a single record."""
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
@@ -320,3 +341,6 @@ def _read_records(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
             del recent[next(iter(recent))]
         recent[uuid] = None
         yield record
+
+
+READER = TranscriptReader(("projects/*/*.jsonl",), _detect, find_records, read_selected, _read_head)

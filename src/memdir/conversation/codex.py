@@ -17,21 +17,23 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
 
 from memdir.conversation.lines import (
     Json,
-    RecordPath,
+    RecordQuery,
+    RecordSelection,
+    TranscriptHead,
+    TranscriptReader,
     join_texts,
     list_texts,
-    make_position,
     parse_input,
-    parse_line,
     read_at,
     read_line,
-    read_lines_back,
     read_records_at,
+    read_records_back,
     read_table,
     read_text,
     split_position,
@@ -40,6 +42,9 @@ from memdir.conversation.typed import split_codex_parts
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
 
+_FILES = ("sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl")
+_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
+_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
 _NESTED = "exec-"  # prefix of the ids of calls that a script made
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
@@ -50,15 +55,35 @@ _MAX_TURNS = 1_000_000
 _ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
-def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
-    """Find the records not rolled back after the message `after`, or else the last `count` messages, or all."""
-    start = int(after.partition(".")[0], 16) if _ID.fullmatch(after) else -1
-    start = start if start >= 0 and _make_id(file, start) == after else -1
-    return RecordPath(_list_kept(file, 0 if start >= 0 else count, start), start >= 0)
+def _detect(record: Json) -> bool:
+    kind = read_text(record.get("type"))
+    is_old = kind in _ITEMS and "uuid" not in record and bool({"role", "call_id", "summary"} & record.keys())
+    return is_old or (kind in _TYPES and isinstance(record.get("payload"), dict))
 
 
-def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
-    records = ((position, record) for position in path.positions for record in read_records_at(file, [position]))
+def _read_head(record: Json, path: Path) -> TranscriptHead:
+    payload = record.get("payload")
+    about = payload if isinstance(payload, dict) else record
+    if record.get("type") != "session_meta":
+        return TranscriptHead(cwd=read_text(about.get("cwd")))
+    source = about.get("source")
+    is_subagent = bool(
+        {"subagent", "sub_agent"} & read_table(source).keys()
+        or read_text(about.get("thread_source")) in ("subagent", "memory_consolidation")
+        or about.get("parent_thread_id")
+    )
+    return TranscriptHead(read_text(about.get("id")), read_text(about.get("cwd")), None, is_subagent, source == "exec")
+
+
+def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
+    """Select the records that were not rolled back."""
+    start = int(query.after.partition(".")[0], 16) if _ID.fullmatch(query.after) else -1
+    start = start if start >= 0 and _make_id(file, start) == query.after else -1
+    return RecordSelection(_list_kept(file, 0 if start >= 0 else query.count, start), start >= 0)
+
+
+def _read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
+    records = ((position, record) for position in selection.positions for record in read_records_at(file, [position]))
     named = (
         replace(message, id=_make_id(file, position))
         for position, record in records
@@ -73,6 +98,7 @@ def _make_id(file: BinaryIO, position: int) -> str:
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
+    """Merge adjacent assistant messages."""
     open_one: Message | None = None
     for message in messages:
         if open_one and message.role == "assistant" and not message.is_meta:
@@ -87,6 +113,7 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
+    """Yield the messages of one record."""
     kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):
@@ -100,7 +127,7 @@ def make_messages(record: Json) -> Iterator[Message]:
     item = item if isinstance(item, dict) and kind == "response_item" else record
     what = read_text(item.get("type"))
     if what == "message":
-        yield from (replace(message, at=sent_at) for message in _make_said(item))
+        yield from (replace(message, at=sent_at) for message in _make_spoken(item))
     elif what in _CALLS:
         yield Message("assistant", "", at=sent_at, calls=(_make_call(item, what),))
     elif what in _RESULTS:
@@ -108,7 +135,7 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("tool", text, at=sent_at, answers=read_text(item.get("call_id")), failed=failed)
 
 
-def _make_said(item: Json) -> Iterator[Message]:
+def _make_spoken(item: Json) -> Iterator[Message]:
     role, texts = read_text(item.get("role")), [text for text in list_texts(item.get("content")) if text]
     if role == "assistant" and texts:
         yield Message("assistant", "\n\n".join(texts))
@@ -173,20 +200,15 @@ def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
     """Return the positions after `start` that were not rolled back; with `count`, of one more message."""
     positions = array("Q")
     turns, merged, last = 0, 0, ""
-    back = (
-        (line.offset, *record)
-        for line in read_lines_back(file)
-        for record in reversed(list(enumerate(parse_line(line))))
-    )
-    for offset, index, record in back:
-        if make_position(offset, index) <= start:
+    for position, record in read_records_back(file):
+        if position <= start:
             break
         turns = min(turns + _count_rolled_back(record), _MAX_TURNS)
         messages = list(make_messages(record))
         if turns:
             turns -= any(message.role == "user" and not message.is_meta for message in messages)
         elif messages:
-            positions.append(make_position(offset, index))
+            positions.append(position)
             merged += messages[-1].role != "assistant" or last != "assistant"
             last = messages[0].role
             if count and merged > count:
@@ -199,3 +221,6 @@ def _count_rolled_back(record: Json) -> int:
     turns = event.get("num_turns")
     is_rollback = record.get("type") == "event_msg" and event.get("type") == "thread_rolled_back"
     return turns if is_rollback and isinstance(turns, int) and turns > 0 else 0
+
+
+READER = TranscriptReader(_FILES, _detect, _find, _read, _read_head)

@@ -9,31 +9,55 @@ Texts that hooks and the client insert in the user's name (`<hook_context>` with
 named with `@`) are meta. Everything else (the head, times, summaries, thinking, notices, errors) is ignored.
 """
 
+import hashlib
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import BinaryIO
 
 from memdir.conversation.lines import (
     DOCUMENT,
     IMAGE,
     Json,
+    TranscriptHead,
+    TranscriptReader,
     list_blocks,
+    list_strings,
     parse_input,
     parse_line,
     read_at,
+    read_in_order,
     read_table,
     read_text,
     read_transcript_lines,
 )
 from memdir.conversation.typed import split_gemini_parts
+from memdir.files import read_small
+from memdir.format.frontmatter import read_time
 from memdir.records import Message, ToolCall
 
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_CHARS = 300  # the exit code is at the end of a shell's output
 _SPEAKERS = ("user", "gemini")
+_PATH_BYTES = 4096
 
 
-def read_chat(file: BinaryIO) -> Iterator[Message]:
+def _detect(record: Json) -> bool:
+    is_head = "sessionId" in record and "projectHash" in record
+    return is_head or (record.get("type") == "gemini" and "id" in record) or "$set" in record
+
+
+def _read_head(record: Json, path: Path) -> TranscriptHead:
+    """Return the head of a chat, which has a digest of its project; a file in a parent folder has the path."""
+    digest = read_text(record.get("projectHash"))
+    roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
+    root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")
+    started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
+    return TranscriptHead(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
+
+
+def _read_all(file: BinaryIO) -> Iterator[Message]:
     """Yield the messages of a chat, keeping all its records in memory."""
     history = _History()
     file.seek(0)
@@ -44,9 +68,9 @@ def read_chat(file: BinaryIO) -> Iterator[Message]:
     for _, record in history.messages.values():
         if record.get("type") == "gemini":
             answered = frozenset(read_text(call.get("id")) for call in _list_finished(record))
-            yield from _make_said(record)
+            yield from _make_model_messages(record)
         else:
-            yield from _make_asked(record, answered)
+            yield from _make_user_messages(record, answered)
 
 
 class _History:
@@ -104,31 +128,27 @@ class _History:
 
 def _list_keys(record: Json) -> Iterator[int]:
     is_user = record.get("type") == "user"
-    return (hash((is_user, text.strip())) for text in _list_texts(record.get("content")) if text.strip())
+    return (hash((is_user, text.strip())) for text in list_part_texts(record.get("content")) if text.strip())
 
 
-def _make_asked(record: Json, answered: frozenset[str]) -> Iterator[Message]:
+def _make_user_messages(record: Json, answered: frozenset[str]) -> Iterator[Message]:
     sent_at, content = read_at(record), record.get("content")
     for part in list_blocks(content):
         response = part.get("functionResponse")
         if isinstance(response, dict) and read_text(response.get("id")) not in answered:
             yield _make_result(response, record)
-    typed, inserted = split_gemini_parts(_list_texts(content))
+    typed, inserted = split_gemini_parts(list_part_texts(content))
     if "displayContent" in record:  # the typed text, before files and recalled memories were added
-        typed, _ = split_gemini_parts(_list_texts(record.get("displayContent")))
+        typed, _ = split_gemini_parts(list_part_texts(record.get("displayContent")))
     if inserted:
         yield Message("user", inserted, at=sent_at, is_meta=True)
     if typed:
         yield Message("user", typed, id=read_text(record.get("id")), at=sent_at)
 
 
-def _make_said(record: Json) -> Iterator[Message]:
-    text = "\n\n".join(_list_texts(record.get("content")))
-    calls = tuple(
-        ToolCall(read_text(call.get("id")), str(call["name"]), parse_input(call.get("args")))
-        for call in list_blocks(record.get("toolCalls"))
-        if isinstance(call.get("name"), str)
-    )
+def _make_model_messages(record: Json) -> Iterator[Message]:
+    text = "\n\n".join(list_part_texts(record.get("content")))
+    calls = tuple(list_part_calls(list_blocks(record.get("toolCalls"))))
     if text or calls:
         yield Message("assistant", text, id=read_text(record.get("id")), at=read_at(record), calls=calls)
     for call in _list_finished(record):
@@ -144,15 +164,29 @@ def _list_finished(record: Json) -> list[Json]:
 
 
 def _make_result(response: Json, record: Json, *, failed: bool = False) -> Message:
-    content = read_table(response.get("response"))
-    text = read_text(content.get("output")) or read_text(content.get("error"))
-    exited = _EXIT.search(text[-_EXIT_CHARS:])
+    text, has_failed = read_response(response)
     id = read_text(response.get("id"))
-    failed = failed or "error" in content or bool(exited and exited[1] != "0")
-    return Message("tool", text, id=id, at=read_at(record), answers=id, failed=failed)
+    return Message("tool", text, id=id, at=read_at(record), answers=id, failed=failed or has_failed)
 
 
-def _list_texts(content: object) -> Iterator[str]:
+# The parts of a message in Gemini's API, which the clients that descend from Gemini CLI record, too.
+
+
+def read_response(response: Json) -> tuple[str, bool]:
+    """Return the text of a tool's result, and whether the tool failed."""
+    content = read_table(response.get("response"))
+    text = read_text(content.get("output")) or read_text(content.get("error")) or "\n".join(list_strings(content))
+    exited = _EXIT.search(text[-_EXIT_CHARS:])
+    return text, "error" in content or bool(exited and exited[1] != "0")
+
+
+def list_part_calls(calls: Iterable[Mapping[str, object]]) -> Iterator[ToolCall]:
+    for call in calls:
+        if name := read_text(call.get("name")):
+            yield ToolCall(read_text(call.get("id")), name, parse_input(call.get("args")))
+
+
+def list_part_texts(content: object) -> Iterator[str]:
     """Yield the texts in a content value (a string or parts), with placeholders for pictures and documents."""
     if isinstance(content, str) and content:
         yield content
@@ -163,3 +197,6 @@ def _list_texts(content: object) -> Iterator[str]:
             yield text
         elif isinstance(data := part.get("inlineData") or part.get("fileData"), dict):
             yield IMAGE if read_text(data.get("mimeType")).startswith("image/") else DOCUMENT
+
+
+READER = TranscriptReader(("tmp/*/chats/*.jsonl",), _detect, *read_in_order(_read_all), _read_head)

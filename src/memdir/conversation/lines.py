@@ -1,44 +1,32 @@
-"""Common code for all transcripts: reading lines forwards or backwards, JSON records, content blocks, the format.
+"""Common code for all transcripts: the parts of a reader, lines read forwards or backwards, JSON records, content blocks.
 
 Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
 megabytes. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
-during the read is read up to its initial size. `describe_transcript` reads only some kilobytes of the start and the end. The
-modules claude, codex and gemini interpret the records.
+during the read is read up to its initial size. Each format has a module with a `READER`; a row in project/hosts.py names it.
 """
 
 import errno
-import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from memdir.errors import DiskError, FormatError, NotFoundError
-from memdir.files import read_small
 from memdir.format.frontmatter import read_time
-from memdir.frozen import dataclass, list_fields
+from memdir.frozen import dataclass, list_fields, replace
 from memdir.records import Message, ToolCall
 from memdir.text import one_line, shorten
 
 LINE_BYTES = 8_388_608  # of one record; a longer line is an image or a dump and is skipped
 EDGE_BYTES = 65_536  # kept of the start and of the end of a longer line, because its ids are there
 BLOCK_BYTES = 262_144  # read at once when going backwards
-HEAD_LINES = 200  # a record that shows the format comes long before
-TAIL_LINES = 50
 IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
-CLAUDE_TYPES = frozenset(
-    "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
-    "queue-operation content-replacement mode permission-mode agent_metadata".split()
-)
-CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
-CODEX_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
 _INDEX_BITS = 8  # of a position: which record of the line
 _DECODER = json.JSONDecoder()
 _TEXTS = ("text", "input_text", "output_text")
@@ -52,8 +40,6 @@ _RESULT = "tool_result"
 _MATERIAL = ("document", "search_result")  # and every result of a tool that the provider runs itself
 _OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
 _AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
-_PATH_BYTES = 4096
-_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
 
 Json = dict[str, object]
 
@@ -69,34 +55,55 @@ class TranscriptLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPath:
-    """Positions of a conversation's records, first to last. With `found`, these come after the cursor's record."""
+class RecordQuery:
+    """Which records of the transcript at `path` are wanted: those after the message `after`, or if it is missing or empty
+    those of at least the last `count` messages, or all."""
 
-    positions: list[int]
-    found: bool = False
-
-
-class TranscriptFormat(StrEnum):
-    CLAUDE = "claude-code"
-    CODEX = "codex"
-    GEMINI = "gemini-cli"
-    PLAIN = "plain"
+    path: str | Path = ""
+    after: str = ""
+    count: int = 0
+    since_compaction: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptInfo:
-    """A transcript without messages. `cwd` is where it began; `is_headless`: a program talked to the agent (Codex)."""
+class RecordSelection:
+    """Positions of a conversation's records, first to last. With `found`, these come after the query's message."""
 
-    path: Path
-    host: TranscriptFormat
-    session: str
-    cwd: str
-    started: datetime | None
-    ended: datetime | None
-    modified: datetime
-    size: int
+    positions: Sequence[int]
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptHead:
+    """What the first records say about a conversation."""
+
+    session: str = ""
+    cwd: str = ""
+    started: datetime | None = None
     is_subagent: bool = False
     is_headless: bool = False
+
+    def join(self, other: "TranscriptHead") -> "TranscriptHead":
+        return replace(other, **{name: value for name in list_fields(TranscriptHead) if (value := getattr(self, name))})
+
+
+Find = Callable[[BinaryIO, RecordQuery], RecordSelection]
+Read = Callable[[BinaryIO, RecordSelection], Iterator[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptReader:
+    """How the transcripts of one host are recognised, found and read.
+
+    `files` are patterns below the host's folder; links are not followed. `detect` returns whether a record is of this format,
+    `read_head` what a record says about the conversation. `find` selects records, and `read` yields their messages.
+    """
+
+    files: tuple[str, ...]
+    detect: Callable[[Json], bool]
+    find: Find
+    read: Read
+    read_head: Callable[[Json, Path], TranscriptHead]
 
 
 @contextmanager
@@ -184,6 +191,13 @@ def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
         records = parse_records(read_line(file, offset))
         if index < len(records):
             yield records[index]
+
+
+def read_records_back(file: BinaryIO) -> Iterator[tuple[int, Json]]:
+    """Yield the records with their positions, from the last to the first."""
+    for line in read_lines_back(file):
+        for index, record in reversed(list(enumerate(parse_line(line)))):
+            yield make_position(line.offset, index), record
 
 
 def parse_line(line: TranscriptLine) -> list[Json]:
@@ -306,116 +320,27 @@ def read_at(record: Json) -> datetime | None:
         return sent_at
 
 
-def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
-    """Return the format, None for an empty file; raises FormatError if it is not a transcript."""
-    transcript_format = detect_format(file)
-    file.seek(0)
-    if transcript_format is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
-        name = shorten(one_line(str(path)), 200)
-        hint = 'use a Claude Code, Codex or Gemini CLI transcript, or JSON like [{"role": "user", "content": "…"}]'
-        raise FormatError(f"{name} is not a supported transcript", field="format", hint=hint)
-    return transcript_format
+def read_session(record: Json, path: Path) -> TranscriptHead:
+    """Return the session and the working directory from a record, for the formats that write both into every record."""
+    return TranscriptHead(read_text(record.get("sessionId")), read_text(record.get("cwd")))
 
 
-def detect_format(file: BinaryIO) -> TranscriptFormat | None:
-    file.seek(0)
-    start = b""
-    for number, line in read_transcript_lines(file):
-        start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-        if transcript_format := next(filter(None, map(_detect_record, parse_line(line))), None):
-            return transcript_format
-        if number >= HEAD_LINES or file.tell() > LINE_BYTES:
-            break
-    # It may be one JSON document over many lines, none of which is a record.
-    file.seek(0)
-    is_plain = (start == b"[" and re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096))) or (
-        start == b"{" and _MESSAGES_KEY.search(file.read(LINE_BYTES))
-    )
-    return TranscriptFormat.PLAIN if is_plain else None
+def read_in_order(read_all: Callable[[BinaryIO], Iterator[Message]]) -> tuple[Find, Read]:
+    """Return `find` and `read` of a format that can only be read from its start; its positions number the messages."""
 
+    def find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
+        if not (query.after or query.count):
+            return RecordSelection(range(sys.maxsize))
+        ids = [message.id for message in read_all(file)]
+        start = max((number for number, id in enumerate(ids, 1) if id and id == query.after), default=0)
+        return RecordSelection(range(start, len(ids)), start > 0)
 
-def describe_transcript(path: str | Path) -> TranscriptInfo:
-    """Describe a transcript from its start and end; raises the errors of `read_messages`."""
-    with open_transcript(path) as file:
-        facts = os.fstat(file.fileno())
-        host = check_format(file, path) or TranscriptFormat.PLAIN
-        file.seek(0)
-        start = (record for _, line in islice(read_transcript_lines(file), HEAD_LINES) for record in parse_line(line))
-        head = _read_head(start, host, Path(path))
-        tail = (record for line in islice(read_lines_back(file), TAIL_LINES) for record in parse_line(line))
-        ended = next(filter(None, map(read_at, tail)), head.started)
-    times = (head.started, ended, datetime.fromtimestamp(facts.st_mtime, UTC))
-    flags = (head.is_subagent, head.is_headless)
-    return TranscriptInfo(Path(path), host, head.session, head.cwd, *times, facts.st_size, *flags)
+    def read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
+        return (message for number, message in enumerate(read_all(file)) if number in selection.positions)
+
+    return find, read
 
 
 def is_agent_file(path: str | Path) -> bool:
     """Return whether the file belongs to a subagent; Claude Code writes a separate file for each."""
     return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))
-
-
-def _detect_record(record: Json) -> TranscriptFormat | None:
-    kind = read_text(record.get("type"))
-    if ("sessionId" in record and "projectHash" in record) or (kind == "gemini" and "id" in record) or "$set" in record:
-        return TranscriptFormat.GEMINI
-    if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
-        return TranscriptFormat.CODEX
-    marks = {"sessionId", "uuid", "leafUuid", "snapshot"}
-    if kind in CLAUDE_TYPES and (marks & record.keys() or isinstance(record.get("message"), dict)):
-        return TranscriptFormat.CLAUDE
-    if kind in CODEX_ITEMS and "uuid" not in record and {"role", "call_id", "summary"} & record.keys():
-        return TranscriptFormat.CODEX
-    if "role" in record and ("content" in record or "tool_calls" in record):
-        return TranscriptFormat.PLAIN
-    return TranscriptFormat.PLAIN if isinstance(record.get("messages"), list) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    session: str = ""
-    cwd: str = ""
-    started: datetime | None = None
-    is_subagent: bool = False
-    is_headless: bool = False
-
-    def join(self, other: "_Head") -> "_Head":
-        return _Head(**{name: getattr(self, name) or getattr(other, name) for name in list_fields(_Head)})
-
-
-def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _Head:
-    head = _Head(is_subagent=host is TranscriptFormat.CLAUDE and is_agent_file(path))
-    for record in records:
-        if host is TranscriptFormat.CODEX:
-            header = _read_codex(record)
-        elif host is TranscriptFormat.GEMINI:
-            header = _read_gemini(record, path)
-        else:
-            session = read_text(record.get("sessionId")) if host is TranscriptFormat.CLAUDE else ""
-            header = _Head(session, read_text(record.get("cwd")))
-        head = head.join(header).join(_Head(started=read_at(record)))
-        if head.session and head.cwd and head.started:
-            break
-    return head.join(_Head(path.stem))
-
-
-def _read_codex(record: Json) -> _Head:
-    payload = record.get("payload")
-    about = payload if isinstance(payload, dict) else record
-    if record.get("type") != "session_meta":
-        return _Head(cwd=read_text(about.get("cwd")))
-    source = about.get("source")
-    is_subagent = bool(
-        {"subagent", "sub_agent"} & read_table(source).keys()
-        or read_text(about.get("thread_source")) in ("subagent", "memory_consolidation")
-        or about.get("parent_thread_id")
-    )
-    return _Head(read_text(about.get("id")), read_text(about.get("cwd")), None, is_subagent, source == "exec")
-
-
-def _read_gemini(record: Json, path: Path) -> _Head:
-    """Return the header of a chat, which has a digest of its project; a file in a parent folder has the path."""
-    digest = read_text(record.get("projectHash"))
-    roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
-    root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")
-    started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
-    return _Head(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)

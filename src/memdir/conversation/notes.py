@@ -24,7 +24,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir import files, limits
-from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_file import (
     check_update,
@@ -34,12 +33,13 @@ from memdir.conversation.notes_file import (
     open_notes,
     render_notes,
 )
-from memdir.conversation.transcripts import read_pieces
+from memdir.conversation.transcripts import describe_transcript, read_pieces
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
 from memdir.models.agent import ForkResult, has_writing_tools, render_ran
 from memdir.models.connection import can_use_tools
+from memdir.project.hosts import CLAUDE_CODE
 from memdir.project.paths import find_project_home, read_claude_settings
 from memdir.records import Message, Model, SkipReason
 from memdir.store.open import Project
@@ -238,7 +238,7 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
 
 def does_compact(project: Project, transcript: Path) -> bool:
     """Return whether a transcript's host compacts conversations; only Claude Code has a setting for that."""
-    if describe_transcript(transcript).host is not TranscriptFormat.CLAUDE:
+    if describe_transcript(transcript).format != CLAUDE_CODE.key:
         return True
     claude = read_claude_settings(project.environment, project.places.root.path)
     values = [table.get(_COMPACT_KEY) for table in (claude.policy, claude.local, claude.project, claude.user)]

@@ -1,9 +1,9 @@
 """Read conversations of coding agents as messages, and list and search the transcripts of a project.
 
-The formats of Claude Code, Codex and Gemini CLI have their own modules; the plain format (`[{"role", "content"}]`,
+Each format has a module of its own with a reader, listed in `READERS`; the plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
-or one that is not a transcript, raises an error. Reading a transcript of Claude Code or Codex needs some bytes of memory per
-record, another all its messages. Nothing here learns from a message.
+or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
+Gemini. Nothing here learns from a message.
 """
 
 import json
@@ -11,26 +11,24 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
-from functools import partial
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from heapq import heappop, heappush
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from memdir.conversation.claude import find_chain, make_messages, read_chain
-from memdir.conversation.codex import find_kept, read_kept
-from memdir.conversation.gemini import read_chat
+from memdir.conversation.claude import make_messages
 from memdir.conversation.lines import (
+    LINE_BYTES,
     Json,
-    RecordPath,
-    TranscriptFormat,
-    TranscriptInfo,
-    check_format,
-    describe_transcript,
-    is_agent_file,
+    RecordQuery,
+    RecordSelection,
+    TranscriptHead,
+    TranscriptReader,
     join_texts,
     list_blocks,
     list_calls,
@@ -40,27 +38,54 @@ from memdir.conversation.lines import (
     parse_line,
     parse_records,
     read_at,
+    read_in_order,
+    read_lines_back,
+    read_session,
     read_text,
     read_transcript_lines,
 )
 from memdir.conversation.typed import strip_blocks
-from memdir.errors import MemdirError
+from memdir.errors import FormatError, MemdirError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
+from memdir.project.hosts import HOSTS, find_folder
 from memdir.project.paths import find_root
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
+from memdir.text import one_line, shorten
 
-_CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl; archived ones are in one folder
+PLAIN = "plain"  # the key of the format of no host
+_HEAD_LINES = 200  # a record that shows the format comes long before
+_TAIL_LINES = 50
 _DECODER = json.JSONDecoder()
 _TIMES = ("timestamp", "created_at", "at", "date")
 PIECE_MESSAGES = 400
 DOCUMENT_BYTES = 67_108_864  # read of one JSON document
 _ARRAY = re.compile(r'(?:\A[\s\0\ufeff]*|"messages"\s*:\s*)\[[\s\0]*')
 _COMMA = re.compile(r"[\s\0]*,[\s\0]*")
+_BLANK = b"\xef\xbb\xbf\0 \t\r\n"
+_ARRAY_START = re.compile(rb"\[[\0\s]*(\{|\]\s*$)")
+_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptInfo:
+    """A transcript without messages. `format` is the key of its host, or `plain`; `cwd` is where it began; `is_headless`: a
+    program talked to the agent (Codex)."""
+
+    path: Path
+    format: str
+    session: str
+    cwd: str
+    started: datetime | None
+    ended: datetime | None
+    modified: datetime
+    size: int
+    is_subagent: bool = False
+    is_headless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +124,9 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
     before the first message, and nothing else.
     """
     with open_transcript(path) as file:
-        reader = _open_reader(file, path, since_compaction=since_compaction)
-        yield from reader.read(reader.find(after=after))
+        if reader := READERS.get(_find_format(file, path)):
+            query = RecordQuery(path, after, since_compaction=since_compaction)
+            yield from reader.read(file, reader.find(file, query))
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
@@ -111,11 +137,13 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
     """Return the messages after the message `after`, or the last `window` messages if it is missing or empty."""
     with open_transcript(path) as file:
-        reader = _open_reader(file, path)
-        if after and (new := reader.find(after=after)).found:
-            return TranscriptSlice(tuple(reader.read(new)), True)
-        last = reader.read(reader.find(count=window)) if window > 0 else ()
-        return TranscriptSlice(tuple(deque(last, maxlen=max(window, 0))), False)
+        if reader := READERS.get(_find_format(file, path)):
+            if after and (new := reader.find(file, RecordQuery(path, after))).found:
+                return TranscriptSlice(tuple(reader.read(file, new)), True)
+            if window > 0:
+                last = reader.read(file, reader.find(file, RecordQuery(path, count=window)))
+                return TranscriptSlice(tuple(deque(last, maxlen=window)), False)
+        return TranscriptSlice((), False)
 
 
 def read_pieces(
@@ -186,39 +214,60 @@ def _is_cursor_at(cursor: Cursor, message: Message, position: int) -> bool:
 def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...] | None:
     """Return the message `after` and those before it, at most `count` together; None if it is missing."""
     with open_transcript(path) as file:
-        reader = _open_reader(file, path)
-        if not (new := reader.find(after=after)).found:
+        reader = READERS.get(_find_format(file, path))
+        if not reader or not (new := reader.find(file, RecordQuery(path, after))).found:
             return None
-        first = new.positions[0] if new.positions else None
         # A message consists of one or several records.
-        last = reader.find(count=len(new.positions) + count).positions
-        old = [offset for offset in last if first is None or offset < first][-4 * count :]
-        return tuple(reader.read(RecordPath(old)))[-count:]
+        last = reader.find(file, RecordQuery(path, count=len(new.positions) + count)).positions
+        old = [position for position in last if not new.positions or position < new.positions[0]][-4 * count :]
+        return tuple(reader.read(file, RecordSelection(old)))[-count:]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Finds the records of one open transcript (`after` a message, or the last `count`), and reads them."""
+def _find_format(file: BinaryIO, path: str | Path) -> str:
+    """Return the key of the first known record's format, "" for an empty file; raises FormatError for anything else."""
+    file.seek(0)
+    for number, line in read_transcript_lines(file):
+        for record in parse_line(line):
+            if key := next((key for key, reader in reversed(READERS.items()) if reader.detect(record)), ""):
+                return key
+        if number >= _HEAD_LINES or file.tell() > LINE_BYTES:
+            break
+    # It may be one JSON document over many lines, none of which is a record.
+    file.seek(0)
+    text = file.read(LINE_BYTES).lstrip(_BLANK)
+    if _ARRAY_START.match(text[:4096]) or (text.startswith(b"{") and _MESSAGES_KEY.search(text)):
+        return PLAIN
+    if text:
+        titles = ", ".join(host.title for host in HOSTS.values() if host.reader)
+        hint = f'use a transcript of one of {titles}, or JSON like [{{"role": "user", "content": "…"}}]'
+        message = f"{shorten(one_line(str(path)), 200)} is not a supported transcript"
+        raise FormatError(message, field="format", hint=hint)
+    return ""
 
-    find: Callable[..., RecordPath]
-    read: Callable[[RecordPath], Iterable[Message]]
+
+def describe_transcript(path: str | Path) -> TranscriptInfo:
+    """Describe a transcript from its start and end; raises the errors of `read_messages`."""
+    path, head = Path(path), TranscriptHead()
+    with open_transcript(path) as file:
+        facts = os.fstat(file.fileno())
+        key = _find_format(file, path) or PLAIN
+        file.seek(0)
+        for record in (row for _, line in islice(read_transcript_lines(file), _HEAD_LINES) for row in parse_line(line)):
+            head = head.join(READERS[key].read_head(record, path)).join(TranscriptHead(started=read_at(record)))
+            if head.session and head.cwd and head.started:
+                break
+        tail = (record for line in islice(read_lines_back(file), _TAIL_LINES) for record in parse_line(line))
+        ended = next(filter(None, map(read_at, tail)), head.started)
+    modified = datetime.fromtimestamp(facts.st_mtime, UTC)
+    return TranscriptInfo(
+        path, key, head.session or path.stem, head.cwd, head.started, ended, modified, facts.st_size,
+        head.is_subagent, head.is_headless,
+    )  # fmt: skip
 
 
-def _open_reader(file: BinaryIO, path: str | Path, *, since_compaction: bool = False) -> _Reader:
-    host = check_format(file, path)
-    if host is TranscriptFormat.CLAUDE:
-        find = partial(find_chain, file, is_agent=is_agent_file(path), since_compaction=since_compaction)
-        return _Reader(find, partial(read_chain, file))
-    if host is TranscriptFormat.CODEX:
-        return _Reader(partial(find_kept, file), partial(read_kept, file))
-    messages = tuple(read_chat(file) if host is TranscriptFormat.GEMINI else _read_plain(file))
-    return _Reader(partial(_find_listed, messages), lambda path: [messages[index] for index in path.positions])
-
-
-def _find_listed(messages: Sequence[Message], *, after: str = "", count: int = 0) -> RecordPath:
-    last = next((index for index in reversed(range(len(messages))) if after and messages[index].id == after), None)
-    start = last + 1 if last is not None else max(0, len(messages) - count) if count else 0
-    return RecordPath(list(range(start, len(messages))), last is not None)
+def _detect_plain(record: Json) -> bool:
+    is_message = "role" in record and ("content" in record or "tool_calls" in record)
+    return is_message or isinstance(record.get("messages"), list)
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
@@ -227,13 +276,10 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))
     file.seek(0)
-    is_array = file.read(4096).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
+    is_array = file.read(4096).lstrip(_BLANK).startswith(b"[")
     file.seek(0)
-    if has_lines and not is_array:
-        records: Iterator[Json] = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
-    else:
-        records = _read_document(file)
-    for record in records:
+    rows = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
+    for record in rows if has_lines and not is_array else _read_document(file):
         yield from make_plain_messages(record)
 
 
@@ -289,6 +335,7 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
+    """Yield the elements of the array, or of the array under `messages`."""
     text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
     comma = _ARRAY.search(text)
     while comma:
@@ -309,10 +356,12 @@ def list_transcripts(
     The hosts' folder names are lossy, so the working directory recorded in each transcript decides: its canonical root
     must be the project's. Subagents' transcripts and compressed rollouts (.zst) are left out.
     """
-    real_root = os.path.realpath(root)
+    real_root, after = os.path.realpath(root), since.timestamp() if since else 0.0
     roots: dict[str, str] = {}
     infos = []
-    for path in _list_files(environment, since):
+    folders = [(find_folder(host, environment), READERS[host.key]) for host in HOSTS.values() if host.reader]
+    found = (file for folder, reader in folders for name in reader.files for file in _list_matching(folder, name))
+    for path in (path for modified, path in found if modified >= after):
         try:
             info = describe_transcript(path)
         except MemdirError:  # missing, not readable, or not a transcript
@@ -326,36 +375,15 @@ def list_transcripts(
     return tuple(sorted(infos, key=lambda info: (info.ended or info.modified, str(info.path))))
 
 
-def _list_files(environment: Environment, since: datetime | None) -> Iterator[str]:
-    after = since.timestamp() if since else 0.0
-    for folder in _list_folders(environment.claude_home / "projects"):
-        yield from (path for modified, path in _list_jsonl(folder) if modified >= after and not is_agent_file(path))
-    for name in ("sessions", "archived_sessions"):
-        for folder in _walk(str(environment.codex_home / name), _CODEX_DEPTH):
-            paths = (path for modified, path in _list_jsonl(folder) if modified >= after)
-            yield from (path for path in paths if os.path.basename(path).startswith("rollout-"))
-    for folder in _list_folders(environment.gemini_home / "tmp"):
-        yield from (path for modified, path in _list_jsonl(os.path.join(folder, "chats")) if modified >= after)
-
-
-def _walk(folder: str, depth: int) -> Iterator[str]:
-    yield folder
-    for below in _list_folders(folder) if depth > 1 else ():
-        yield from _walk(below, depth - 1)
-
-
-def _list_folders(folder: str | Path) -> list[str]:
+def _list_matching(folder: str | Path, pattern: str) -> Iterator[tuple[float, str]]:
+    """Yield the files below a folder with their modification times; like `glob`, but links are not followed."""
+    name, _, rest = pattern.partition("/")
     with suppress(OSError), os.scandir(folder) as entries:
-        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return []
-
-
-def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
-    """Return the `.jsonl` files of a folder with their modification times."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        files = [entry for entry in entries if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)]
-        return [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in files]
-    return []
+        for entry in [entry for entry in entries if fnmatchcase(entry.name, name)]:
+            if rest and entry.is_dir(follow_symlinks=False):
+                yield from _list_matching(entry.path, rest)
+            elif not rest and entry.is_file(follow_symlinks=False):
+                yield entry.stat(follow_symlinks=False).st_mtime, entry.path
 
 
 def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tuple[TranscriptHit, ...]:
@@ -363,8 +391,8 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
     count = 0
-    files = sorted((row for folder in folders for row in _list_jsonl(folder)), reverse=True) if words else []
-    for modified, path in files:
+    found = (file for folder in folders for file in _list_matching(folder, "*.jsonl"))
+    for modified, path in sorted(found, reverse=True) if words else ():
         if len(best) >= limit and modified < best[0][0]:
             break  # nothing in it is newer than the oldest hit
         for hit in _search_file(path, words):
@@ -402,3 +430,11 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
             continue
         text = strip_blocks(message.text) if message.role == "user" else message.text
         yield "summary" if is_summary else message.role, text, message.at
+
+
+# The key of a host, or `plain` -> how to read its transcripts; the row of a host names the module of its reader. In detection
+# the last one comes first, because Claude Code's records have few marks of their own, and plain ones none.
+READERS: dict[str, TranscriptReader] = {
+    PLAIN: TranscriptReader((), _detect_plain, *read_in_order(_read_plain), read_session),
+    **{host.key: import_module(f"memdir.conversation.{host.reader}").READER for host in HOSTS.values() if host.reader},
+}

@@ -135,7 +135,6 @@ _ATTACHED = compile_late(rf"^{_FILES}$.*?(?:^{_FILES_END}$|\Z)", re.MULTILINE | 
 # Complete parts of a message that a client sends in the user's name.
 _GEMINI_START = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
 _GEMINI_SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
-_GEMINI_HOOK, _GEMINI_HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between them
 _CODEX_WRAPPED = compile_late(
     r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>|# AGENTS\.md instructions.*</INSTRUCTIONS>",
     re.DOTALL,
@@ -179,8 +178,8 @@ def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
     return "\n\n".join(filter(None, typed)), "\n\n".join(inserted)
 
 
-def split_gemini_parts(parts: Iterable[str]) -> tuple[str, str]:
-    """Return the typed text of a message's parts, and the text hooks and Gemini CLI inserted."""
+def split_gemini_parts(parts: Iterable[str], hook_tags: Sequence[str] = ("hook_context",)) -> tuple[str, str]:
+    """Return the typed text of a message's parts, and the text that hooks (in these tags) and Gemini CLI inserted."""
     typed, inserted, is_file = [], [], False
     for part in parts:
         is_file = is_file or part.strip().startswith(_FILES)
@@ -188,12 +187,14 @@ def split_gemini_parts(parts: Iterable[str]) -> tuple[str, str]:
             inserted.append(part)
             is_file = is_file and part.strip() != _FILES_END
             continue
-        own, offset = [], 0  # a pattern would take quadratic time on unclosed marks
-        while (start := part.find(_GEMINI_HOOK, offset)) >= 0 and (end := part.find(_GEMINI_HOOK_END, start)) >= 0:
-            own.append(part[offset:start])
-            inserted.append(part[start + len(_GEMINI_HOOK) : end])
-            offset = end + len(_GEMINI_HOOK_END)
-        typed.append("".join((*own, part[offset:])))
+        for mark, end_mark in ((f"<{tag}>", f"</{tag}>") for tag in hook_tags):  # the client escapes `<` between them
+            own, offset = [], 0  # a pattern would take quadratic time on unclosed marks
+            while (start := part.find(mark, offset)) >= 0 and (end := part.find(end_mark, start)) >= 0:
+                own.append(part[offset:start])
+                inserted.append(part[start + len(mark) : end])
+                offset = end + len(end_mark)
+            part = "".join((*own, part[offset:]))
+        typed.append(part)
     first, second = (list(filter(None, map(str.strip, texts))) for texts in (typed, inserted))
     return "\n\n".join(first), "\n\n".join(second)
 

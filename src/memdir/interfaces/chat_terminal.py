@@ -20,8 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from memdir import __version__
-from memdir.conversation.lines import describe_transcript
-from memdir.conversation.transcripts import read_messages, read_tail
+from memdir.conversation.transcripts import describe_transcript, read_messages, read_tail
 from memdir.conversation.typed import strip_host_text
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
+from memdir.conversation.transcripts import TranscriptInfo
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
@@ -100,15 +101,6 @@ class DoctorFinding:
         return LEVELS[self.kind]
 
 
-@dataclass(frozen=True, slots=True)
-class HostConversation:
-    """The times of a host's conversation: the first and last record of its transcript."""
-
-    host: str
-    started: datetime
-    ended: datetime
-
-
 Findings = Iterator[DoctorFinding]
 
 
@@ -132,7 +124,7 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
 
 
 def examine_background(
-    state: Path, *, now: datetime, installed: Sequence[InstalledHost] = (), ran: Sequence[HostConversation] = ()
+    state: Path, *, now: datetime, installed: Sequence[InstalledHost] = (), ran: Sequence[TranscriptInfo] = ()
 ) -> tuple[DoctorFinding, ...]:
     """Return problems with a project's hooks, worker and sync; `state` is the state folder of its private memory."""
     return _sort(
@@ -195,7 +187,7 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 
 
 def _check_hooks(
-    state: Path, installed: Sequence[InstalledHost], ran: Sequence[HostConversation], now: datetime
+    state: Path, installed: Sequence[InstalledHost], ran: Sequence[TranscriptInfo], now: datetime
 ) -> Findings:
     """Yield hooks that were not called in the last two finished conversations since they were installed."""
     # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
@@ -203,10 +195,11 @@ def _check_hooks(
     for host in dict.fromkeys(row.host for row in installed):
         since = min(row.since for row in installed if row.host == host)
         events = dict.fromkeys(event for row in installed if row.host == host for event in row.events)
-        over = [talk for talk in ran if talk.host == host and talk.started > since + SLACK and now - talk.ended > SLACK]
-        if len(over) < 2:
+        over = [talk for talk in ran if talk.format == host and now - (talk.ended or talk.modified) > SLACK]
+        starts = sorted(talk.started for talk in over if talk.started and talk.started > since + SLACK)
+        if len(starts) < 2:
             continue
-        start = sorted(talk.started for talk in over)[-2]
+        start = starts[-2]
         active = [event for event in events if (when := arrived.get((host, event))) and when > start - SLACK]
         if silent := [event for event in events if event not in active]:
             what = f"no {', '.join(silent)} hook" if active else "no hook"

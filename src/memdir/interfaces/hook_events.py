@@ -361,7 +361,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
         session, transcript = call.session, call.text("transcript_path")
         if project is None:
             _stop_catching_up(output, session)
-        if project is None or not (call.host.learns and session and transcript):
+        if project is None or not (call.host.reader and session and transcript):
             return
         record = SessionFile(project.private.state, session).read()
         if call.event is HookEvent.END and _is_extracted(record, transcript):

@@ -37,6 +37,7 @@ from memdir.frozen import dataclass
 from memdir.interfaces import imports
 from memdir.interfaces.imports import ImportCandidate, ImportFormat, ReadSource, guess_kind, make_sentence, refuse
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES, IMPORT_ITEMS, NAME_DEPTH
+from memdir.project.hosts import HOSTS
 from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
@@ -50,15 +51,15 @@ _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError, RecursionError,
     NotImplementedError,
 )  # fmt: skip
+_PROJECT_FILES = tuple(host.instructions for host in HOSTS.values() if host.instructions)
 _INSTRUCTIONS = {
-    "agents.md": ImportFormat.AGENTS_MD,
+    **dict.fromkeys(map(str.lower, _PROJECT_FILES), ImportFormat.AGENTS_MD),  # plain lists of facts, as in that file
     "agents.override.md": ImportFormat.AGENTS_MD,
     "gemini.md": ImportFormat.GEMINI_MD,
     "claude.md": ImportFormat.CLAUDE_MD,
     "claude.local.md": ImportFormat.CLAUDE_MD,
     ".cursorrules": ImportFormat.CURSOR_RULES,
 }
-_PROJECT_FILES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md", ".cursorrules")
 _NOTES = (ImportFormat.OBSIDIAN, ImportFormat.LOGSEQ, ImportFormat.BASIC_MEMORY, ImportFormat.NOTES)
 Row = Mapping[str, object]
 _Member = tuple[str, datetime | None, bytes | str]

@@ -39,7 +39,7 @@ from memdir.interfaces.json_edit import (
 from memdir.limits import FILE_BYTES, LOCK_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project import hosts as known
-from memdir.project.hosts import CODEX, GEMINI, VSCODE, Hook, Host, InstallRow, read_install_record
+from memdir.project.hosts import GEMINI, VSCODE, Hook, Host, InstallRow, read_install_record
 from memdir.project.settings import Environment
 
 NAME = "memdir"
@@ -121,22 +121,17 @@ def list_files(
     host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
 ) -> Iterator[HostFile]:
     """Yield the files for one host, in the user's own settings or, given a `root`, in the project's."""
-    path = known.find_hooks_file(host, environment, root)
+    path = known.find_file(host, host.hooks_files, environment, root)
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
-    server = _make_server(program)
-    if host is VSCODE and path:
-        yield HostFile(path, hooks)
-        if root is not None and has_mcp:
-            yield HostFile(root / ".vscode" / "mcp.json", servers={"servers": {"type": "stdio", **server}})
-    elif host is known.CURSOR:
-        folder = known.find_folder(host, environment) if root is None else root / ".cursor"
-        yield HostFile(folder / "mcp.json", servers={"mcpServers": server})
-        if root is not None:
-            yield HostFile(folder / "rules" / "memdir.mdc", text=render_prompt("hooks/cursor") + "\n")
-    elif path:
-        yield HostFile(path, hooks, {"mcpServers": server} if host is GEMINI and has_mcp else {})
-        if host is CODEX and root is None and has_mcp:
-            yield HostFile(path.with_name("config.toml"), servers={"mcp_servers": server})
+    # A host without hooks calls memdir only over MCP.
+    servers_path = known.find_file(host, host.servers_files, environment, root) if has_mcp or not hooks else None
+    servers = {host.servers_key: ({"type": "stdio"} if host is VSCODE else {}) | _make_server(program)}
+    if path:
+        yield HostFile(path, hooks, servers if servers_path == path else {})
+    if servers_path and servers_path != path:
+        yield HostFile(servers_path, servers=servers)
+    if root is not None and host.rules_file:
+        yield HostFile(root / host.rules_file, text=render_prompt(f"hooks/{host.key}") + "\n")
 
 
 def _make_server(program: OwnCommand) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 
-from memdir.conversation.lines import describe_transcript, is_agent_file
+from memdir.conversation.lines import is_agent_file
 from memdir.conversation.notes import find_home, find_notes_file, update_from_transcript
-from memdir.conversation.transcripts import MessageRun, read_messages, read_pieces
+from memdir.conversation.transcripts import MessageRun, describe_transcript, read_messages, read_pieces
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, count_failure, extract_turn
@@ -81,7 +81,7 @@ def collect_ended(project: Project) -> int:
         cwd = next(folders, None)
         host = find_host(turn.host)
         try:
-            if cwd is not None and host is not None and host.learns:
+            if cwd is not None and host is not None and host.reader:
                 with closing(open_project(cwd, environ=project.environment.inherited)) as other:
                     if other.places.switch.on:
                         enqueue(other.private.state, QueuedTurn(turn.session, turn.transcript, turn.headless))

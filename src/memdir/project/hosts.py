@@ -53,8 +53,13 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A coding agent. `loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be
-    read. `model`: the setting that uses its own program as the model.
+    """A coding agent. `loads_index`: it shows the project's MEMORY.md to the model itself. `model`: the setting that uses its
+    own program as the model.
+
+    `folder` is its folder in the user's home. `hooks_files` and `servers_files` are its settings files for hooks and for MCP
+    servers: the user's, below that folder, and a project's, below its root; "" if there is none. `servers_key` is the key of
+    the servers, `rules_file` a project's file of rules. `instructions` is the file of a project that the host shows to the
+    model, `reader` the module of `conversation/` that reads its transcripts.
 
     `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context to
     the model; if the session start is not among them, the index is added to the first prompt.
@@ -64,8 +69,14 @@ class Host:
     title: str
     hooks: tuple[Hook, ...] = ()
     style: ReplyStyle = ReplyStyle.CLAUDE
+    folder: str = ""
+    hooks_files: tuple[str, str] = ("", "")
+    servers_files: tuple[str, str] = ("", "")
+    servers_key: str = "mcpServers"
+    rules_file: str = ""
+    instructions: str = ""
+    reader: str = ""
     loads_index: bool = False
-    learns: bool = False
     unit: int = 1
     shows_after: frozenset[HookEvent] = frozenset(
         (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL, HookEvent.AGENT)
@@ -86,8 +97,11 @@ CLAUDE_CODE = Host(
         *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
+    folder=".claude",
+    hooks_files=("settings.json", ".claude/settings.json"),
+    instructions="CLAUDE.md",
+    reader="claude",
     loads_index=True,
-    learns=True,
     model="claude-cli",
 )
 CODEX = Host(
@@ -100,7 +114,12 @@ CODEX = Host(
         *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=3),  # the host's maximum
     ),
-    learns=True,
+    folder=".codex",
+    hooks_files=("hooks.json", ".codex/hooks.json"),
+    servers_files=("config.toml", ""),
+    servers_key="mcp_servers",
+    instructions="AGENTS.md",
+    reader="codex",
     model="codex-cli",
 )
 GEMINI = Host(
@@ -115,7 +134,11 @@ GEMINI = Host(
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
     style=ReplyStyle.GEMINI,
-    learns=True,
+    folder=".gemini",
+    hooks_files=("settings.json", ".gemini/settings.json"),
+    servers_files=("settings.json", ".gemini/settings.json"),
+    instructions="GEMINI.md",
+    reader="gemini",
     unit=1000,
     # Not at the start: `gemini -p` puts that context before the prompt, so it accepts no `/command` and loses the prompt
     # when the conversation is resumed.
@@ -133,21 +156,41 @@ VSCODE = Host(
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         Hook(HookEvent.AGENT, "SubagentStart"),
     ),
+    folder=".copilot",
+    hooks_files=("hooks/memdir.json", ".github/hooks/memdir.json"),
+    servers_files=("", ".vscode/mcp.json"),
+    servers_key="servers",
+)
+QWEN = Host(
+    "qwen-code",
+    "Qwen Code",
+    (
+        *_OPENING,
+        Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="write_file|edit|replace|notebook_edit|run_shell_command"),
+        Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
+        Hook(HookEvent.STOP, "Stop"),
+    ),
+    folder=".qwen",
+    hooks_files=("settings.json", ".qwen/settings.json"),
+    servers_files=("settings.json", ".qwen/settings.json"),
+    instructions="QWEN.md",
+    reader="qwen",
+    unit=1000,
 )
 # No Cursor hook is known to show text to the model; a rule file and MCP do.
-CURSOR = Host("cursor", "Cursor")
+CURSOR = Host(
+    "cursor",
+    "Cursor",
+    folder=".cursor",
+    servers_files=("mcp.json", ".cursor/mcp.json"),
+    rules_file=".cursor/rules/memdir.mdc",
+    instructions=".cursorrules",
+)
 
-HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)}
-_SPELLINGS = {"claude": CLAUDE_CODE, "gemini": GEMINI, "code": VSCODE, "copilot": VSCODE}
+HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, VSCODE, CURSOR)}
+_SPELLINGS = {host.key.partition("-")[0]: host for host in HOSTS.values()} | {"code": VSCODE, "copilot": VSCODE}
 # Every conversation sends these; other events depend on what happens in it.
 _REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
-# The settings file for hooks, in the host's folder in the user's home and in a project.
-_FILES = {
-    CLAUDE_CODE.key: ("settings.json", ".claude/settings.json"),
-    CODEX.key: ("hooks.json", ".codex/hooks.json"),
-    GEMINI.key: ("settings.json", ".gemini/settings.json"),
-    VSCODE.key: ("hooks/memdir.json", ".github/hooks/memdir.json"),
-}
 
 
 def find_host(text: str) -> Host | None:
@@ -263,22 +306,15 @@ class InstalledHost:
 
 
 def find_folder(host: Host, environment: Environment) -> Path:
-    folders = {
-        CLAUDE_CODE.key: environment.claude_home,
-        CODEX.key: environment.codex_home,
-        GEMINI.key: environment.gemini_home,
-        VSCODE.key: environment.home / ".copilot",
-        CURSOR.key: environment.home / ".cursor",
-    }
-    return folders[host.key]
+    # Variables of these hosts move their folders.
+    moved = {".claude": environment.claude_home, ".codex": environment.codex_home, ".gemini": environment.gemini_home}
+    return moved.get(host.folder, environment.home / host.folder)
 
 
-def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> Path | None:
-    """Return the settings file for hooks, the user's or with `root` the project's; None if the host has none."""
-    if host.key not in _FILES:
-        return None
-    own, shared = _FILES[host.key]
-    return find_folder(host, environment) / own if root is None else root / shared
+def find_file(host: Host, names: tuple[str, str], environment: Environment, root: Path | None) -> Path | None:
+    """Return one of a host's settings files, the user's or with `root` the project's; None if it has no such file."""
+    folder, name = (find_folder(host, environment), names[0]) if root is None else (root, names[1])
+    return folder / name if name else None
 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
@@ -293,9 +329,9 @@ def find_installed(environment: Environment, root: Path | None = None) -> tuple[
     record = read_install_record(environment.state_home)
     installed = []
     for host in HOSTS.values():
-        for path in (find_hooks_file(host, environment, None), root and find_hooks_file(host, environment, root)):
-            events = set(_list_hooks(path, host)) if path else set()
-            if not path or not events:
+        for place in dict.fromkeys((None, root)):
+            path = find_file(host, host.hooks_files, environment, place)
+            if not path or not (events := set(_list_hooks(path, host))):
                 continue
             entry = record.get(str(path))
             since = entry.since if entry else datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -21,13 +21,14 @@ from pathlib import Path
 from memdir.files import read_head
 from memdir.format.document import MemoryDocument, PartKind
 from memdir.frozen import dataclass
+from memdir.project.hosts import HOSTS
 from memdir.project.paths import run_git
 from memdir.text import CJK, fold_words, shorten
 
 _FILES = (
-    "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .claude/CLAUDE.md .cursorrules .windsurfrules .clinerules"
-    " .github/copilot-instructions.md"
-).split()
+    *(host.instructions for host in HOSTS.values() if host.instructions),
+    *"CLAUDE.local.md .claude/CLAUDE.md .windsurfrules .clinerules .github/copilot-instructions.md".split(),
+)
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _FILE_BYTES = 262_144  # read of an instruction file
 _FOLDER_FILES = 200  # read of a folder of rules; also the number of its folders

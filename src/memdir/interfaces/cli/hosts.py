@@ -49,6 +49,11 @@ from memdir.store.state import note_learned, read_learned
 from memdir.text import one_line, printable, shorten
 
 _KEYS = tuple(HOSTS)
+_INSTALL_HELP = f"""Add memdir's hooks to the settings of coding agents: {", ".join(_KEYS)}.
+
+Other settings are kept, running it twice changes nothing, and `memdir uninstall` removes the hooks. Without HOST or
+--all it asks about each agent it finds. On a terminal it also asks once whether the agent's own program may do the
+learning: {", ".join(host.model for host in HOSTS.values() if host.model)}."""
 
 
 # `install` and `uninstall`.
@@ -68,7 +73,7 @@ def _host_arguments(decorated: Any) -> Any:
 @verb(
     "install", "Connect memdir to a coding agent.",
     "memdir install claude-code", "memdir install --all --print", "memdir install codex --model none",
-    "memdir install cursor --project",
+    "memdir install cursor --project", help=_INSTALL_HELP,
 )  # fmt: skip
 @_host_arguments
 @click.option("--model", "spec", metavar="NAME", help="Learn with this model without asking; `none` for no model.")
@@ -87,12 +92,6 @@ def install_verb(
     is_silent: bool,
     **how: bool,
 ) -> None:
-    """Add memdir's hooks to the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
-
-    Other settings are kept, running it twice changes nothing, and `memdir uninstall` removes the hooks. Without HOST or
-    --all it asks about each agent it finds. On a terminal it also asks once whether the agent's own program may do the
-    learning: claude-cli, codex-cli or gemini-cli.
-    """
     hosts, out = _choose_hosts(call, names, is_all), call.out
     problem = _check_model(call, spec) if spec else ""
     program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
@@ -130,7 +129,7 @@ def _advise(
     out = call.out
     if program.note:
         out.line(program.note)
-    if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
+    if not has_mcp and any(any(host.servers_files) for host in hosts):
         out.line(f"the MCP server needs another package: `{hint_extra('mcp')}`, then install again")
     if CODEX in hosts:
         out.line("at its next start in a terminal, Codex asks whether these hooks may run; until then they do not")

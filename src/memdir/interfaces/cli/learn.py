@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from memdir.conversation import notes, notes_file
-from memdir.conversation.lines import describe_transcript
 from memdir.conversation.notes import NotesFile, NotesSkip, find_home, list_notes, read_notes_options
-from memdir.conversation.transcripts import list_transcripts
+from memdir.conversation.transcripts import describe_transcript, list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
 from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, TableColumn, fill, is_terminal

@@ -541,10 +541,7 @@ def _examine_background(project: Project) -> list[DoctorFinding]:
     installed = find_installed(environment, root) if is_known else ()
     since = min((installation.since for installation in installed), default=now)
     past = list_transcripts(environment, root, since=since) if installed else ()
-    conversations = [
-        doctor.HostConversation(one.host.value, one.started, one.ended or one.modified) for one in past if one.started
-    ]
-    findings = examine_background(project.private.state, now=now, installed=installed, ran=conversations)
+    findings = examine_background(project.private.state, now=now, installed=installed, ran=past)
     # What went wrong before a hook knew its project is kept with the person.
     return [*findings, *examine_background(environment.state_home, now=now)]
 
