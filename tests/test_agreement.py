@@ -342,6 +342,7 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
             starts = {start.host: start for start in measure_starts(project)}
             index = estimate_tokens(project.private.index())
         status, page = cli("status", "--json").json["loads"]["hosts"], desk.load("/memories.json")["meter"]["starts"]
+        costs, health = desk.load("/health.json")["cost"]["starts"], desk.load("/health")
         text, brief, every = desk.load("/memories"), cli("status").out, cli("status", "--all").out
         tables: dict[str, Cells] = {}
         for key, start in starts.items():
@@ -355,6 +356,8 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
                 "status --json": next(row["tokens"] for row in status if row["host"] == key),
                 "page JSON": page[start.title],
                 "page": start.tokens if f"{start.tokens:,} tokens per session in {start.title}" in text else text,
+                "page, cost": start.tokens if f"with about {start.tokens:,} tokens" in health else health,
+                "page JSON, cost": costs[start.title],
             }
     assert find_differing(tables) == ""
     assert starts["claude-code"].sent == 0 < starts["claude-code"].loaded < starts["codex"].sent
@@ -375,12 +378,18 @@ def test_an_unknown_price_is_unknown_everywhere(tmp_path: Path) -> None:
             row = book.begin(entry, "run", TokenCaps())
             book.settle(row, "done", Usage(fresh=100, output=10, dollars=dollars), 110)
             (week,) = cli("status", "--json").json["usage"]["weeks"]
+            usage = desk.load("/health.json")["cost"]
             tables[cost] = {
                 "library": dollars,
                 "status": dollars if f"{cost} in the week of" in cli("status").out else "another",
                 "status --usage": dollars if f"out, {cost}" in cli("status", "--usage").out else "another",
                 "status --json": week["dollars"],
+                "page JSON": usage["rows"][-1]["dollars"],
+                "page JSON, purpose": usage["rows"][0]["dollars"],
+                "page": dollars if f"out, {cost}" in desk.load("/health") else "another",
             }
+            purposes = [(row["purpose"], row["requests"], row["tokens"]) for row in usage["rows"]]
+            assert purposes[0] == ("extract", week["requests"], 110 * len(tables)), "the page and status count the same"
     assert find_differing(tables) == ""
 
 

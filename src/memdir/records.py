@@ -411,14 +411,10 @@ class Surfacing:
 
 @dataclass(frozen=True, slots=True)
 class RecallCounts:
-    """How often memories were shown, according to the recall log.
-
-    `by_week` has for each name the counts of the requested weeks, oldest first.
-    """
+    """How often memories were shown, according to the recall log."""
 
     total: int = 0
     by_name: Mapping[str, int] = field(default_factory=dict)
-    by_week: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from decisions import approve, reject
 from dream_stores import NOW
 from homes import git, make_repository, write
 from memdir.dream import dream
@@ -13,7 +14,6 @@ from memdir.dream.by_model import DreamContext, gather
 from memdir.dream.stale import find_drifted, repair_text
 from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS
-from memdir.operations.review import approve, reject
 from memdir.records import InboxItem, Kind
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from decisions import approve
 from dream_data import Note, read_contradictions, read_facts
 from loads import scaled
 from memdir.dream.duplicates import (
@@ -23,7 +24,6 @@ from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import compose_file, encode, make_memory
 from memdir.limits import DREAM_LINES, FILE_BYTES, INDEX_FILE_BYTES
-from memdir.operations.review import approve
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore

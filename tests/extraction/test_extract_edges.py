@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from decisions import approve
 from extraction_talks import DEPLOYS, NOW, make_file, make_parent, name_file
 from memdir.conversation.transcripts import cut, make_plain_messages
 from memdir.errors import ConflictError, UnreachableError
@@ -17,7 +18,6 @@ from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, har
 from memdir.frozen import replace
 from memdir.interfaces.worker import read_turns, work
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES
-from memdir.operations.review import approve
 from memdir.records import BatchResult, Draft, Kind, Message, Model, Origin, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store import sessions
 from memdir.store.contract import Edits

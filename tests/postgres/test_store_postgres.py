@@ -12,9 +12,9 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
+from decisions import approve
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, ReviewError, SecretError
 from memdir.frozen import replace
-from memdir.operations.review import approve
 from memdir.postgres import store as module
 from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, list_migrations, migrate
 from memdir.records import Draft, InboxItem, InboxKind, Kind, Origin, Save, Scope, Surfacing

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clihelp import Cli
+from decisions import approve
 from dream_stores import end, make_text, put, use
 from dream_stores import write as write_call
 from extraction_talks import NOW, make_file
@@ -20,7 +21,6 @@ from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.frontmatter import make_slug
 from memdir.frozen import replace
 from memdir.operations.move import move
-from memdir.operations.review import approve
 from memdir.operations.write import WriteAction, WriteContext
 from memdir.recall.pipeline import recall
 from memdir.records import (

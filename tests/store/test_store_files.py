@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from decisions import approve
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, ReviewError
 from memdir.limits import INDEX_FILE_BYTES
-from memdir.operations.review import approve
 from memdir.postgres.store import PostgresStore
 from memdir.recall.index import parse_memory
 from memdir.records import AddPointer, Draft, DropPointer, Forget, Kind, Origin, Put, Scope, Surfacing

@@ -76,13 +76,10 @@ def test_what_was_surfaced_is_told_newest_first(recall_log: StoreBase) -> None:
     assert store.recalls("nothing") == ()
 
 
-def test_recalls_are_counted_by_week(recall_log: StoreBase) -> None:
-    hours = (-24 * 7, -24 * 7 + 1, 0, 5, -24 * 7 * 3)
-    recall_log.note_recalls([*(row("a", hours=number) for number in hours), row("b", hours=-1)])
-    counts = recall_log.count_recalls(weeks=3, now=NOW)
-    assert counts.total == 6 and counts.by_name == {"a": 5, "b": 1}
-    assert counts.by_week == {"a": (0, 1, 3), "b": (0, 0, 1)}, "oldest first; the future counts as now"
-    assert recall_log.count_recalls(now=NOW).by_week == {}
+def test_recalls_are_counted_by_memory(recall_log: StoreBase) -> None:
+    recall_log.note_recalls([*(row("a", hours=number) for number in (-24 * 7, 0, 5)), row("b", hours=-1)])
+    counts = recall_log.count_recalls()
+    assert counts.total == 4 and counts.by_name == {"a": 3, "b": 1}
 
 
 def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:

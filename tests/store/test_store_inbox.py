@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import syscalls
+from decisions import approve, reject
 from loads import IS_FULL, ROOT
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, NotFoundError
 from memdir.frozen import replace
-from memdir.operations.review import approve, reject
 from memdir.postgres.store import PostgresStore
 from memdir.records import (
     AddPointer,

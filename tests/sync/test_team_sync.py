@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from clihelp import SOURCE
+from decisions import approve, reject
 from homes import git, write
 from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.format.frontmatter import parse_fields
-from memdir.operations.review import approve, reject
 from memdir.records import InboxItem, InboxKind, InboxState
 from memdir.store.state import POINT, read_authors
 from memdir.sync.state import SyncOutcome, mark_seen, read_membership, read_sync_record, read_team_news, render_news

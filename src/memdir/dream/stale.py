@@ -31,6 +31,7 @@ from memdir.verify.records import (
     ClaimStatus,
     Verdict,
     VerifyState,
+    mark_verified,
     render_caveat,
     render_claim,
 )
@@ -168,14 +169,13 @@ def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> 
 def _make_review(memory: StoredMemory, since: datetime, now: datetime) -> NamedItem | None:
     header = memory.header
     try:
-        text = frontmatter.set_fields(memory.text, {"verified": now.astimezone().isoformat(timespec="seconds")})
+        edit = mark_verified(memory, now)
     except FormatError:
         return None
     kind = header.kind or "untyped"
     why = f"it is {days_old(since, now)} days old, long for a {kind} memory, and code cannot tell; approve if it holds"
     key = _REVIEW + digest_of(encode(f"{header.name}\n{memory.digest}"))[:24]
     quotes = [InboxQuote(shorten(one_line(memory.body), _CHARS), header.file)]
-    edit = Rewrite(header.name, text, memory.digest)
     return _make_item(memory, edit, f"Still so? {header.title}", why, key, quotes, now)
 
 

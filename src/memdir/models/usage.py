@@ -27,7 +27,7 @@ from memdir.errors import BudgetError, DiskError, ModelError, ReplyError, Stoppe
 from memdir.files import make_private_dirs, raise_disk_errors
 from memdir.frozen import dataclass, replace
 from memdir.limits import CACHED_WEIGHT, MODEL_RETRY_SECONDS, MODEL_TRIES, USAGE_DAYS, USAGE_ROWS
-from memdir.models.connection import as_text, can_use_tools
+from memdir.models.connection import as_text, can_use_tools, sum_usage
 from memdir.records import Model, Reply, Request, Usage
 from memdir.store.history import Database, create_file
 from memdir.text import estimate_tokens
@@ -145,6 +145,22 @@ def find_outcome(error: ModelError) -> str:
     if isinstance(error, UnreachableError):
         return error.reason or "unreachable"
     return "cancelled" if isinstance(error, StoppedError) else "unusable" if isinstance(error, ReplyError) else "failed"
+
+
+def sum_totals(totals: Sequence[UsageTotal]) -> UsageTotal:
+    """Return several totals as one, with the week, project and purpose of the first."""
+    counts = {name: sum(getattr(total, name) for total in totals) for name in ("requests", "failed", "unpriced")}
+    return replace(totals[0], usage=sum_usage(*(total.usage for total in totals)), seconds=None, **counts)
+
+
+def sum_last_week(report: UsageReport) -> dict[str, UsageTotal]:
+    """Return the total of each purpose, in all projects, in the newest week with requests."""
+    week = max((total.week for total in report.totals), default="")
+    by_purpose: dict[str, list[UsageTotal]] = {}
+    for total in report.totals:
+        if total.week == week:
+            by_purpose.setdefault(total.purpose or "other", []).append(total)
+    return {purpose: sum_totals(totals) for purpose, totals in sorted(by_purpose.items())}
 
 
 def describe_cost(usage: Usage, *, unpriced: int = 0) -> str:

@@ -151,13 +151,10 @@ class Memory:
     def review(self, item: InboxItem | None = None, *, approve: bool = True) -> tuple[InboxItem, ...]:
         """Return the items that need review, oldest first; an item given is approved or rejected before."""
         if item is not None:
-            owner = next((store for store in self.stores if store.inbox_find(item.key) == item), None)
+            owner = next((store for store in self.stores if item in store.inbox(None)), None)
             if owner is None:
                 raise NotFoundError(f"no item {item.id} in the inbox", name=str(item.id), hint="review() lists them")
-            if approve:
-                review.approve(owner, item, origin=self._origin)
-            else:
-                review.reject(owner, item)
+            review.decide(owner, item.id, approve, self._context())
         return tuple(waiting for store in self.stores for waiting in store.inbox())
 
     def session(self, id: str = "") -> "Session":
@@ -171,8 +168,10 @@ class Memory:
         self._closing.close()
 
     def _context(self) -> WriteContext:
-        root = None if self._project is None else self._project.places.root.path
-        return WriteContext(self._origin, self._clock(), root)
+        if self._project is None:
+            return WriteContext(self._origin, self._clock())
+        root, check_on = self._project.places.root.path, self._project.check_on
+        return WriteContext(self._origin, self._clock(), root, check_on=check_on)
 
     def _open_model(self) -> Model | None:
         from memdir.models.open import find_model, open_model

@@ -1,56 +1,93 @@
-"""Decisions about inbox items: approve, reject, and reopen what was decided."""
+"""Decisions about inbox items: decide one, and reopen what was decided. `KINDS` describes each kind of item."""
+
+from collections.abc import Mapping
 
 from memdir.errors import ConflictError, FormatError
-from memdir.frozen import replace
+from memdir.frozen import dataclass, replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
-from memdir.records import Edit, InboxItem, InboxKind, InboxState, Origin
+from memdir.records import Edit, InboxItem, InboxKind, InboxState
 from memdir.store.contract import StoreBase
-from memdir.store.inbox import find_payload_edits, make_mark
+from memdir.store.inbox import OTHERWISE, find_payload_edits, make_mark
 from memdir.text import one_line, shorten
 
 _WHY_CHARS = 200
-_PERSON = Origin()
 
 
-def approve(
+@dataclass(frozen=True, slots=True)
+class ReviewKind:
+    """A kind of inbox item: the words of every interface, and what its two answers may do.
+
+    `approving` and `rejecting` say what an answer does, as in "approving it ..."; `yes` and `no` are labels of buttons.
+    `needs_edits`: an item without edits cannot be approved. `no_writes`: rejecting applies the edits that the payload
+    has under `store.inbox.OTHERWISE`.
+    """
+
+    label: str
+    approving: str
+    rejecting: str = "discards it"
+    yes: str = "Approve"
+    no: str = "Reject"
+    needs_edits: bool = False
+    no_writes: bool = False
+
+
+KINDS: Mapping[InboxKind, ReviewKind] = {
+    InboxKind.MEMORY: ReviewKind("needs review", "saves it as your own change", needs_edits=True),
+    InboxKind.CONFLICT: ReviewKind("two versions", "closes it; the memory has both sides", "closes it as well"),
+    InboxKind.PROPOSAL: ReviewKind("proposal", "applies it as your own change", needs_edits=True),
+    InboxKind.APPROVAL: ReviewKind("approval", "allows it", "refuses it"),
+}
+
+
+def decide(
     store: StoreBase,
-    item: InboxItem,
+    item_id: int,
+    approve: bool,
+    context: WriteContext,
     *,
-    origin: Origin = _PERSON,
     note: str = "",
     edits: tuple[Edit, ...] | None = None,
-) -> WriteResult:
-    """Apply an item's edits as one change, then record the decision; some items change no memory.
+) -> tuple[WriteResult, InboxItem]:
+    """Approve or reject an item: apply the edits of this answer, if any, as one change, then record the decision.
 
-    `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, approving
-    again does not repeat the change. A rejected item can still be approved.
+    `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, deciding again
+    does not repeat the change. A rejected item is kept, so that it is not proposed again, and can still be approved
+    unless rejecting it wrote. Raise SettingsError if the answer may write and memory is off.
     """
-    _check_open(item)
-    edits = find_payload_edits(item.payload) if edits is None else edits
-    if not edits:
-        if item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
+    item = store.inbox_item(item_id)
+    kind, state = KINDS[item.kind], InboxState.APPROVED if approve else InboxState.REJECTED
+    if item.state in (InboxState.APPROVED, state) or (item.state is InboxState.REJECTED and kind.no_writes):
+        hint = "`memdir history` shows its change, if it made one, and `memdir undo` reverts it"
+        raise ConflictError(f"this item is already {item.state.value}", hint=hint)
+    result = WriteResult(WriteAction.UNCHANGED, item.name, store.scope)
+    if approve or kind.no_writes:
+        context.check_on()
+        if edits is None:
+            edits = find_payload_edits(item.payload) if approve else find_payload_edits(item.payload, OTHERWISE)
+        if approve and kind.needs_edits and not edits:
             hint = "reject it; its source can propose it again"
             raise FormatError("this item contains no changes", field="edits", hint=hint)
-        store.inbox_decide(item.id, InboxState.APPROVED, note)
-        return WriteResult(WriteAction.UNCHANGED, item.name, store.scope)
-    why = shorten(one_line(f"approved inbox item {item.id}: {item.why}"), _WHY_CHARS)
-    context = WriteContext(replace(origin, why=why), store.clock())
+        if edits:
+            result = _apply(store, item, edits, state, context)
+    # Once a change is made, its decision is recorded in any case.
+    was = item.state if result.change is None else None
+    return result, store.inbox_decide(item.id, state, note, name=item.name or result.name, was=was)
+
+
+def _apply(
+    store: StoreBase, item: InboxItem, edits: tuple[Edit, ...], state: InboxState, context: WriteContext
+) -> WriteResult:
+    why = shorten(one_line(f"{state.value} inbox item {item.id}: {item.why}"), _WHY_CHARS)
+    context = replace(context, origin=replace(context.origin, why=why))
+    verb = "approve" if state is InboxState.APPROVED else "reject"
     try:
-        result = change(store, edits, context, verb="approve", mark=make_mark(item)).check_written()
+        return change(store, edits, context, verb=verb, mark=make_mark(item)).check_written()
     except ConflictError as error:
         hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
         raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None
-    store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or result.name)
-    return result
 
 
-def reject(store: StoreBase, item: InboxItem, *, note: str = "") -> InboxItem:
-    """Record that an item is rejected; it is kept, so that it is not proposed again."""
-    _check_open(item)
-    return store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
-
-
-def reopen(store: StoreBase, item: InboxItem, *, origin: Origin = _PERSON) -> tuple[InboxItem, int | None]:
+def reopen(store: StoreBase, item: InboxItem, context: WriteContext) -> tuple[InboxItem, int | None]:
     """Undo the change that an item made, if any, and reopen the item under another number.
 
     Return the item and the change that undid its own. Raise ConflictError if the memory was changed since.
@@ -60,11 +97,5 @@ def reopen(store: StoreBase, item: InboxItem, *, origin: Origin = _PERSON) -> tu
     change_id = store.find_marked(make_mark(item))
     undone = None
     if change_id is not None and store.read_change(change_id).undone_by is None:
-        undone = undo(store, change_id, WriteContext(origin, store.clock())).check_written().change
+        undone = undo(store, change_id, context).check_written().change
     return store.inbox_reopen(item.id), undone
-
-
-def _check_open(item: InboxItem) -> None:
-    if item.state is InboxState.APPROVED:
-        hint = "`memdir history` shows its change, and `memdir undo` reverts it"
-        raise ConflictError("this item is already approved", hint=hint)

@@ -76,12 +76,13 @@ class FieldChanges(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class WriteContext:
     """The author and time of a write. `root` is the project, searched for text that need not be remembered;
-    `keeps_secrets` lets users, who are warned, save a secret."""
+    `keeps_secrets` lets users, who are warned, save a secret; `check_on` raises SettingsError if memory is off."""
 
     origin: Origin
     now: datetime
     root: Path | None = None
     keeps_secrets: bool = False
+    check_on: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """The history and the inbox of one store in PostgreSQL; `ask` runs statements with the tenant and the store as values."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 from memdir.errors import NotFoundError
 from memdir.records import Change, ChangedFile, InboxItem, Origin, RecallCounts, StoredMemory, Surfacing
 from memdir.store import inbox
-from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone, sum_recalls
+from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone
 from memdir.store.plan import is_index_path
 from memdir.text import replace_surrogates
 
@@ -97,10 +96,11 @@ class PostgresHistory:
         (rows,) = self._ask(f"{select}{where} ORDER BY id DESC LIMIT {_render_limit(limit)}", name=name)
         return tuple(Surfacing(*row) for row in rows)
 
-    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts:
-        age = "greatest(0, floor(extract(epoch FROM %(now)s - at) / 604800))::int" if weeks else "0"
-        select = f"SELECT name, {age}, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1, 2"
-        return sum_recalls(self._ask(select, now=now)[0], weeks)
+    def count_recalls(self) -> RecallCounts:
+        by_name: dict[str, int] = dict(
+            self._ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1")[0]
+        )
+        return RecallCounts(sum(by_name.values()), by_name)
 
     def find_people(self, changes: Iterable[int]) -> dict[int, str]:
         """Return the member or token that made each change, or the credential if it has no name."""

@@ -84,7 +84,7 @@ class ChangeLog(Protocol):
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]: ...
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]": ...
     def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]: ...
-    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts: ...
+    def count_recalls(self) -> RecallCounts: ...
 
 
 @runtime_checkable
@@ -93,7 +93,7 @@ class RecallLog(Protocol):
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None: ...
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]: ...
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts: ...
+    def count_recalls(self) -> RecallCounts: ...
 
 
 @runtime_checkable
@@ -237,8 +237,8 @@ class StoreReader(ABC):
         """Return the recalls of one memory, or of all, newest first."""
         return ()
 
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
-        """Return how often each memory was shown, in total and per recent week; empty if the log is unreadable."""
+    def count_recalls(self) -> RecallCounts:
+        """Return how often each memory was shown; empty if the log is unreadable."""
         return RecallCounts()
 
 
@@ -401,9 +401,9 @@ class StoreBase(StoreReader, Inbox):
         with self._reading_history() as past:
             return past.read_recalls(name, limit)
 
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+    def count_recalls(self) -> RecallCounts:
         with self._reading_history() as past:
-            return past.count_recalls(now or self.clock(), weeks)
+            return past.count_recalls()
 
     def find_marked(self, mark: str) -> int | None:
         """Return the change made with this idempotency key."""

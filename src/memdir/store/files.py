@@ -249,9 +249,9 @@ class FileStore(StoreBase):
 
         return read_authors(self.state)
 
-    def count_recalls(self, *, weeks: int = 0, now: datetime | None = None) -> RecallCounts:
+    def count_recalls(self) -> RecallCounts:
         with suppress(DiskError):
-            return super().count_recalls(weeks=weeks, now=now)
+            return super().count_recalls()
         return RecallCounts()
 
     # Writing

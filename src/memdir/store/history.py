@@ -515,14 +515,12 @@ class History(Database):
             rows = db.execute(f"{select} {where}", {"name": name, "limit": limit}).fetchall()
         return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
 
-    def count_recalls(self, now: datetime, weeks: int) -> RecallCounts:
-        """Count the rows of each memory, in total and in each of the last weeks; times in the future count as now."""
+    def count_recalls(self) -> RecallCounts:
         if self.version < _RECALLS_SINCE:
             return RecallCounts()
-        age = f"max(0, ({int(now.timestamp())} - strftime('%s', at)) / {7 * 86_400})" if weeks else "0"
-        select = f"SELECT name, {age} AS week, count(*) FROM recalls GROUP BY name, week"
         with self.reading() as db:
-            return sum_recalls(db.execute(select), weeks)
+            by_name = dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name"))
+        return RecallCounts(sum(by_name.values()), by_name)
 
     def _drop_recalls(self, name: str) -> None:
         """Delete the rows of one memory, and from other rows the queries that led to it or contain its name."""
@@ -627,17 +625,6 @@ def make_link_ends(name: str) -> list[bytes]:
     """Return the two possible ends of a link to a memory in an index line."""
     leaf = name.rpartition("/")[2]
     return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
-
-
-def sum_recalls(rows: Iterable[tuple[str, int, int]], weeks: int) -> RecallCounts:
-    """Sum up rows of name, age in weeks and count."""
-    by_name: dict[str, int] = {}
-    by_week: dict[str, list[int]] = {}
-    for name, week, count in rows:
-        by_name[name] = by_name.get(name, 0) + count
-        if week < weeks:
-            by_week.setdefault(name, [0] * weeks)[weeks - 1 - week] += count
-    return RecallCounts(sum(by_name.values()), by_name, {name: tuple(counts) for name, counts in by_week.items()})
 
 
 def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:

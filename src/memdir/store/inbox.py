@@ -5,7 +5,8 @@ item gets a new number, so that nobody approves a text they have not seen.
 
 A payload is {"edits": [...], "evidence": [{"quote": ..., "source": ..., "message": ...}], "secrets": [...]}. `evidence` is
 untrusted text, only to be shown; `secrets` are passages that no interface may print. Unknown fields are ignored, but an
-edit that cannot be parsed is refused, because approval would apply it.
+edit that cannot be parsed is refused, because approval would apply it. "otherwise" are the edits that rejecting applies, in
+the kinds for which `operations.review.KINDS` says so.
 """
 
 import json
@@ -25,6 +26,8 @@ from memdir.records import Draft, Edit, InboxItem, InboxKind, InboxState, Kind, 
 from memdir.text import fold, replace_surrogates
 
 MASK = "[masked]"
+OTHERWISE = "otherwise"
+PARTS = frozenset(("edits", OTHERWISE, "evidence", "secrets"))  # of a payload; other fields are facts to show
 SINCE = 4  # the `history` migration that added the inbox
 MIGRATION = """
     CREATE TABLE inbox (
@@ -238,8 +241,8 @@ def parse_edits(value: object) -> tuple[Edit, ...]:
     return tuple(_parse_edit(row) for row in value)
 
 
-def find_payload_edits(payload: Mapping[str, object]) -> tuple[Edit, ...]:
-    return parse_edits(payload.get("edits") or ())
+def find_payload_edits(payload: Mapping[str, object], part: str = "edits") -> tuple[Edit, ...]:
+    return parse_edits(payload.get(part) or ())
 
 
 def render_evidence(quotes: Iterable[InboxQuote]) -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memdir.errors import DiskError, FormatError, MemdirError, NotFoundError
 from memdir.format.age import find_link_target, make_targets
-from memdir.format.frontmatter import digest_of, set_fields
+from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
 from memdir.project.paths import run_git
@@ -25,7 +25,7 @@ from memdir.verify import records
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import ProjectListing, open_project
-from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
+from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState, mark_verified
 
 HOST, EVENT = "memdir", "verify"  # in the recorded events
 _CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
@@ -132,18 +132,15 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
     """Write `verified:` into each memory whose claims all hold, as one change, if the project could be read."""
-    moment = now.astimezone().isoformat(timespec="seconds")
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
     for verdict in report.verdicts:
         if verdict.state is VerifyState.VERIFIED:
             try:
-                memory = store.read(verdict.name)
-                problem = memory.header.problem or ("it is not UTF-8" if "\ufffd" in memory.text else "")
-                if report.problem or problem:
-                    raise FormatError(report.problem or problem, field="frontmatter")
-                text = set_fields(memory.text, {"verified": moment})
-                edits.append(Rewrite(verdict.name, text, verdict.digest))
+                if report.problem:
+                    raise FormatError(report.problem, field="frontmatter")
+                # The verdict is about the version with its own digest, which may not be the current one.
+                edits.append(replace(mark_verified(store.read(verdict.name), now), expect=verdict.digest))
             except (FormatError, NotFoundError, DiskError) as error:
                 refused.append((verdict.name, str(error)))
     if not edits:

@@ -12,8 +12,10 @@ from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
 
+from memdir.errors import FormatError
+from memdir.format.frontmatter import set_fields
 from memdir.frozen import asdict, dataclass
-from memdir.records import Signature
+from memdir.records import Rewrite, Signature, StoredMemory
 from memdir.store import files
 from memdir.store.contract import Folder
 from memdir.text import one_line, shorten
@@ -123,6 +125,14 @@ def find_state(claims: Sequence[CheckedClaim]) -> VerifyState:
     if not known:
         return VerifyState.UNCHECKED
     return VerifyState.STALE if all(known) else VerifyState.PARTLY if any(known) else VerifyState.VERIFIED
+
+
+def mark_verified(memory: StoredMemory, now: datetime) -> Rewrite:
+    """Return the edit that marks this version of a memory as verified. Raise FormatError if its file is broken."""
+    if problem := memory.header.problem or ("it is not UTF-8" if "\ufffd" in memory.text else ""):
+        raise FormatError(problem, field="frontmatter")
+    text = set_fields(memory.text, {"verified": now.astimezone().isoformat(timespec="seconds")})
+    return Rewrite(memory.name, text, memory.digest)
 
 
 def render_caveat(verdict: Verdict) -> str:

@@ -26,17 +26,16 @@ from memdir.interfaces.cli import (
     show_time,
 )
 from memdir.interfaces.cli.app import VerbGroup, complete
-from memdir.operations.review import approve, reject
+from memdir.operations.review import KINDS, decide
+from memdir.operations.write import WriteContext
 from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
-from memdir.store.inbox import find_evidence, find_payload_edits, mask_payload, mask_text
+from memdir.store.inbox import OTHERWISE, PARTS, find_evidence, find_payload_edits, mask_payload, mask_text
 from memdir.store.open import Project
 from memdir.text import one_line
 
 # Untrusted text is printed behind a margin, so that it cannot pass for our own output.
 _BAR, _QUOTE = "  | ", "  > "
-# Parts of a payload that `show` prints separately.
-_SHOWN = frozenset(("edits", "evidence", "secrets"))
 _ID = re.compile(r"([up]?)([0-9]{1,18})", re.IGNORECASE)
 _LETTERS = {Scope.USER: "u", Scope.PROJECT: "p"}
 _COLUMNS = (
@@ -122,20 +121,21 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         "decided": show_time(out, item.decided, now) if item.decided else "",
         "note": item.note,
     }
-    for label, text in (*facts.items(), *((key, str(one)) for key, one in item.payload.items() if key not in _SHOWN)):
+    for label, text in (*facts.items(), *((key, str(one)) for key, one in item.payload.items() if key not in PARTS)):
         if "\n" in text:
             out.line(f"  {label}")
             _show_lines(call, text, placed)
         elif text:
             out.line(Styled(f"  {label:<9}", "dim"), placed.mask(text))
-    try:
-        edits = find_payload_edits(item.payload)
-    except MemdirError as error:
-        edits = ()
-        out.line(Styled(f"its changes cannot be read ({error})", "red"))
-    for edit in edits:
-        out.line()
-        _show_edit(call, edit, placed)
+    for part, answer in (("edits", ""), (OTHERWISE, "if rejected, ")):
+        try:
+            edits = find_payload_edits(item.payload, part)
+        except MemdirError as error:
+            edits = ()
+            out.line(Styled(f"its changes cannot be read ({error})", "red"))
+        for edit in edits:
+            out.line()
+            _show_edit(call, edit, placed, answer)
     for quote in find_evidence(item.payload):
         where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
         out.line()
@@ -147,7 +147,8 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         _show_lines(call, quote.quote, placed, _QUOTE)
     if item.state is InboxState.WAITING:
         out.line()
-        out.line(f"`memdir inbox approve {placed.id}` applies it, `memdir inbox reject {placed.id}` discards it")
+        yes, no, kind = *(f"`memdir inbox {verb} {placed.id}`" for verb in ("approve", "reject")), KINDS[item.kind]
+        out.line(f"{yes} {kind.approving}, {no} {kind.rejecting}")
 
 
 @inbox_verb.command("approve", examples=("memdir inbox approve 3 u1", "memdir inbox approve --all"))
@@ -198,28 +199,23 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
 
 def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> int:
     """Decide the items one by one; report failures and continue."""
-    is_approved = done == "approved"
-    project, out = call.open_to_write() if is_approved else call.open(), call.out
+    project, out = call.open(), call.out
     if every == bool(ids):
         raise click.UsageError("pass the IDs of items, or --all")
     chosen = _find_all(project) if every else _find(project, ids)
-    rows: list[Row] = []
+    context, rows = WriteContext(call.origin(), project.now(), check_on=project.check_on), list[Row]()
     for placed in chosen:
-        changed = None
         try:
-            if is_approved:
-                changed = approve(placed.store, placed.item, origin=call.origin())
-            else:
-                reject(placed.store, placed.item)
+            changed, _ = decide(placed.store, placed.item.id, done == "approved", context)
         except MemdirError as error:
             cli.complain(f"inbox item {placed.id}: {render_error(error)}")
             continue
-        what = fill("change names", changed) if changed else {"change": None, "names": []}
-        rows.append({"id": placed.id, "scope": placed.store.scope, "kind": placed.item.kind, "state": done, **what})
+        row = {"id": placed.id, "scope": placed.store.scope, "kind": placed.item.kind, "state": done}
+        rows.append(row | fill("change names", changed))
         if as_json:
             continue
         out.line(f"{done} ", Styled(placed.id, "bold"), f": {one_line(placed.mask(placed.item.title))}")
-        if changed is not None and changed.change is not None:
+        if changed.change is not None:
             undo = f"`memdir undo{scope_flag(placed.store)} {changed.change}`"
             out.line("  changed ", Styled(", ".join(dict.fromkeys(changed.names)), "cyan"), f"; {undo} reverts it")
     if as_json and (rows or not chosen):
@@ -229,7 +225,7 @@ def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, a
     return cli.REFUSED if len(rows) < len(chosen) else cli.DONE
 
 
-def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
+def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem, answer: str) -> None:
     text, has_text, diff = "", True, None
     if isinstance(edit, Save):
         draft = edit.draft
@@ -245,7 +241,7 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
         if isinstance(edit, Rewrite | Put):
             diff = cli.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
             action, text = "rewrite", edit.text
-    call.out.line(Styled(f"would {action} ", "bold"), Styled(name, "cyan"))
+    call.out.line(Styled(f"{answer}would {action} ", "bold"), Styled(name, "cyan"))
     if has_text:
         _show_lines(call, text, placed)
     if diff is not None:

@@ -17,7 +17,6 @@ from memdir.errors import DiskError, SettingsError
 from memdir.extraction import ExtractSkip
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE, clip_index, measure_index
-from memdir.frozen import replace
 from memdir.interfaces import cli, doctor
 from memdir.interfaces.cli import (
     NO_TYPE,
@@ -38,7 +37,6 @@ from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.limits import INDEX_WARN_SHARE
-from memdir.models.connection import sum_usage
 from memdir.models.usage import (
     FILE,
     UsageReport,
@@ -47,6 +45,8 @@ from memdir.models.usage import (
     describe_dollars,
     read_usage_report,
     render_usage_row,
+    sum_last_week,
+    sum_totals,
 )
 from memdir.operations.find import find_memory
 from memdir.project.hosts import HOSTS, find_installed, render_undecided
@@ -251,12 +251,8 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         out.line(Styled(f"  {need}", "yellow"))
     model = project.settings.text("model")
     cap = f" of {caps:,}" if (caps := row["usage"]["caps"]["day_tokens"]) else ""
-    week = max((total.week for total in report.totals), default="")
-    totals = [total for total in report.totals if total.week == week]
-    cost = describe_dollars(
-        sum_usage(*(total.usage for total in totals)), unpriced=sum(total.unpriced for total in totals)
-    )
-    spent = f"; {cost} in the week of {week}" if totals else ""
+    week = sum_totals(totals) if (totals := [*sum_last_week(report).values()]) else None
+    spent = f"; {describe_dollars(week.usage, unpriced=week.unpriced)} in the week of {week.week}" if week else ""
     out.line()
     out.line(Styled("costs", "bold"))
     for start in row["loads"]["hosts"]:
@@ -323,10 +319,7 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
         key = (total.week, "this project" if total.project == str(project.places.root.path) else "other projects")
-        if old := sums.get(key):
-            counts = {name: getattr(old, name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
-            total = replace(old, usage=sum_usage(old.usage, total.usage), **counts)
-        sums[key] = total
+        sums[key] = sum_totals([sums[key], total]) if key in sums else total
     weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
     for (week, where), total in sorted(sums.items(), reverse=True):
         if week in weeks:

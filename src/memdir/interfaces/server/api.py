@@ -51,7 +51,7 @@ from memdir.interfaces.server.schemas import (
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
 from memdir.operations.find import FoundMemory, make_rows
-from memdir.operations.review import approve, reject
+from memdir.operations.review import decide
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, carry_out, change, undo
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
@@ -530,10 +530,9 @@ def decide_item(call: Call) -> Answer:
     item = opened.store.inbox_item(int(call.params["id"]))
     if not call.caller.is_admin and (opened.review or _is_own(call, item)):
         raise DeniedError("another person has to decide this", hint="ask an admin of the organisation")
-    if call.params["decision"] == "reject":
-        return 200, {"item": render_item(reject(opened.store, item, note=note)), "version": None}
-    result = approve(opened.store, item, origin=call.origin(), note=note)
-    return 200, {"item": render_item(opened.store.inbox_item(item.id)), "version": result.change}
+    is_approved = call.params["decision"] == "approve"
+    result, item = decide(opened.store, item.id, is_approved, opened.make_context(), note=note)
+    return 200, {"item": render_item(item), "version": result.change}
 
 
 def _is_own(call: Call, item: InboxItem) -> bool:

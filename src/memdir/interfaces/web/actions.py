@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from memdir.dream import apply_preview, find_dream_context, preview_dream
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
@@ -13,9 +14,8 @@ from memdir.interfaces.web.render import plain, quote_path, render_diff, show_ti
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
 from memdir.models.open import find_model
-from memdir.operations import write
+from memdir.operations import review, write
 from memdir.operations.move import find_scope_store, move
-from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
@@ -258,25 +258,22 @@ def undo(site: Site, form: Form) -> ActionResult:
 
 def decide(site: Site, form: Form) -> ActionResult:
     """Approve or reject items; an edited text replaces that of a single item."""
-    what, note = form["do"], f"{REVIEW}{time.time_ns()}"
+    is_approved, note = form["do"] == "approve", f"{REVIEW}{time.time_ns()}"
+    context = WriteContext(site.origin, site.now(), check_on=partial(_check_on, site))
     if not (keys := form.every("item")):
         raise NotFoundError("nothing was selected", hint="select an item first")
     problems, count = [], 0
     for key in keys:
         _, store, item = find_item(site, key)
         try:
-            if what == "approve":
-                _check_on(site)
-                edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
-                approve(store, item, origin=site.origin, note=note, edits=edits)
-            else:
-                reject(store, item, note=note)
+            edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
+            review.decide(store, item.id, is_approved, context, note=note, edits=edits)
             count += 1
         except MemdirError as error:
             problems.append(f"{plain(item.title, 60)}: {error}")
     if problems and not count:
         raise ConflictError("; ".join(problems), hint="edit the memory and reject the item")
-    words = "Approved" if what == "approve" else "Rejected"
+    words = "Approved" if is_approved else "Rejected"
     left = f" Not done: {'; '.join(problems)}." if problems else ""
     return ActionResult(
         f"{words} {count}.{left}", f"/inbox?item={form['next']}" if form["next"] else "/inbox", ("review",)
@@ -299,7 +296,7 @@ def undo_review(site: Site, form: Form) -> ActionResult:
     if not (items := find_last_review(site)):
         raise NotFoundError("nothing has been reviewed yet")
     for _, store, item in items:
-        reopen(store, item, origin=site.origin)
+        review.reopen(store, item, WriteContext(site.origin, site.now()))
     return ActionResult(f"{len(items)} {'item needs' if len(items) == 1 else 'items need'} review again.", "/inbox")
 
 

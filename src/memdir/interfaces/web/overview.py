@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
+from memdir.errors import DiskError
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import (
@@ -12,12 +13,14 @@ from memdir.interfaces.web.pages import (
     find_row,
     home_of,
     make_change,
+    make_meter,
     name_who,
     run_recall,
 )
 from memdir.interfaces.web.render import find_words, plain, quote_path, show_day, show_time, strip
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
+from memdir.models.usage import FILE, UsageReport, describe_cost, read_usage_report, sum_last_week, sum_totals
 from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.terms import parse_terms
 from memdir.records import Pick
@@ -172,12 +175,31 @@ def show_health(site: Site, params: Params) -> Row:
         "findings": findings,
         "levels": levels,
         "fixable": sum(finding["fixable"] for finding in findings),
+        "cost": _make_cost(site),
         "settings": settings,
         "changed": sum(not row["is_default"] for row in settings),
         "all": params.get("all") == "1",
         "config": str(project.environment.config_file),
         "places": [{"scope": name_scope(key), "path": str(store.root)} for key, store in site.files.items()],
     }
+
+
+def _make_cost(site: Site) -> Row:
+    """Describe what a session's start costs in each agent, and the newest week with requests to a model."""
+    report, problem = UsageReport(), ""
+    try:
+        report = read_usage_report(site.local_project.environment.state_home / FILE, now=site.now())
+    except DiskError as error:
+        problem = str(error)
+    purposes = sum_last_week(report)
+    sums = {"total": sum_totals([*purposes.values()])} if purposes else {}
+    rows = [
+        {"purpose": plain(purpose), "requests": total.requests, "tokens": total.usage.input + total.usage.output}
+        | {"dollars": total.usage.dollars, "cost": describe_cost(total.usage, unpriced=total.unpriced)}
+        for purpose, total in (purposes | sums).items()
+    ]
+    week, starts = sums["total"].week if sums else "", (make_meter(site) or {}).get("starts", {})
+    return {"starts": starts, "week": week, "rows": rows, "today": report.today, "problem": plain(problem, 300)}
 
 
 def list_findings(site: Site) -> list[Row]:

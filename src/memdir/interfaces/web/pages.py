@@ -67,7 +67,7 @@ _STATES: dict[VerifyState | None, tuple[str, str, str]] = {
 _AGES = {"week": 7, "month": 30, "older": 0}
 _VERBS = {
     "save": "saved", "edit": "edited", "remember": "remembered", "forget": "forgot", "extract": "learned", "pin": "pinned",
-    "unpin": "unpinned", "approve": "approved from the inbox", "undo": "undid a change of", "restore": "restored", "dream": "tidied",
+    "unpin": "unpinned", "approve": "approved from the inbox", "reject": "rejected in the inbox", "undo": "undid a change of", "restore": "restored", "dream": "tidied",
     "sync": "synced", "import": "imported", "outside": "changed outside memdir", "index": "repaired the index line of",
     "promote": "moved", "demote": "moved", "verify": "checked", "revert": "reverted",
 }  # fmt: skip

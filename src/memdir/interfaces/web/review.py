@@ -22,11 +22,12 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.models.usage import describe_dollars
+from memdir.operations.review import KINDS
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
-from memdir.store.inbox import find_evidence, find_payload_edits, mask_text
+from memdir.store.inbox import OTHERWISE, PARTS, find_evidence, find_payload_edits, mask_text
 from memdir.store.plan import index_path, is_index_path
 
 # The inbox.
@@ -91,7 +92,6 @@ def find_last_review(site: Site) -> list[tuple[str, StoreBase, InboxItem]]:
 
 
 REVIEW = "reviewed on the page, "  # followed by a number that items decided together share
-_KINDS = {"memory": "needs review", "conflict": "two versions", "proposal": "proposal", "approval": "approval"}
 
 
 def _name_item(item: InboxItem) -> str:
@@ -103,7 +103,7 @@ def _name_item(item: InboxItem) -> str:
         return f"{'new' if edit.expect is None else 'change'} · {edit.draft.kind.value}"
     if isinstance(edit, Forget):
         return "removal"
-    return "change" if isinstance(edit, Rewrite) else _KINDS[item.kind.value]
+    return "change" if isinstance(edit, Rewrite) else KINDS[item.kind].label
 
 
 def _name_group(item: InboxItem, now: datetime) -> str:
@@ -128,13 +128,17 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
     mask = partial(mask_text, payload=item.payload)
     quotes = find_evidence(item.payload)
     passage = "\n".join(mask(passage.quote) for passage in quotes)
-    edits: tuple[Edit, ...] = ()
+    edits, otherwise = tuple[Edit, ...](), tuple[Edit, ...]()
     problem = ""
     try:
-        edits = find_payload_edits(item.payload)
+        edits, otherwise = (find_payload_edits(item.payload, part) for part in ("edits", OTHERWISE))
     except MemdirError as error:
         problem = str(error)
     edit_rows = [_make_edit(store, edit, mask, passage) for edit in edits]
+    for edit in otherwise:
+        row = _make_edit(store, edit, mask, passage)
+        edit_rows.append(row | {"does": f"If rejected: {row['does'][:1].lower()}{row['does'][1:]}"})
+    kind = KINDS[item.kind]
     texts = "\n".join(str(row["plain"]) for row in edit_rows)
     return {
         "key": f"{home}:{item.id}",
@@ -142,6 +146,7 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "title": plain(mask(item.title), 160) or plain(item.name),
         "why": plain(mask(item.why), 600),
         "kind": item.kind.value,
+        "words": {key: getattr(kind, key) for key in ("label", "approving", "rejecting", "yes", "no")},
         "name": item.name,
         "path": f"/m/{home}/{quote_path(item.name)}" if f"{home}/{item.name}" in listed.by_key else "",
         "scope_words": name_scope(Scope.TEAM if item.name.startswith("team/") and home == "private" else home),
@@ -157,9 +162,7 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
             for quote in quotes
         ],
         "facts": {
-            plain(key, 40): plain(mask(str(value)), 400)
-            for key, value in item.payload.items()
-            if key not in ("edits", "evidence", "secrets")
+            plain(key, 40): plain(mask(str(value)), 400) for key, value in item.payload.items() if key not in PARTS
         },
     }
 
