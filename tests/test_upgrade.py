@@ -21,6 +21,11 @@ from memdir.store.files import FileStore
 from memdir.store.history import Database
 from memdir.store.sessions import open_session, read_queue
 
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
 STEPS = (
     """
     CREATE TABLE acts (id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, verb TEXT NOT NULL, who TEXT NOT NULL,
@@ -58,6 +63,7 @@ STEPS = (
     """
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID;
     """,
+    "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT '';",
 )
 NEWEST = len(history.MIGRATIONS)
 FIRST = memory_text("Tracker", body="Jira.\n")
@@ -73,11 +79,8 @@ ROWS = (
     """'{"edits": [{"edit": "forget", "name": "tracker", "expect": null}], "evidence": []}', 'waiting', NULL, '')""",
     "UPDATE files SET since_ns = 1000",
     "INSERT INTO seen VALUES ('tracker.md', 'unknown', 1000)",
+    f"INSERT INTO seen VALUES ('tracker.md', '{digest(SECOND)}', 1000, 'teammate')",
 )
-
-
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def make_old(memory: Path, version: int) -> Path:

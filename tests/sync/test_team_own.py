@@ -288,7 +288,7 @@ def test_setting_up_refuses_what_would_mix_or_downgrade(tmp_path: Path, pair: tu
     assert laptop("team", "init", "--remote", str(laptop.remote)).code == 0
     assert "other files" in tower("sync", "init", str(tower.remote), "--branch", "memdir/team").refusal
     assert laptop("sync", "stop", "--json").json == {"stopped": True}
-    assert laptop("sync", "status").out.startswith("your machines are not synced")
+    assert laptop("sync", "status").out.startswith("this machine is not synced")
     assert "deploys.md" in laptop.files()
     tower.init()
     laptop.init()
