@@ -123,7 +123,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     page.get_by_role("link", name="Timeline").click()
     page.get_by_role("link", name="Month").click()
     page.locator(".acts li").filter(has_text="Tables for comparisons").get_by_role("button").click()
-    expect(page.get_by_text("Undone.")).to_be_visible()
+    expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
     page.get_by_role("link", name="Health").click()
     page.get_by_label("extract", exact=True).select_option("off")
     page.get_by_role("button", name="Set extract", exact=True).click()
@@ -155,7 +155,7 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
     press("p")
     expect(page.get_by_text("inned.")).to_be_visible()
     press("u")
-    expect(page.get_by_text("Undone.")).to_be_visible()
+    expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
     press("e")
     page.wait_for_url("**tab=edit")
     page.get_by_label("Text", exact=True).focus()
@@ -180,7 +180,7 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
     press("Control+Enter")
     expect(page.get_by_text("Applied 1 of 2.")).to_be_visible()
     press("u")
-    expect(page.get_by_text("Undone.")).to_be_visible()
+    expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
     go("w")
     page.wait_for_url("**/why")
     press("/")
@@ -247,7 +247,7 @@ def test_members_arrivals_and_what_somebody_wrote(browser: Browser, tmp_path: Pa
         expect(team.get_by_role("row").filter(has_text="Bob")).to_have_count(0)
         assert not ada.has("billing") and ada.has("style")
         page.get_by_role("button", name=re.compile("^Undo")).first.click()
-        expect(page.get_by_text("Undone.")).to_be_visible()
+        expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
         assert ada.has("billing")
         tab.close()
         assert tab.problems == []
@@ -329,7 +329,7 @@ def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Br
                 if script is stall:
                     assert asked.wait(60)
                     page.get_by_role("button", name="Cancel").click()
-                    expect(page.get_by_text("the dream was cancelled; nothing was changed")).to_be_visible()
+                    expect(page.get_by_text("the dream was cancelled; no changes were made")).to_be_visible()
                     server.release()
                 else:
                     for step in ("Gather", "Prune", "Check"):
