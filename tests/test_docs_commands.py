@@ -25,6 +25,7 @@ from memdir.records import InboxItem, InboxKind, Save
 from memdir.store.inbox import render_edits
 from memdir.store.open import open_project
 from memdir.testing import sample_memory
+from note_taker import serve_note_taker
 
 SESSION = "1f2e"
 
@@ -50,15 +51,15 @@ STANDS_FOR = {
 ELSEWHERE = {
     "chat --model": "test_clients.py",
     "ui": "test_web_access.py",
-    "mcp": "test_mcp_stdio.py",
+    "mcp": "test_mcp.py",
     "serve": "test_server_operations.py",
     "team init https": "test_team_server.py",
     "team join https": "test_team_server.py",
-    "sync init ~/nas/memory.git --": "test_sync.py",
+    "sync init ~/nas/memory.git --": "test_team_own.py",
     "demo": "test_demo.py",
-    "--dir FOLDER mcp": "test_mcp_stdio.py",
+    "--dir FOLDER mcp": "test_mcp.py",
     "hook EVENT": "test_hooks.py",
-    "select": "test_recall_beside.py",
+    "select": "test_hooks_beside.py",
     "team join URL": "test_team_server.py",
     "dream --apply ID": "test_cli_dream.py",
 }
@@ -167,7 +168,18 @@ def waiting(title: str) -> InboxItem:
 
 
 def play(scene: Cli, command: str) -> str:
-    """What is wrong with a command; empty when it ends as it should."""
+    """What is wrong with a command; empty when it ends as it should. Session notes need a model."""
+    if not command.startswith("memdir notes"):
+        return run_one(scene, command)
+    before = dict(scene.variables)
+    with serve_note_taker() as variables:
+        scene.variables.update(variables)
+        told = run_one(scene, command)
+    scene.variables = before
+    return told
+
+
+def run_one(scene: Cli, command: str) -> str:
     shutil.rmtree(scene.home)
     shutil.copytree(scene.home.parent / "kept", scene.home, symlinks=True)
     before = next((done for start, done in BEFORE.items() if command.startswith(start)), ())

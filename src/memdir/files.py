@@ -343,6 +343,13 @@ def check_root(path: str) -> None:
         raise PathError(path, reason, hint="pass the full path of a separate directory, at least two levels deep")
 
 
+def resolve_root(path: Path | str) -> Path:
+    """Return the absolute path of a memory directory. Raises PathError if it starts with `~` or is a Windows path."""
+    if re.match(r"~|[A-Za-z]:|\\", str(path)):
+        check_root(str(path))
+    return Path(path).absolute()
+
+
 def check_name(name: str) -> tuple[str, ...]:
     """Return the segments of a memory's name. Raises PathError with the reason if the name is invalid."""
     segments = tuple(name.split("/"))

@@ -2,7 +2,7 @@
 
 The golden renders are tests/data/golden/*.md. After a change of words on purpose, look at what this writes:
 
-    RENEW_GOLDEN=1 python -m pytest tests/conversation/test_instructions.py -k golden
+    RECORD_GOLDENS=1 python -m pytest tests/conversation/test_instructions.py -k golden
 """
 
 import os
@@ -103,7 +103,7 @@ def test_every_mode_reads_as_its_golden_render(here: Open, tmp_path: Path) -> No
         text = made.text.replace(str(tmp_path / "me"), "/home/me") + "\n"
         path = GOLDEN / f"{name}.md"
         seen.add(path.name)
-        if os.environ.get("RENEW_GOLDEN"):
+        if os.environ.get("RECORD_GOLDENS"):
             write(path, text)
         assert path.read_text(encoding="utf-8") == text, f"{name}: see the top of this file"
     assert {path.name for path in GOLDEN.glob("*.md")} == seen

@@ -303,7 +303,7 @@ def test_every_prompt_reads_as_its_golden_text(cli: Cli, name: str) -> None:
 
     golden = GOLDEN / f"{name}.md"
     text = anyio.run(main) + "\n"
-    if os.environ.get("RENEW_GOLDEN"):
+    if os.environ.get("RECORD_GOLDENS"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
 

@@ -20,7 +20,7 @@ def table(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
                 values = row if len(wanted) > 1 else (row,)
                 try:
                     check(**fixtures, **dict(zip(wanted, values, strict=True)))
-                except Exception as error:  # a row that raises anything is a failing row
+                except (Exception, pytest.fail.Exception) as error:  # a row that raises anything is a failing row
                     reason = str(error).partition("\n")[0]
                     failed.append(f"{row!r}: {type(error).__name__} {reason}")
             if failed:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memdir.errors import ConflictError, MemdirError
 from memdir.records import Draft, Kind
-from memdir.store import files as held
+from memdir.store import contract as held
 from memdir.store.files import FileStore
 from outcome import fork
 
@@ -93,6 +93,7 @@ def take_out_the_lock() -> None:
     def open_door(folder: int, name: str, *, seconds: float) -> Iterator[None]:
         yield
 
+    assert "hold" in vars(held)
     vars(held)["hold"] = open_door
 
 

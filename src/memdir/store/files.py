@@ -84,7 +84,7 @@ class FileStore(StoreBase):
         find_author: "Callable[[], Author] | None" = None,
         review: bool = True,
     ) -> None:
-        self.root = Path(root).absolute()
+        self.root = guard.resolve_root(root)
         self.state = state or self.root / guard.STATE
         self._cache = cache
         self.scope = scope
