@@ -7,6 +7,7 @@ checker finds a missing check.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
+from typing import TypedDict
 
 from memdir.frozen import dataclass, field
 
@@ -78,8 +79,8 @@ class When:
 class Draft:
     """A memory to write, before any check.
 
-    Without a `name` one is made from the title; None for `pinned`, `cues` or `when` does not change an existing memory. A cue is a
-    short task or question for which the memory should be recalled.
+    Without a `name` one is made from the title; None for an optional field does not change an existing memory. A cue is
+    a short task or question for which the memory should be recalled.
     """
 
     kind: Kind
@@ -90,6 +91,20 @@ class Draft:
     pinned: bool | None = None
     cues: tuple[str, ...] | None = None
     when: When | None = None
+
+
+class FieldChanges(TypedDict, total=False):
+    """The fields of a memory to change; `why` and `how` are parts of the body."""
+
+    kind: Kind
+    title: str
+    description: str
+    body: str
+    why: str | None
+    how: str | None
+    cues: tuple[str, ...]
+    pinned: bool
+    when: When
 
 
 @dataclass(frozen=True, slots=True)

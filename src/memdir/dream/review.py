@@ -37,6 +37,7 @@ from memdir.extraction.provenance import (
 )
 from memdir.format import frontmatter
 from memdir.format.document import PartKind, parse_document
+from memdir.format.fields import FieldValue
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_OPINION_CHARS
@@ -318,7 +319,7 @@ class _Review:
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
         text = " ".join(parse_document(staged.text).list_sentences())
         title, description = old_fields.title or shorten(text, 60), old_fields.description or shorten(text, 150)
-        changes: dict[str, frontmatter.FieldValue] = {"name": title} if fields.title in unfounded else {}
+        changes: dict[str, FieldValue] = {"name": title} if fields.title in unfounded else {}
         changes |= {"description": description} if fields.description in unfounded else {}
         if len(cues := tuple(cue for cue in fields.cues if cue not in unfounded)) < len(fields.cues):
             changes["cues"] = cues or None

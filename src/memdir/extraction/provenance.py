@@ -17,6 +17,7 @@ from memdir.errors import FormatError, ReplyError
 from memdir.extraction.find import mask_values
 from memdir.format import frontmatter
 from memdir.format.document import MemoryDocument, PartKind, add_to_fact, drop_sentences, parse_document
+from memdir.format.fields import FieldValue, FrontmatterFields
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
 from memdir.language import compile_any
@@ -260,7 +261,7 @@ class _Writing:
     """One memory that a run wrote, split into sentences."""
 
     staged: StagedMemory
-    fields: frontmatter.FrontmatterFields
+    fields: FrontmatterFields
     document: MemoryDocument
     sentences: tuple[str, ...]
     old: frozenset[str]
@@ -340,7 +341,7 @@ class _Writing:
         """Return the memory with these fields, without any other new frontmatter fields."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
-        values: dict[str, frontmatter.FieldValue] = {"name": title, "description": description, "cues": cues or None}
+        values: dict[str, FieldValue] = {"name": title, "description": description, "cues": cues or None}
         if self.staged.before is None or not frontmatter.split_frontmatter(self.staged.before).opening:
             text = frontmatter.set_fields(self.staged.text or "", {**values, "pinned": None})
         else:

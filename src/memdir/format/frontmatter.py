@@ -13,32 +13,27 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeAlias, Union
+from typing import Any
 
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.files import find_refusal, is_name_char
-from memdir.format.when import read_when
-from memdir.frozen import compile_late, dataclass, field
+from memdir.format.fields import FIELDS, FLAG, NO_FIELDS, FieldValue, FrontmatterFields, Node, check_line, read_line
+from memdir.frozen import compile_late, dataclass, replace
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
-from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory, When
-from memdir.text import find_forbidden, one_line, replace_surrogates
-
-# The value of a field to write; None removes the field.
-FieldValue: TypeAlias = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None
-Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a recursive alias cannot be written with `|`)
+from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory
+from memdir.text import one_line
 
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _HEADING = compile_late(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_UNQUOTED_KEYS = frozenset({"pinned"})
+_UNQUOTED_KEYS = frozenset(row.key for row in FIELDS if row.schema is FLAG)
 _ORDER = ("name", "description", "type")
 # Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that are moved with them.
-_NESTED_KEYS = frozenset({"type", "pinned", "modified", "verified"})
+_NESTED_KEYS = frozenset({"type", "modified", "verified", *(row.key for row in FIELDS if row.is_nested)})
 _MOVED_KEYS = _NESTED_KEYS | {"node_type", "originSessionId"}
 _METADATA = compile_late(r"metadata[ \t]*:[ \t]*(?:#.*)?\r?\n?\Z")
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(.*?))?[ ]*\r?\n?\Z")
@@ -72,23 +67,6 @@ class FrontmatterParts:
         return self.opening + head + self.closing + self.body
 
 
-@dataclass(frozen=True, slots=True)
-class FrontmatterFields:
-    """The fields of a file. `title` is its `name:`, else the first heading of the body."""
-
-    title: str = ""
-    description: str = ""
-    kind: Kind | None = None
-    pinned: bool = False
-    modified: str = ""
-    dialect: Dialect | None = None
-    problem: str = ""
-    verified: str = ""
-    cues: tuple[str, ...] = ()
-    when: When = When()
-    raw: Mapping[str, Node] = field(default_factory=dict)
-
-
 def split_frontmatter(text: str) -> FrontmatterParts:
     """Split a file at its `---` lines; frontmatter that is not closed within the first 30 lines is ignored."""
     lines = split_lines(text, HEADER_LINES)
@@ -114,22 +92,20 @@ def parse_fields(text: str) -> FrontmatterFields:
         raw, problem = parse_leniently(parts.head), f"frontmatter is not plain YAML: {error}"
     nested = _read_metadata(raw)
     kind = _read_scalar(raw, nested, "type")
-    description, listed = _read_line(raw.get("description")), raw.get("cues")
-    cues = listed if isinstance(listed, list) else [listed]
+    description = read_line(raw.get("description"))
+    nodes = [(row, raw.get(row.key, nested.get(row.key) if row.is_nested else None)) for row in FIELDS]
     if not problem and kind not in Kind.__members__.values():
         problem = f"unknown type {one_line(kind)!r}" if kind else "no type"
     return FrontmatterFields(
-        title=_read_line(raw.get("name")) or _find_heading(parts.body),
+        title=read_line(raw.get("name")) or _find_heading(parts.body),
         description=description,
         kind=Kind(kind) if kind in Kind.__members__.values() else None,
-        pinned=_read_scalar(raw, nested, "pinned").lower() in _TRUE,
         modified=_read_scalar(raw, nested, "modified"),
         dialect=Dialect.NESTED if nested and "type" not in raw else Dialect.FLAT,
         problem=problem or ("" if description else "no description"),
         verified=_read_scalar(raw, nested, "verified"),
-        cues=tuple(line for item in cues if (line := _read_line(item))),
-        when=read_when(raw.get("when")) if "when" in raw else When(),
         raw=raw,
+        **{row.key: row.parse(node) for row, node in nodes if node is not None},
     )
 
 
@@ -152,14 +128,7 @@ def take_head(data: bytes) -> bytes:
 
 def _find_heading(text: str) -> str:
     match = _HEADING.search(text)
-    return _read_line(match.group(1)) if match else ""
-
-
-def _read_line(node: Node | None) -> str:
-    if not isinstance(node, str):
-        return ""
-    line = " ".join(node.split())
-    return line if line.isascii() and line.isprintable() else one_line(replace_surrogates(line))
+    return read_line(match.group(1)) if match else ""
 
 
 def _read_metadata(raw: Mapping[str, Node]) -> Mapping[str, Node]:
@@ -231,9 +200,7 @@ def translate_dialect(text: str, dialect: Dialect) -> str:
     lines = split_lines(parts.head)
     moved = parts.render("".join(_unnest(lines) if dialect is Dialect.FLAT else _nest(lines, _find_newline(parts))))
     after = parse_fields(moved)
-    names = ("title", "description", "kind", "pinned", "modified", "verified", "problem")
-    is_same = all(getattr(after, name) == getattr(fields, name) for name in names)
-    return moved if is_same and after.dialect is dialect else text
+    return moved if replace(after, raw=fields.raw) == replace(fields, dialect=dialect) else text
 
 
 def _unnest(lines: list[str]) -> list[str]:
@@ -509,7 +476,7 @@ def _build(event: Any, events: Iterator[Any], yaml: Any, depth: int) -> Node:
     return mapping
 
 
-# --- checks of drafts: description, title and cues, and the name of the file ------------------------------------------
+# --- checks of drafts: description, title, and the name of the file ---------------------------------------------------
 # Pure functions. `files` checks whether a name is allowed. Files already on disk are not checked here.
 
 _HINTS = {
@@ -530,7 +497,7 @@ _IGNORABLE = compile_late("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uf
 def check_description(description: str, kind: Kind | None = None) -> None:
     """Raise FormatError if a description is too vague for recall."""
     hint = _HINTS[kind] if kind is not None else _HINT
-    _check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
+    check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
     # Imported here: only writing needs the word lists, and every prompt hook would load them.
     from memdir.language import count_content
 
@@ -543,17 +510,7 @@ def check_description(description: str, kind: Kind | None = None) -> None:
 
 
 def check_title(title: str) -> None:
-    _check_line(title, "title", limits.TITLE_CHARS, "use a few words on one line")
-
-
-def check_cues(cues: Sequence[str]) -> None:
-    if len(cues) > limits.CUES:
-        hint = "keep the most different ones"
-        raise FormatError(f"too many cues: {len(cues)}, the limit is {limits.CUES}", field="cues", hint=hint)
-    for cue in cues:
-        _check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
-        if problem := find_forbidden(cue, lines=False):
-            raise FormatError(f"a cue contains {problem}", field="cues", hint="remove the character and save again")
+    check_line(title, "title", limits.TITLE_CHARS, "use a few words on one line")
 
 
 def make_slug(title: str) -> str:
@@ -569,15 +526,6 @@ def make_slug(title: str) -> str:
 
         return "memory-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{slug}-memory" if find_refusal(slug) else slug
-
-
-def _check_line(text: str, field: str, limit: int, hint: str) -> None:
-    if not text.strip():
-        raise FormatError(f"the {field} is empty", field=field, hint=hint)
-    if len(text.strip().splitlines()) > 1:
-        raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
-    if len(text) > limit:
-        raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
 
 
 def _cut(slug: str) -> str:
@@ -601,11 +549,19 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if is_shared and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
-    # Pins are personal: a teammate's pin must not move a line to the top for everybody.
-    pinned = fields.pinned and not is_shared
-    visible = (name, fields.title or name, fields.description, fields.kind, scope, modified)
-    when = When() if is_shared else fields.when  # of the same reason: nobody else decides what interrupts an agent
-    return Header(*visible, pinned, signature, fields.dialect, fields.problem, fields.cues, when)
+    sources = {row.key: NO_FIELDS if is_shared and row.is_personal else fields for row in FIELDS}
+    return Header(
+        name,
+        fields.title or name,
+        fields.description,
+        fields.kind,
+        scope,
+        modified,
+        signature=signature,
+        dialect=fields.dialect,
+        problem=fields.problem,
+        **{key: getattr(source, key) for key, source in sources.items()},
+    )
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:

@@ -13,7 +13,7 @@ marked.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -77,6 +77,15 @@ def show_line(text: str, limit: int = 0) -> str:
     """Return one printable line that cannot be mistaken for the host's text, cut to `limit` characters if it is set."""
     line = one_line(text)
     return defuse(shorten(line, limit) if limit else line)
+
+
+def show_value(value: object) -> object:
+    """Return a JSON value with each text in it as `show_line` does."""
+    if isinstance(value, Mapping):
+        return {show_line(key): show_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [show_value(item) for item in value]
+    return show_line(value) if isinstance(value, str) else value
 
 
 def show_text(text: str, voice: TextVoice) -> str:

@@ -20,7 +20,7 @@ from memdir.limits import WHEN_CHARS, WHEN_ENTRIES
 from memdir.records import Enforce, When
 
 if TYPE_CHECKING:
-    from memdir.format.frontmatter import FieldValue
+    from memdir.format.fields import FieldValue
 
 PATTERN_KEYS = ("paths", "commands", "content")
 _TRUE = frozenset({"true", "yes", "on", "1"})

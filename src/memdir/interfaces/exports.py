@@ -19,6 +19,7 @@ from enum import StrEnum
 
 from memdir.errors import MemdirError
 from memdir.format import index
+from memdir.format.fields import list_values
 from memdir.format.frontmatter import decode
 from memdir.frozen import dataclass
 from memdir.records import TEAM_FOLDER, Scope, StoredMemory
@@ -159,7 +160,7 @@ def _render_rows(content: _Content) -> bytes:
                 "description": header.description,
                 "type": header.kind.value if header.kind else None,
                 "scope": header.scope.value,
-                "pinned": header.pinned,
+                **list_values(header),
                 "modified": content.ages[header.name].isoformat(),
                 "hook": hooks.get(fold(header.name), ""),
                 "text": decode(content.data[header.name]),

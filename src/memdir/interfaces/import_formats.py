@@ -32,6 +32,7 @@ from memdir.conversation.chat_exports import ChatExport, find_export
 from memdir.errors import FormatError, NotFoundError, PathError
 from memdir.files import read_small
 from memdir.format import frontmatter, index
+from memdir.format.fields import FrontmatterFields
 from memdir.format.frontmatter import check_description, decode, make_slug
 from memdir.frozen import dataclass
 from memdir.interfaces import imports
@@ -404,7 +405,7 @@ def _is_index(path: str) -> bool:
     return path.rpartition("/")[2][:-3].casefold() == index.INDEX_FILE[:-3].casefold()
 
 
-def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name: str) -> str:
+def _complete_frontmatter(text: str, fields: FrontmatterFields, name: str) -> str:
     sentence = _find_sentence(text) or fields.title
     description = fields.description
     try:

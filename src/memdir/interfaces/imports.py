@@ -24,6 +24,7 @@ from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotF
 from memdir.extraction.find import compose_memory
 from memdir.extraction.provenance import doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter, index
+from memdir.format.fields import list_set
 from memdir.format.frontmatter import (
     check_description,
     decode,
@@ -39,7 +40,7 @@ from memdir.language.instructions import find_instruction
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.operations.write import WriteContext, carry_out
-from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Signature, StoredMemory, When
+from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Signature, StoredMemory
 from memdir.store import plan as store_plan
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
@@ -183,9 +184,9 @@ class _Planning:
         text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fields = frontmatter.parse_fields(text)
-        if fields.pinned or fields.when != When():
+        if personal := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
             # These put a memory before the agent at every start or action, so the user decides about them here.
-            text = frontmatter.set_fields(text, {"pinned": None, "when": None})
+            text = frontmatter.set_fields(text, personal)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         same = self._known.get(fact.exact)
         # Keep both of two equal files of the imported directory; a dream may merge them.

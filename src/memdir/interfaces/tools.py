@@ -17,13 +17,13 @@ from typing import Any, cast
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_age
-from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
+from memdir.format.fields import FIELDS, LISTED_FIELDS, list_values, load_fields
+from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text, show_value
 from memdir.frozen import dataclass
 from memdir.interfaces.server.schemas import check_value
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
 from memdir.operations.write import (
-    FieldChanges,
     NameTakenError,
     WriteAction,
     WriteContext,
@@ -34,7 +34,7 @@ from memdir.operations.write import (
 )
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_key, make_full_excerpt, recall_in_project
-from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope
+from memdir.records import Draft, Excerpt, FieldChanges, Header, Kind, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
@@ -46,6 +46,7 @@ INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
 _OWN_SCOPES = frozenset((Scope.PRIVATE, Scope.USER))
 _PARTS = ("description", "body")
+_WRITTEN_FIELDS = frozenset(("title", "description", *LISTED_FIELDS))
 # Where recall brings nothing for these reasons, a search by words may still find something.
 _UNFIT = frozenset((RecallSkip.ONE_WORD, RecallSkip.NOTHING_FITS))
 Schema = Mapping[str, object]
@@ -126,7 +127,7 @@ OFFERS = (
         "Read one memory in full.",
         _object({"name": _TEXT}, ["name"]),
         _result(
-            **_ROW, title=_TEXT, modified=_TEXT, pinned=_FLAG, body=_TEXT, truncated=_FLAG, note=_TEXT, digest=_TEXT
+            **_ROW, title=_TEXT, modified=_TEXT, **LISTED_FIELDS, body=_TEXT, truncated=_FLAG, note=_TEXT, digest=_TEXT
         ),
         reads=True,
         repeats=True,
@@ -141,7 +142,7 @@ OFFERS = (
                 "name": _TEXT,
                 "description": _say(_TEXT, "one specific line to find it by"),
                 "body": _say(_TEXT, "feedback, project: with **Why:** and **How to apply:**"),
-                "cues": _say(_TEXTS, "up to 5 tasks or questions it is for"),
+                **{row.key: _say(row.schema, row.ask) for row in FIELDS if row.ask},
                 "scope": _say(_SCOPES, "user: for all projects"),
             },
             ["type", "name", "description", "body"],
@@ -180,7 +181,7 @@ OFFERS = (
         "List memories",
         "List memories, newest first.",
         _object({"type": _KINDS, "scope": _ALL_SCOPES, "limit": _whole(1, LISTED_MOST), "offset": _whole(0)}),
-        _result(memories={"type": "array", "items": _result(**_ROW, pinned=_FLAG)}, total=_COUNT),
+        _result(memories={"type": "array", "items": _result(**_ROW, **LISTED_FIELDS)}, total=_COUNT),
         reads=True,
         repeats=True,
     ),
@@ -322,7 +323,7 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     return _describe(header, excerpt.dated, context.now) | {
         "title": show_line(header.title),
         "modified": make_tool_time(header.modified),
-        "pinned": header.pinned,
+        **show_fields(list_values(header)),
         "body": show_text(memory.body[:READ_CHARS], TextVoice.FILE),
         "truncated": is_cut,
         "note": " ".join(list_notes(excerpt, now=context.now)),
@@ -335,11 +336,13 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
     start = _read_number(given, "offset", 0)
     listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
     page = listed[start : start + _read_number(given, "limit", LISTED)]
-    rows = make_rows(page, (*_ROW, "pinned"), now=context.now)
-    return {
-        "memories": [row | {"description": show_line(str(row["description"]))} for row in rows],
-        "total": len(listed),
-    }
+    rows = make_rows(page, (*_ROW, *LISTED_FIELDS), now=context.now)
+    return {"memories": [show_fields(row) for row in rows], "total": len(listed)}
+
+
+def show_fields(row: Row) -> Row:
+    """Return the row of a memory with the texts that people write as a model may read them."""
+    return {key: show_value(value) if key in _WRITTEN_FIELDS else value for key, value in row.items()}
 
 
 def _describe(header: Header, since: datetime, now: datetime) -> Row:
@@ -355,10 +358,10 @@ def _read_number(given: Arguments, key: str, default: int) -> int:
 
 def make_draft(given: Arguments) -> Draft:
     """Return the memory that the arguments of memory_save describe."""
-    name, cues = str(given["name"]).removesuffix(".md"), given.get("cues")
+    name = str(given["name"]).removesuffix(".md")
+    own = {row.key: given.get(row.key) or None for row in FIELDS if row.ask}
     description, body = (str(given[part]) for part in _PARTS)
-    lines = tuple(one_line(cue) for cue in cues) if isinstance(cues, list) else ()
-    return Draft(Kind(str(given["type"])), name, description, body, name, cues=lines or None)
+    return Draft(Kind(str(given["type"])), name, description, body, name, **load_fields(own))
 
 
 def make_fields(given: Arguments) -> FieldChanges:

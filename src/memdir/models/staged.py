@@ -15,11 +15,12 @@ from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
 from memdir.files import check_name
 from memdir.format import frontmatter
 from memdir.format.document import compose_body
+from memdir.format.fields import list_set
 from memdir.format.frontmatter import check_description, decode, digest_of, encode, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Rewrite, Save, StoredMemory
-from memdir.store.plan import StoreView, WriteRules, check_kind, number_names, plan_write, resolve_text
+from memdir.store.plan import StoreView, WriteRules, check_file, number_names, plan_write, resolve_text
 from memdir.text import check_text, find_json, fold, one_line, shorten
 
 KEY = "operations"
@@ -83,10 +84,10 @@ class Staging:
             check_description(draft.description, draft.kind)
             plan_write(self.store, draft, None, self.now, self.store.rules)
         else:
-            fields = frontmatter.parse_fields(text)
-            check_kind(fields, self.store.rules)
+            fields, before = frontmatter.parse_fields(text), frontmatter.parse_fields(current.before)
+            check_file(fields, self.store.rules, before)
             check_text(text, "body")
-            if fields.description != frontmatter.parse_fields(current.before).description:
+            if fields.description != before.description:
                 check_description(fields.description, fields.kind)
         self._staged[fold(name)] = replace(current, text=text)
         return current.before is None
@@ -176,8 +177,8 @@ def parse_draft(name: str, text: str) -> Draft:
         hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
     body = split_frontmatter(text).body.lstrip("\r\n")
-    pinned, cues = fields.pinned or None, fields.cues[:CUES] or None
-    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, pinned, cues)
+    own = {row.key: value for row, value in list_set(replace(fields, cues=fields.cues[:CUES]))}
+    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, **own)
 
 
 def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:

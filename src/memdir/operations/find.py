@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from memdir.errors import MemdirError, NotFoundError
 from memdir.format.age import render_age
+from memdir.format.fields import FIELDS, MemoryField
 from memdir.records import TEAM_FOLDER, Header, Scope
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors, find_listed_ages
@@ -116,6 +118,10 @@ class _RowFacts(NamedTuple):
     now: datetime
 
 
+def _read_field(row: MemoryField, store: StoreBase, header: Header, facts: _RowFacts) -> object:
+    return row.dump(getattr(header, row.key))
+
+
 # Without getattr for speed: a list may have thousands of rows.
 _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "name": lambda store, header, facts: header.name,
@@ -125,7 +131,7 @@ _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "type": lambda store, header, facts: header.kind.value if header.kind else None,
     "scope": lambda store, header, facts: header.scope.value,
     "modified": lambda store, header, facts: header.modified,
-    "pinned": lambda store, header, facts: header.pinned,
+    **{row.key: partial(_read_field, row) for row in FIELDS},
     "size": lambda store, header, facts: header.signature.size,
     "version": lambda store, header, facts: header.signature.inode,
     "age": lambda store, header, facts: render_age(facts.since, facts.now),

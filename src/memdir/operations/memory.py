@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from memdir.errors import NotFoundError
 from memdir.operations import review, write
 from memdir.operations.find import find_memory, find_past, list_memories
-from memdir.operations.write import FieldChanges, TakenName, WriteContext, WriteResult
-from memdir.records import Change, Draft, Header, InboxItem, Kind, Model, Origin, Scope, StoredMemory
+from memdir.operations.write import TakenName, WriteContext, WriteResult
+from memdir.records import Change, Draft, FieldChanges, Header, InboxItem, Kind, Model, Origin, Scope, StoredMemory
 from memdir.store.contract import Clock, StoreBase
 from memdir.store.open import Project, open_project, open_store
 

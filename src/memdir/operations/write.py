@@ -4,16 +4,17 @@ Each operation is one change of a store and returns its number for undo. A chang
 instead, as the result says. Interfaces choose the store and word the result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, cast
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError
 from memdir.format.document import compose_body, find_missing_parts
+from memdir.format.fields import FIELDS
 from memdir.format.frontmatter import decode, make_slug, parse_fields, set_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.operations.find import find_memory
@@ -21,6 +22,7 @@ from memdir.records import (
     TEAM_FOLDER,
     BatchResult,
     Draft,
+    FieldChanges,
     Forget,
     Kind,
     Origin,
@@ -29,7 +31,6 @@ from memdir.records import (
     Save,
     Scope,
     StoredMemory,
-    When,
 )
 from memdir.store import plan
 from memdir.store.contract import Edits, StoreBase
@@ -57,20 +58,6 @@ class TakenName(StrEnum):
     REFUSE = "refuse"
     REPLACE = "replace"
     ALONGSIDE = "alongside"
-
-
-class FieldChanges(TypedDict, total=False):
-    """The fields of a memory to change; `why` and `how` are parts of the body."""
-
-    kind: Kind
-    title: str
-    description: str
-    body: str
-    why: str | None
-    how: str | None
-    cues: tuple[str, ...]
-    pinned: bool
-    when: When
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,15 +359,14 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
     if (kind := fields.get("kind", header.kind)) is None:
         raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")
     body = fields.get("body", split_frontmatter(text).body)
+    own: dict[str, Any] = {row.key: cast(Mapping[str, Any], fields).get(row.key) for row in FIELDS}
     return Draft(
         kind,
         fields.get("title", header.title or name),
         fields.get("description", header.description),
         compose_body(body, fields.get("why"), fields.get("how")),
         name,
-        fields.get("pinned"),
-        fields.get("cues"),
-        fields.get("when"),
+        **own,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from memdir.errors import ConflictError
-from memdir.format.frontmatter import FrontmatterFields
+from memdir.format.fields import FrontmatterFields
 from memdir.frozen import dataclass, field
 from memdir.postgres.history import Row
 from memdir.records import Signature, StoredMemory

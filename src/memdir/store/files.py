@@ -21,9 +21,9 @@ from memdir import files as guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import is_plain_file
 from memdir.format import frontmatter
-from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
+from memdir.format.fields import FIELDS, FrontmatterFields, dump_fields, load_fields
+from memdir.format.frontmatter import decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
-from memdir.format.when import read_when, render_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
 from memdir.records import (
@@ -38,7 +38,6 @@ from memdir.records import (
     Signature,
     StoredMemory,
     Surfacing,
-    When,
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, hold_state, utc_now
@@ -53,10 +52,9 @@ SYNC = "sync"  # the origin of teammates' changes, which come with their author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
-_VERSION = 4
-_COLUMNS = (
-    "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem, cues, moments"
-)
+_COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, modified, dialect, problem, fields"
+# The cache is made again for other columns or fields; the number changes if one of them is read differently.
+_VERSION = int(digest_of(f"5 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
 
 
 class FileStore(StoreBase):
@@ -647,7 +645,7 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
-            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 14)})"
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * len(_COLUMNS.split()))})"
             db.executemany(insert, [_make_row(*item) for item in fresh.items()])
     except (sqlite3.OperationalError, OSError):
         pass
@@ -660,15 +658,19 @@ def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     signature, fields = cached.signature, cached.fields
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
     facts = (str(signature.inode), signature.size, signature.mtime_ns, signature.ctime_ns)
-    texts = (fields.title, fields.description, fields.kind, fields.pinned, fields.modified)
-    moments = json.dumps(when) if (when := render_when(fields.when)) else ""
-    return path, *facts, *texts, fields.dialect, fields.problem, "\n".join(fields.cues), moments
+    texts = (fields.title, fields.description, fields.kind, fields.modified, fields.dialect, fields.problem)
+    return path, *facts, *texts, json.dumps(own) if (own := dump_fields(fields)) else ""
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
-    title, description, kind, pinned, modified, dialect, problem, cues, moments = row[5:]
-    type_, form = Kind(str(kind)) if kind else None, Dialect(str(dialect)) if dialect else None
-    texts = (str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
-    when = read_when(json.loads(str(moments))) if moments else When()
-    fields = FrontmatterFields(*texts, cues=tuple(str(cues).split("\n")) if cues else (), when=when)
+    title, description, kind, modified, dialect, problem, own = row[5:]
+    fields = FrontmatterFields(
+        str(title),
+        str(description),
+        Kind(str(kind)) if kind else None,
+        modified=str(modified),
+        dialect=Dialect(str(dialect)) if dialect else None,
+        problem=str(problem),
+        **(load_fields(json.loads(str(own))) if own else {}),
+    )
     return _CachedHeader(Signature(*(int(str(number)) for number in row[1:5])), fields)

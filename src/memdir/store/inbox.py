@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from memdir import records
 from memdir.errors import ConflictError, FormatError, NotFoundError
+from memdir.format.fields import FIELDS, load_fields
 from memdir.format.frontmatter import make_slug
-from memdir.format.when import read_when, render_when
 from memdir.frozen import dataclass, list_fields, replace
 from memdir.records import Draft, Edit, InboxItem, InboxKind, InboxState, Kind, Origin
 from memdir.text import fold, replace_surrogates
@@ -283,8 +283,10 @@ def mask_text(text: str, payload: Mapping[str, object]) -> str:
 
 def _render_edit(edit: Edit) -> dict[str, object]:
     if isinstance(edit, records.Save):
-        fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name", "pinned", "cues")}
-        fields["when"] = render_when(edit.draft.when) if edit.draft.when is not None else None
+        fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name")}
+        # Null leaves a field as it is, an empty value removes it.
+        values = [(row, getattr(edit.draft, row.key)) for row in FIELDS]
+        fields |= {row.key: None if value is None else row.dump(value) for row, value in values}
         return {"edit": "save", "type": edit.draft.kind.value, **fields, "expect": edit.expect}
     word = next(word for word, (kind, _, _) in _EDITS.items() if isinstance(edit, kind))
     return {"edit": word, **{key: getattr(edit, key) for key in list_fields(edit)}}
@@ -301,12 +303,8 @@ def _parse_edit(value: object) -> Edit:
     if value.get("edit") != "save" or value.get("type") not in [kind.value for kind in Kind]:
         raise _refusal("edit")
     title, description, body = (_text(value, key) for key in ("title", "description", "body"))
-    pinned = value.get("pinned")
-    pin = pinned if isinstance(pinned, bool) else None
-    listed = value.get("cues")
-    cues = tuple(cue for cue in listed if isinstance(cue, str)) if isinstance(listed, list | tuple) else None
-    when = read_when(value["when"]) if isinstance(value.get("when"), Mapping) else None
-    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), pin, cues, when)
+    name = _maybe(value, "name")
+    draft = Draft(Kind(_text(value, "type")), title, description, body, name, **load_fields(value))
     return records.Save(draft, _maybe(value, "expect"))
 
 

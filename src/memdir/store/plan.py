@@ -24,8 +24,9 @@ from memdir.errors import (
 )
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter, index
-from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
-from memdir.format.when import check_when, keep_enforce, render_when
+from memdir.format.fields import NO_FIELDS, FieldValue, FrontmatterFields, check_fields, list_set
+from memdir.format.frontmatter import check_description, decode, digest_of, encode, make_slug
+from memdir.format.when import keep_enforce, render_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import (
@@ -41,7 +42,6 @@ from memdir.records import (
     Put,
     Rewrite,
     Scope,
-    When,
 )
 from memdir.text import check_text, find_forbidden, fold
 
@@ -230,9 +230,7 @@ def plan_write(
             "name": draft.title,
             "description": draft.description,
             "type": draft.kind.value,
-            "pinned": "true" if draft.pinned else None,
-            "cues": draft.cues or None,
-            "when": render_when(draft.when),
+            **{row.key: row.render(value) for row, value in list_set(draft)},
         }
         dialect = find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
@@ -254,12 +252,12 @@ def plan_text(
     data = _encode_checked(text)
     if data == current:
         return []
-    fields = frontmatter.parse_fields(text)
-    check_kind(fields, rules)
+    fields, before = frontmatter.parse_fields(text), frontmatter.parse_fields(old)
+    check_file(fields, rules, before)
     if not find_forbidden(old, lines=True):
         check_text(text, "body")
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
-    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, frontmatter.parse_fields(old))
+    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, before)
     return [FileChange(f"{name}.md", current, data), *pointers]
 
 
@@ -273,7 +271,7 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
             digest = digest_of(view.read_bytes("/".join([*folders, file])) or b"")
             raise ConflictError(f"{name} exists already", found=digest, hint=hint)
     fields = frontmatter.parse_fields(text)
-    check_kind(fields, rules)
+    check_file(fields, rules)
     check_text(text, "body")
     check_description(fields.description, fields.kind)
     data = _encode_checked(text)
@@ -491,8 +489,7 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
     frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
-    frontmatter.check_cues(draft.cues or ())
-    check_when(draft.when or When())
+    check_fields(draft)
     if draft.kind not in list(Kind):
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
     draft = replace(draft, kind=Kind(draft.kind))
@@ -502,12 +499,16 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
     return draft
 
 
-def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:
+def check_file(fields: FrontmatterFields, rules: WriteRules, before: FrontmatterFields = NO_FIELDS) -> None:
+    """Raise FormatError if a file to be written lacks a type or description, or changes a field to an invalid value."""
     if fields.problem:
         hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"this cannot be saved: {fields.problem}", field="frontmatter", hint=hint)
     if fields.kind is not None:
         _check_scope(fields.kind, rules.scope)
+    if fields.title and fields.title != before.title:
+        frontmatter.check_title(fields.title)
+    check_fields(fields, before)
 
 
 def check_expected(name: str, current: bytes | None, expect: str | None) -> None:
@@ -597,14 +598,10 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
     """Replace the fields and body of an existing file, keeping everything else."""
     before = frontmatter.parse_fields(text)
     changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
-    if draft.cues is not None:
-        changes["cues"] = draft.cues or None
-    if draft.when is not None:
-        changes["when"] = render_when(draft.when)
+    own = {row.key: row.render(value) for row, value in list_set(draft, before)}
     if before.dialect is None:
-        return frontmatter.compose_file(changes, _clean_body(draft.body), Dialect.FLAT)
-    if draft.pinned is not None and draft.pinned != before.pinned:
-        changes["pinned"] = "true" if draft.pinned else None
+        return frontmatter.compose_file(changes | own, _clean_body(draft.body), Dialect.FLAT)
+    changes |= reversed(own.items())  # each is inserted before the last one: they stand as in a new file
     edited = frontmatter.replace_body(frontmatter.set_fields(text, changes), _clean_body(draft.body))
     if edited != text and before.modified:
         edited = frontmatter.set_fields(edited, {"modified": now.astimezone().isoformat(timespec="seconds")})
@@ -656,9 +653,7 @@ def _read_neighbour(view: StoreView, path: str) -> bytes:
         return b""
 
 
-def _plan_pointer(
-    view: StoreView, name: str, draft: Draft, before: frontmatter.FrontmatterFields | None
-) -> list[FileChange]:
+def _plan_pointer(view: StoreView, name: str, draft: Draft, before: FrontmatterFields | None) -> list[FileChange]:
     path, short = index_path(name)
     if (known := _find_index(view, path)) is None:
         return []

@@ -25,6 +25,7 @@ from memdir import errors
 from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.files import check_root
 from memdir.format.age import render_age
+from memdir.format.fields import LISTED_FIELDS
 from memdir.format.frontmatter import decode
 from memdir.project.settings import Environment, read_environment
 from memdir.records import Change, ChangedFile, Header, Origin, Scope
@@ -54,7 +55,7 @@ NO_TYPE = "none"  # The name of a missing or unknown type.
 PURGED = "(this version was purged)"
 GAP = 2  # Spaces between columns.
 
-_MEMORY_FIELDS = tuple("name path title description type scope modified pinned author".split())
+_MEMORY_FIELDS = (*"name path title description type scope modified".split(), *LISTED_FIELDS, "author")
 _LEAST = 12  # The minimum width of a truncated column.
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
 # The terminal's escape code of each word of a style.

@@ -6,6 +6,7 @@ from operator import itemgetter
 import click
 
 from memdir.errors import NotFoundError
+from memdir.format.fields import FLAG, LISTED_FIELDS, describe_values
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
     CliContext,
@@ -36,7 +37,7 @@ _MEMORIES = (
     TableColumn("TYPE", "magenta", lambda row: row["type"] or cli.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "since", is_time=True),
-    TableColumn("", "yellow", "pinned"),
+    *(TableColumn("" if schema is FLAG else key.upper(), "yellow", key) for key, schema in LISTED_FIELDS.items()),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
 )
 
@@ -94,8 +95,9 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
         out.raw(data)
         return
     facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, since, project.now())]
+    facts += [f"{key} {text}".rstrip() for key, text in describe_values(header).items()]
     out.line(Styled(header.title, "bold"))
-    out.line(Styled(" · ".join([*facts, *(["pinned"] if header.pinned else [])]), "dim"))
+    out.line(Styled(" · ".join(facts), "dim"))
     out.line(Styled(row["path"], "dim"))
     if header.description:
         out.line(header.description)

@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -28,7 +28,6 @@ from memdir.interfaces.cli.app import KINDS, name_argument, scope_option, verb
 from memdir.operations.find import find_memory, find_past
 from memdir.operations.move import find_traces
 from memdir.operations.write import (
-    FieldChanges,
     NameTakenError,
     TakenName,
     WriteAction,
@@ -41,7 +40,7 @@ from memdir.operations.write import (
     save,
     update,
 )
-from memdir.records import Draft, Kind, Scope
+from memdir.records import Draft, FieldChanges, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import index_path
@@ -102,11 +101,10 @@ def save_verb(
     how: str | None,
     scope: str | None,
     agent: str | None,
-    cues: tuple[str, ...],
-    pinned: bool,
     is_new: bool,
     is_replacing: bool,
     as_json: bool,
+    **fields: object,
 ) -> None:
     """Save one memory. If the name is in use, shows the difference; choose --replace or --new.
 
@@ -128,7 +126,8 @@ def save_verb(
         raise click.UsageError("an agent's memory has the scope user, project or local")
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
-    draft = Draft(Kind(kind), shown_title, description, text, name, True if pinned else None, cues or None)
+    options: dict[str, Any] = {key: value for key, value in fields.items() if value}
+    draft = Draft(Kind(kind), shown_title, description, text, name, **options)
     if agent is None:
         store = choose_store(project, scope)
     else:

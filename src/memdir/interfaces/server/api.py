@@ -84,7 +84,7 @@ from memdir.text import fold, one_line, shorten
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
 _PAGE, _PAGE_MOST = 100, 1000
-_HEADER_FIELDS = tuple("title description type pinned size modified version".split())
+_HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
 _FILES_MOST = 2_000  # per push
 _CACHES = 1_000  # stores cached in memory
 

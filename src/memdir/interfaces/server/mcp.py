@@ -133,8 +133,7 @@ def _show_row(now: datetime, row: Json, excerpt: Excerpt) -> Json:
     """Return a memory as a model may read it, with a note on author and age. Only `content` can be written back."""
     voices = {"text": find_voice(excerpt.header.scope), "content": TextVoice.FILE}
     texts = {key: show_text(row[key], voice) for key, voice in voices.items() if key in row}
-    heads = {key: show_line(row[key]) for key in ("title", "description")}
-    return row | heads | texts | {"note": " ".join(list_notes(excerpt, now=now))}
+    return tools.show_fields(row) | texts | {"note": " ".join(list_notes(excerpt, now=now))}
 
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:

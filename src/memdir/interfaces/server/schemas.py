@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdir import __version__
 from memdir.errors import FormatError
+from memdir.format.fields import LISTED_FIELDS
 from memdir.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ STORE = result(
     memories=NUMBER, bytes=NUMBER, created=STRING,
 )  # fmt: skip
 HEADER: dict[str, Schema] = {
-    "path": STRING, "title": STRING, "description": STRING, "type": maybe(STRING), "pinned": FLAG, "size": NUMBER,
+    "path": STRING, "title": STRING, "description": STRING, "type": maybe(STRING), **LISTED_FIELDS, "size": NUMBER,
     "modified": STRING, "version": NUMBER, "content_sha256": STRING,
 }  # fmt: skip
 VERSION = result(

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, cast
 
 from memdir.dream import apply_preview, find_dream_context, preview_dream
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
+from memdir.format.fields import FIELDS, FLAG, TEXTS
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
@@ -16,8 +18,8 @@ from memdir.interfaces.web.site import Site, name_scope
 from memdir.models.open import find_model
 from memdir.operations import review, write
 from memdir.operations.move import find_scope_store, move
-from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
-from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
+from memdir.operations.write import WriteAction, WriteContext, WriteResult
+from memdir.records import Draft, Edit, FieldChanges, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.sync.merge import merge_memory
@@ -105,17 +107,16 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
         fields["description"] = description
     if form["type"] in set(Kind) and form["type"] != opened.kind:
         fields["kind"] = Kind(form["type"])
-    if form.has("cues") and (cues := _read_cues(form)) != opened.cues:
-        fields["cues"] = cues
-    if form.has("pinned_shown") and form.has("pinned") != opened.pinned:
-        fields["pinned"] = form.has("pinned")
+    own = {key: value for key, value in _read_fields(form).items() if value != getattr(opened, key)}
     if body != split_frontmatter(base).body.strip("\r\n").replace("\r\n", "\n"):
         fields["body"] = body
-    return fields
+    return cast(FieldChanges, fields | own)
 
 
-def _read_cues(form: Form) -> tuple[str, ...]:
-    return tuple(line.strip() for line in form["cues"].split("\n") if line.strip())
+def _read_fields(form: Form) -> dict[str, Any]:
+    """Return the optional fields that a form has: a flag has another that says it was shown, lists one line per item."""
+    given = [row for row in FIELDS if form.has(f"{row.key}_shown" if row.schema is FLAG else row.key)]
+    return {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
 
 
 def _name(result: WriteResult) -> str:
@@ -201,8 +202,9 @@ def remember(site: Site, form: Form) -> ActionResult:
     store, context = site.store(home), _make_context(site)
     if form.has("body"):
         kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
+        own = {key: value for key, value in _read_fields(form).items() if value}
         about = form["title"].strip(), form["description"].strip(), form["body"]
-        result = write.save(store, Draft(kind, *about, cues=_read_cues(form) or None), context)
+        result = write.save(store, Draft(kind, *about, **own), context)
     else:
         if not form["words"].strip():
             raise FormatError("the text is empty", field="words", hint="write it in your own words")

@@ -13,6 +13,7 @@ from typing import Any
 from memdir.conversation.start import measure_starts
 from memdir.errors import DiskError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import find_half_life, make_targets
+from memdir.format.fields import describe_values
 from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
 from memdir.format.index import clip_index, find_lines, measure_index
 from memdir.interfaces.web.render import (
@@ -504,6 +505,7 @@ def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: dateti
         "size": f"{show_size(len(memory.text.encode('utf-8', 'replace')))}, about {estimate_tokens(memory.text):,} tokens",
         "index": f"line {lines[0].number + 1} of {len(text.splitlines())}" if lines else "no line points to it",
         "verified": show_time(_read_verified(memory), now) if _read_verified(memory) else "",
+        **{key: plain(text, 200) for key, text in describe_values(header).items() if text},
         "path": store.locate(header),
     }
 
