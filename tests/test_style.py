@@ -10,10 +10,10 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from loads import ROOT
+from tables import read_rows, table
 
+ROWS = read_rows("style")
 LIMIT = 1_950  # 250 when every package is reworded
 PROSE = {
     "is no X: is not a valid X": r"(?<!here )\b(?:is|are|was|were) no (?!longer|more|less|need|one\b|such|way|doubt)\w",
@@ -96,17 +96,6 @@ def test_the_words_stay_plain() -> None:
     assert len(hits) <= LIMIT, f"{len(hits)} places, at most {LIMIT}:\n" + "\n".join(hits)
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("a.py", "# it is no name\n"),
-        ("a.py", "x = f'the file lies in {x}'\n"),
-        ("a.py", "for at in rows:\n    pass\n"),
-        ("a.py", "rows = [found for found in rows]\n"),
-        ("a.py", 'def f():\n    """What is shown."""\n'),
-        ("a.md", "## Who may write\n"),
-        ("a.html", "<p>Somebody and whoever</p>\n"),
-    ],
-)
+@table("path text", ROWS["a_planted_phrase_is_seen"])
 def test_a_planted_phrase_is_seen(path: str, text: str) -> None:
     assert list(find_hits(path, text))

@@ -10,7 +10,9 @@ from clihelp import memory_text
 from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict, find_writes, judge_write
 from memdir.records import ToolCall
 from memdir.store.secrets import find_secrets
+from tables import read_rows
 
+ROWS = read_rows("tool_writes")
 TODAY = date(2026, 3, 5)
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
@@ -27,20 +29,7 @@ def memory(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "text", "is_whole"),
-    [
-        ("Write", {"file_path": "x.md", "content": "new"}, "new", True),
-        ("write_file", {"file_path": "x.md", "content": "new"}, "new", True),
-        ("create_file", {"filePath": "x.md", "content": "new"}, "new", True),
-        ("NotebookEdit", {"notebook_path": "x.md", "new_source": "new"}, "new", True),
-        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "1"}, "1 two one\n", True),
-        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "", "replace_all": True}, " two \n", True),
-        ("Edit", {"file_path": "y.md", "old_string": "", "new_string": "fresh"}, "fresh", False),
-        ("replace_string_in_file", {"filePath": "x.md", "oldString": "two", "newString": "2"}, "one 2 one\n", True),
-        ("Edit", {"file_path": "x.md", "old_string": "nowhere", "new_string": "said"}, "x.md\nsaid", False),
-    ],
-)
+@pytest.mark.parametrize(("tool", "given", "text", "is_whole"), ROWS["the_text_is_that_of_the_file_after_the_call"])
 def test_the_text_is_that_of_the_file_after_the_call(
     memory: Path, tool: str, given: dict[str, Any], text: str, is_whole: bool
 ) -> None:

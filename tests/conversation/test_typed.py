@@ -13,8 +13,9 @@ from memdir.conversation.transcripts import read_messages
 from memdir.conversation.typed import collect_foreign, cut_echoes, find_typed, strip_reminders
 from memdir.recall.reminder import render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("typed")
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
@@ -55,16 +56,7 @@ def test_bare_ones_one_after_another_are_all_stripped() -> None:
     assert strip_reminders(f"mine\n{bare}") == "mine"
 
 
-@table(
-    "text",
-    [
-        "<system-reminder>\nThe todo list is empty.\n</system-reminder>\nmine",
-        "Memory: I forget things.",
-        "Memory: see notes.md: it has all",
-        "what does `<system-reminder>` mean?",
-        "",
-    ],
-)
+@table("text", ROWS["what_is_not_ours_stays_to_the_letter"])
 def test_what_is_not_ours_stays_to_the_letter(text: str) -> None:
     assert strip_reminders(text) == text
 

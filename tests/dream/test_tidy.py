@@ -28,7 +28,9 @@ from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Sav
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from search_stores import write_memory as write_plain
+from tables import read_rows
 
+ROWS = read_rows("tidy")
 DATA = Path(__file__).parents[1] / "data"
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -362,17 +364,7 @@ def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: Me
     assert name in {at.name for at in store.scan()}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "The merge freeze ends on 2026-11-10.",
-        "The merge freeze ends on 2026-10-12. The next one starts on 2026-12-01.",
-        "The outage on 2026-10-01 was caused by a full disk.",
-        "Since 2026-10-01 all releases start with a review.",
-        "The release is called Harbour.",
-        "The freeze ends on 2026-10-12.\n\n**Why:** The store needs it.",
-    ],
-)
+@pytest.mark.parametrize("body", ROWS["what_is_recent_lasting_or_an_account_has_not_expired"])
 def test_what_is_recent_lasting_or_an_account_has_not_expired(store: MemoryStore, body: str) -> None:
     put(store, "Something", body)
     assert not plan_tidy(store, now=NOW).proposals

@@ -20,6 +20,9 @@ from memdir.records import Message, Model, Request, StopReason
 from other_clients import Api, Client, make_codex, make_gemini, serving
 from scripted_models import NOW, READ, SCHEMA, ask, rows
 from servers import AnthropicServer, Call, Fault, FaultKind
+from tables import read_rows
+
+ROWS = read_rows("models_host_cli")
 
 
 def open_program(environ: Mapping[str, str], tmp_path: Path, spec: str = "claude-cli:claude-sonnet-5") -> Model:
@@ -86,15 +89,7 @@ def test_the_real_client_gives_structured_output(tmp_path: Path) -> None:
     assert json.loads(reply.text) == {"names": ["a.md"]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason", "passing"),
-    [
-        ("auth", "key", False),
-        ("rate", "busy", True),
-        ("overloaded", "down", True),
-        ("usage_limit", "spent", False),
-    ],
-)
+@pytest.mark.parametrize(("kind", "reason", "passing"), ROWS["the_real_clients_errors_have_their_reasons"])
 def test_the_real_clients_errors_have_their_reasons(
     tmp_path: Path, kind: FaultKind, reason: str, passing: bool
 ) -> None:

@@ -35,8 +35,9 @@ from memdir.store.secrets import (
     render_findings,
 )
 from secret_cases import find_others, read_cases, read_kinds, read_sentences, read_told
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("store_secrets")
 ALPHABET = string.ascii_letters + string.digits
 PASSWORD = "Kestrel!" + "Fjord29"
 
@@ -250,21 +251,7 @@ def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
     assert [at.rule for at in open_finder(environment)("acme_abcdef4567")] == ["acme-token"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[[rule]]\nid = 'x'\npattern = '('",
-        "[[rule]]\nid = 'x'\npattern = 'a*'",
-        "[[rule]]\npattern = 'abc'",
-        "[[rule]]\nid = 'x'\npattern = 7",
-        "[[allow]]\npattern = 'abc'",
-        "[[allow]]\npattern = 'abc'\nwhy = 'w'\nsure = true",
-        "[rule]\nid = 'x'\npattern = 'abc'",
-        "[[rules]]\nid = 'x'",
-        "rule = [1]",
-        "[[",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["a_wrong_file_of_own_rules_is_an_error_that_says_where"])
 def test_a_wrong_file_of_own_rules_is_an_error_that_says_where(tmp_path: Path, text: str) -> None:
     path = write(tmp_path / "secrets.toml", text)
     with pytest.raises(SettingsError) as caught:

@@ -13,6 +13,9 @@ from clihelp import SOURCE, Cli, memory_text
 from memdir import __version__
 from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
 from memdir.interfaces.cli import NEXT, TableColumn, cut_width, measure_width, render_columns, render_error, render_json
+from tables import read_rows
+
+ROWS = read_rows("cli")
 
 
 def test_without_a_verb_it_says_what_is_where_and_what_to_try(cli: Cli) -> None:
@@ -136,15 +139,7 @@ def test_a_hostile_name_is_one_clean_line(cli: Cli, verb: str, name: str) -> Non
 
 
 @pytest.mark.parametrize("field", ["--name", "--title", "--description", "--body", "--why", "--how"])
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "a\x1b[2Jb plain words here",
-        "nul \0 in plain words",
-        "\u202e reversed plain words",
-        "lone \udc80 surrogate in words",
-    ],
-)
+@pytest.mark.parametrize("bad", ROWS["no_control_character_is_saved_from_any_argument"])
 def test_no_control_character_is_saved_from_any_argument(cli: Cli, field: str, bad: str) -> None:
     values = {
         "--type": "feedback",

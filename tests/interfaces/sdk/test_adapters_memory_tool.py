@@ -18,6 +18,7 @@ from memdir.store.state import Author
 from servers import AnthropicServer, Call
 from tables import read_rows
 
+ROWS = read_rows("adapters_memory_tool")
 HEAD = "---\nname: Deploys\ndescription: We deploy on Tuesdays only\ntype: {kind}\n---\n\n"
 KEY = "sk-test-1234567890"
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -189,21 +190,7 @@ def test_what_is_missing_or_of_the_wrong_kind_is_said(command: str, commands: Me
             commands.run(given)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x",
-        "no newline",
-        "two\n\n\n",
-        "\n\nfirst\n",
-        "---\n",
-        "a\n---\nb",
-        "  indented\n",
-        "tab\there\r\nwin\r\n",
-        "é日本\n",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["plain_text_comes_back_to_the_letter"])
 def test_plain_text_comes_back_to_the_letter(text: str, commands: MemoryCommands) -> None:
     assert "created" in ask(commands, "create", path="/memories/a/plan.txt", file_text=text)
     [header] = commands.store.scan()
