@@ -15,6 +15,7 @@ import pytest
 
 import memdir
 from loads import ROOT
+from tables import table
 
 Sources = Mapping[str, str]
 
@@ -79,6 +80,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
 )
 
 
+@cache
 def read_sources() -> dict[str, str]:
     src = ROOT / "src" / "memdir"
     found = {}
@@ -94,15 +96,25 @@ def parse(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def walk(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parse(source)))
+
+
 def package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def find_imports(source: str, *, inside: bool = False) -> Iterator[tuple[str, int]]:
+@cache
+def find_imports(source: str, *, inside: bool = False) -> tuple[tuple[str, int], ...]:
     """Modules imported at the top, or inside functions; a type-checking block counts as neither."""
+    return tuple(list_imports(source, inside=inside))
+
+
+def list_imports(source: str, *, inside: bool) -> Iterator[tuple[str, int]]:
     tree = parse(source)
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    everywhere = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    everywhere = [node for node in walk(source) if isinstance(node, ast.Import | ast.ImportFrom)]
     guarded = [
         node
         for block in tree.body
@@ -178,7 +190,7 @@ def environment_read(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} reads the environment"
         for module, source in sources.items()
         if module not in ("project.settings", "__main__")  # the end of a turn is kept before anything is imported
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
     ]
 
@@ -189,7 +201,7 @@ def stores_written_to(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} writes to a store outside operations"
         for module, source in sources.items()
         if package_of(module) in ("interfaces", "session")
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STORE_WRITES
         if re.search(r"(?:store|private|user|project|source|target)\Z", ast.unparse(node.func.value))
     ]
@@ -200,7 +212,7 @@ def broad_excepts(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} catches everything"
         for module, source in sources.items()
         if module not in BROAD
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.ExceptHandler)
         if node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
     ]
@@ -270,7 +282,7 @@ def scripts_of_languages(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} has text of a language: {found[0]!r}"
         for module, source in sources.items()
         if package_of(module) != "language" and module not in OTHER_SCRIPTS
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if (found := re.findall(r"[\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7af]", node.value))
     ]
@@ -282,7 +294,7 @@ def stores_told_by_type(sources: Sources) -> list[str]:
         (module, node)
         for module, source in sources.items()
         if package_of(module) != "store"
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1
     ]
     return [
@@ -320,7 +332,7 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "module", "breach"), RULES)
+@table("rule module breach", RULES)
 def test_the_rule_holds_and_sees_a_planted_breach(
     rule: Callable[[Sources], list[str]], module: str, breach: str
 ) -> None:

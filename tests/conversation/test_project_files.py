@@ -418,6 +418,7 @@ def test_cycles_are_cut_and_said(world: World) -> None:
     assert refused(loaded) == dict.fromkeys(("CLAUDE.md", "a.md", "b.md"), NotLoadedReason.CYCLE)
 
 
+@pytest.mark.slow
 def test_two_hundred_includes_each_of_two_hundred_end_within_the_budget(world: World) -> None:
     names = [f"f{number}.md" for number in range(200)]
     world.put("CLAUDE.md", " ".join(f"@{name}" for name in names))
@@ -432,6 +433,7 @@ def test_two_hundred_includes_each_of_two_hundred_end_within_the_budget(world: W
     assert len(world.load().files) <= 500
 
 
+@pytest.mark.slow
 def test_the_bytes_of_a_load_are_bounded(world: World) -> None:
     world.put("CLAUDE.md", " ".join(f"@big{number}.md" for number in range(10)))
     for number in range(10):

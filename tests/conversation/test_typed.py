@@ -61,6 +61,7 @@ def test_what_is_not_ours_stays_to_the_letter(text: str) -> None:
     assert strip_reminders(text) == text
 
 
+@pytest.mark.slow
 @given(st.text(), st.integers(0, 5000), st.booleans())
 def test_whatever_a_memory_holds_nothing_of_it_is_left(body: str, days: int, wrap: bool) -> None:
     assert strip_reminders(f"mine\n{render(body, days=days, wrap=wrap)}").split() == ["mine"]

@@ -377,6 +377,7 @@ def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore)
     assert len(store.inbox()) == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:
     count = scaled(10_000)
     notes = [note.body for fact in read_facts() for note in (fact.note, fact.rewordings[0].note)]
@@ -400,6 +401,7 @@ def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp
     assert set(kinds(planned.patches)) <= {PatchKind.MISSING_POINTER.value, PatchKind.DATE.value}
 
 
+@pytest.mark.slow
 def test_of_very_many_missing_pointers_a_dream_adds_the_newest_and_the_next_one_more(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     for number in range(DREAM_LINES + 3):

@@ -331,6 +331,7 @@ def test_a_harvest_begins_behind_the_cursor_wherever_it_stands() -> None:
     assert (piece.start, [at.id for at in piece.messages]) == (56, ["m56", "m57", "m58", "m59"])
 
 
+@pytest.mark.slow
 def test_a_long_transcript_is_asked_about_once(store: FileStore, tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     rows = [{"role": at.role, "content": at.text} for at in make_long(24)]
@@ -365,6 +366,7 @@ def test_a_dry_run_does_not_show_a_private_conversation(store: FileStore, tmp_pa
     assert done.skipped is ExtractSkip.PRIVATE and not done.reasons
 
 
+@pytest.mark.slow
 def test_a_paste_of_any_length_is_a_mark(store: FileStore) -> None:
     asked = "before it\n```\n" + "x y z\n" * 100_000 + "```\nafter it"
     talk = (*say("I am a nurse", "u1"), Message("user", asked, "u2"), Message("assistant", "w " * 200_000, "a2"))

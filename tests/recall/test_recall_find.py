@@ -172,6 +172,7 @@ def test_only_files_of_the_host_are_opened(tmp_path: Path) -> None:
     assert [said.snippet for said in search_transcripts([tmp_path / "folder"], "walrus", limit=9)] == ["walrus"]
 
 
+@pytest.mark.slow
 def test_a_large_transcript_costs_time_and_no_memory(tmp_path: Path) -> None:
     big = write(tmp_path / "big.jsonl", *(record("x" * 90_000 + " walrus") for _ in range(1000)))
     assert big.stat().st_size > 90_000_000

@@ -70,6 +70,7 @@ def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
     assert list(session.read().surfaced) == ["no-deploys-on-fridays"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("authors", "precision", "found", "silent"),
     [pytest.param("ab", 0.65, 54, 92, id="seen"), pytest.param("j", 0.55, 29, 46, id="held apart")],

@@ -425,6 +425,7 @@ def test_one_unreadable_file_does_not_make_every_search_list_the_directory(large
     assert not [call for call in seen.calls if call.name.startswith("getdents")]
 
 
+@pytest.mark.slow
 def test_after_two_hundred_changes_a_trusting_search_has_an_index_that_equals_a_new_one(
     large: FileStore, tmp_path: Path
 ) -> None:

@@ -5,6 +5,8 @@ import sys
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from memdir.format.shown import AMPERSANDS, CLOSING, OPENING, defuse
 from memdir.frozen import replace
 from memdir.recall.reminder import fit_memories, render_reminder
@@ -175,6 +177,7 @@ def make_body(rng: random.Random) -> str:
     return before + closer + after
 
 
+@pytest.mark.slow
 def test_ten_thousand_bodies_cannot_close_the_wrapper() -> None:
     rng = random.Random(20260520)
     fooled = 0

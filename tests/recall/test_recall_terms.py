@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def test_no_date_is_answered_by_no_day() -> None:
     assert match_date([], DAY) == 0.0
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_text_makes_it_raise_and_no_term_holds_a_blank(text: str) -> None:
     for term in parse_terms(text):

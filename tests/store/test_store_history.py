@@ -85,6 +85,7 @@ def test_recalls_are_counted_by_week(recall_log: StoreBase) -> None:
     assert recall_log.count_recalls(now=NOW).by_week == {}
 
 
+@pytest.mark.slow
 def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
     store = FileStore(memory, skip_index=True)
     for number in range(230):

@@ -417,6 +417,7 @@ ENDLESS = (
 )
 
 
+@pytest.mark.slow
 @table("piece", ENDLESS)
 def test_four_times_the_text_takes_no_more_than_a_few_times_as_long(piece: str) -> None:
     """Quadratic work would take sixteen times as long; linear work takes four times, and noise is given room."""
