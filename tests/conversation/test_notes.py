@@ -58,18 +58,7 @@ from tables import read_rows, table
 
 ROWS = read_rows("notes")
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
-SECTIONS = [
-    "Session Title",
-    "Current State",
-    "Task specification",
-    "Files and Functions",
-    "Workflow",
-    "Errors & Corrections",
-    "Codebase and System Documentation",
-    "Learnings",
-    "Key results",
-    "Worklog",
-]
+SECTIONS = ROWS["SECTIONS"]
 TEMPLATE = make_template()
 PARENT = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "tools": [{"name": "Edit"}]}
 

@@ -198,21 +198,7 @@ def test_all_files_are_loaded_from_the_widest_to_the_nearest(world: World) -> No
     world.put("AGENTS.md", "not for Claude Code")
     world.put(".claude/rules/skip.txt", "no rule")
     loaded = world.load(cwd=world.project / "pkg")
-    assert world.names(loaded) == [
-        "policy/CLAUDE.md",
-        "home/me/.claude/CLAUDE.md",
-        "home/me/.claude/rules/a/z.md",
-        "home/me/.claude/rules/b.md",
-        "home/me/work/CLAUDE.md",
-        "home/me/work/app/CLAUDE.md",
-        "home/me/work/app/.claude/CLAUDE.md",
-        "home/me/work/app/.claude/rules/r.md",
-        "home/me/work/app/CLAUDE.local.md",
-        "home/me/work/app/pkg/CLAUDE.md",
-        "home/me/work/app/pkg/.claude/CLAUDE.md",
-        "home/me/work/app/pkg/.claude/rules/r.md",
-        "home/me/work/app/pkg/CLAUDE.local.md",
-    ]
+    assert world.names(loaded) == ROWS["all_files_are_loaded_from_the_widest_to_the_nearest"]
     assert loaded.refusals == () and loaded.pending == ()
     layers = [file.layer for file in loaded.files]
     assert layers[:5] == [

@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dream_data import Note, read_contradictions, read_facts
+from dream_data import Note
+from dream_data import read_rows as read_data
 from loads import scaled
-from memdir.dream.duplicates import (
-    MemoryFacts,
-    differ_in_value,
-    is_copy,
-    list_words,
-    make_exact,
-)
+from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_copy, list_words, make_exact
 from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError
@@ -337,7 +332,7 @@ def test_broken_and_strange_files_stop_nothing(tmp_path: Path) -> None:
 def test_memories_that_differ_in_one_value_are_seen_as_such() -> None:
     """No contradiction is resolved by patterns; a chat shows the newer of two such memories first."""
     right = wrong = 0
-    for pair in read_contradictions():
+    for pair in read_data("contradictions"):
         found = differ_in_value(list_words(pair.a.body), list_words(pair.b.body))
         right += found and pair.contradicts
         wrong += found and not pair.contradicts
@@ -380,7 +375,7 @@ def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore)
 @pytest.mark.slow
 def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:
     count = scaled(10_000)
-    notes = [note.body for fact in read_facts() for note in (fact.note, fact.rewordings[0].note)]
+    notes = [row.body for fact in read_data("dream_pairs") for row in (fact, fact.rewordings[0])]
     store = MemoryStore(clock=lambda: NOW)
     drafts = [
         Draft(

@@ -53,13 +53,7 @@ def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
     assert fields.description == "from now on write commit messages in the imperative mood"
 
 
-@table(
-    "again",
-    [
-        "remember that we deploy only on Tuesdays",
-        "Please remember: we deploy on Tuesdays.",
-    ],
-)
+@table("again", ["remember that we deploy only on Tuesdays", "Please remember: we deploy on Tuesdays."])
 def test_what_is_there_already_stays_as_it_is(again: str) -> None:
     _, staging = make("remember that we deploy only on Tuesdays")
     assert meet(staging, again).action == "unchanged"

@@ -28,30 +28,7 @@ ROWS = read_rows("document")
 DATA = Path(__file__).parents[1] / "data"
 HEAD = "---\nname: Rule\ndescription: The rule of the release\ntype: feedback\n---\n"
 # A body, and the sentences of its fact, its Why and its How to apply.
-SHAPES = {
-    "bold": ("Rule.\n\n**Why:** It broke.\n\n**How to apply:** Always.\n", "Rule.", "It broke.", "Always."),
-    "small letters": ("Rule.\n\n**why:** It broke.\n\n**how to apply:** Always.\n", "Rule.", "It broke.", "Always."),
-    "colon behind": ("Rule.\n\n- **Why**: It broke.\n- **How to apply**: Always.\n", "Rule.", "It broke.", "Always."),
-    "underscores": ("Rule.\n\n__Why:__ It broke.\n\n__How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
-    "headings": ("Rule.\n\n## Why\n\nIt broke.\n\n## How to apply\nAlways.\n", "Rule.", "It broke.", "Always."),
-    "a question": ("Rule.\n\n### **Why?**\nIt broke.\n\n### How to apply:\nAlways.\n", "Rule.", "It broke.", "Always."),
-    "plain labels": ("Rule.\nWhy: It broke.\nHow to apply: Always.\n", "Rule.", "It broke.", "Always."),
-    "italics": ("Rule.\n\n*Why:* It broke.\n", "Rule.", "It broke.", ""),
-    "inline": ("Rule. **Why:** It broke. **How to apply:** Always.", "Rule.", "It broke.", "Always."),
-    "quoted": ("> Rule.\n>\n> Why: It broke.\n>\n> __How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
-    "wide colon": ("Rule.\n\n**Why：** It broke.\n", "Rule.", "It broke.", ""),
-    "in a fence": ("Rule.\n\n```text\n**Why:** It broke.\n```\n", "Rule.|**Why:** It broke.", "", ""),
-    "in a code span": ("The label is `**Why:**` here.\n", "The label is `**Why:**` here.", "", ""),
-    "code behind": ("Rule.\n\n**Why:** `make` broke.\n", "Rule.", "`make` broke.", ""),
-    "twice": ("Rule.\n\n**Why:** One.\n\nMore.\n\n**Why:** Two.\n", "Rule.", "One.|More.|Two.", ""),
-    "CRLF": ("Rule.\r\n\r\n**Why:** It\r\nbroke.\r\n", "Rule.", "It|broke.", ""),
-    "only parts": ("**Why:** It broke.\n", "", "It broke.", ""),
-    "empty part": ("Rule.\n\n**Why:**\n\n**How to apply:** Always.\n", "Rule.", "", "Always."),
-    "heading with words": ("Rule.\n\n## Why we do it\nIt broke.\n", "Rule.", "Why we do it|It broke.", ""),
-    "a word in bold": ("This is **why** we ask.\n", "This is **why** we ask.", "", ""),
-    "a sentence": ("That is why, and how to apply patches.\n", "That is why, and how to apply patches.", "", ""),
-    "nothing": ("", "", "", ""),
-}
+SHAPES = ROWS["SHAPES"]
 
 
 def read_bodies() -> Iterator[str]:

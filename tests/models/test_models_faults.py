@@ -18,19 +18,7 @@ from tables import read_rows, table
 ROWS = read_rows("models_faults")
 SHAPES = {"anthropic:claude-test": AnthropicServer, "openai:gpt-test": OpenAIServer}
 # The fault, its reason, and whether another try may help.
-EXPECTED: list[tuple[FaultKind, str, bool]] = [
-    ("auth", "key", False),
-    ("billing", "spent", False),
-    ("permission", "forbidden", False),
-    ("rate", "busy", True),
-    ("spending", "spent", False),
-    ("usage_limit", "spent", False),
-    ("server", "down", True),
-    ("overloaded", "down", True),
-    ("reset", "broken", True),
-    ("truncated", "broken", True),
-    ("error_event", "down", True),
-]
+EXPECTED: list[tuple[FaultKind, str, bool]] = ROWS["EXPECTED"]
 
 
 @pytest.mark.parametrize("spec", SHAPES)

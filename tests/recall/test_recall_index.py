@@ -191,12 +191,7 @@ def test_whichever_page_of_the_index_is_damaged_the_answer_is_the_same(store: Fi
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE totals SET value = 'older' WHERE name = 'kind'",
-        "PRAGMA user_version = 99",
-        "DROP TABLE totals",
-    ],
+    "change", ["UPDATE totals SET value = 'older' WHERE name = 'kind'", "PRAGMA user_version = 99", "DROP TABLE totals"]
 )
 def test_an_index_of_another_version_is_made_anew(change: str, store: FileStore) -> None:
     index = find_index(store)

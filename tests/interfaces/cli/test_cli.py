@@ -35,21 +35,7 @@ def test_the_version_is_printed(cli: Cli) -> None:
 
 
 def test_wrong_use_is_two_and_one_line(cli: Cli) -> None:
-    for argv in (
-        ["nonsense"],
-        ["list", "--nonsense"],
-        ["save"],
-        ["save", "--type", "feedback"],
-        ["list", "--type", "nonsense"],
-        ["undo", "x"],
-        ["undo", "0"],
-        ["--color", "pink", "list"],
-        ["read"],
-        ["config"],
-        ["team"],
-        ["agent"],
-        ["team", "nonsense"],
-    ):
+    for argv in ROWS["wrong_use_is_two_and_one_line"]:
         told = cli(*argv)
         assert told.code == 2 and told.err.startswith("memdir: ") and told.err.count("\n") == 1, argv
         assert "--help` shows how" in told.err and told.out == ""
@@ -240,17 +226,7 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=cli.project, env=env, capture_output=True, text=True, encoding="utf-8"
     )
-    for name in (
-        "subprocess",
-        "rich",
-        "tomlkit",
-        "tomllib",
-        "yaml",
-        "memdir.language.dates",
-        "memdir.interfaces.doctor",
-        "memdir.verify.derivable",
-        "jsonschema",
-    ):
+    for name in ROWS["listing_loads_nothing_it_does_not_need"]:
         assert f"'{name}'" not in ended.stderr, name
     assert "'memdir.interfaces.cli.read'" in ended.stderr
 
