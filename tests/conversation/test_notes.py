@@ -457,17 +457,7 @@ def test_a_mapping_from_section_to_text_and_a_repeated_heading_are_understood(de
 
 
 @pytest.mark.parametrize(
-    ("bad", "what"),
-    [
-        ("I will not.", "no JSON"),
-        ("", "empty"),
-        (answer(Nothing_like_it="x"), "no section 'Nothing like it'"),
-        (answer(Worklog="- a\n\n# Appendix\n\nmore"), "'# Appendix' was added"),
-        (answer(Worklog="```\nopen"), "fence is not closed"),
-        (answer(Worklog="a\x00b"), "U+0000"),
-        ('{"sections": [{"section": "Worklog"}]}', 'needs a "section" and a "text"'),
-        ('{"sections": [3]}', 'needs a "section" and a "text"'),
-    ],
+    ("bad", "what"), ROWS["an_answer_that_cannot_be_used_is_sent_back_once_and_then_nothing_is_written"]
 )
 def test_an_answer_that_cannot_be_used_is_sent_back_once_and_then_nothing_is_written(
     desk: Desk, bad: str, what: str

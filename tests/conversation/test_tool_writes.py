@@ -76,33 +76,7 @@ def make_patch(hunk: str) -> str:
     return f"*** Begin Patch\n*** Update File: {LOG}\n{hunk}*** End Patch\n"
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "is_allowed"),
-    [
-        ("Write", {"file_path": LOG, "content": ONE + TWO}, True),
-        ("Write", {"file_path": LOG, "content": TWO}, False),
-        ("Edit", {"file_path": LOG, "old_string": ONE, "new_string": ONE + TWO}, True),
-        ("Edit", {"file_path": LOG, "old_string": "one", "new_string": "two"}, False),
-        ("Bash", {"command": f"echo '- 10:00 two' >> {LOG}"}, True),
-        ("Bash", {"command": f"cat >> {LOG} <<'EOF'\n- 10:00 two > one\nEOF"}, True),
-        ("Bash", {"command": f"echo x | tee -a {LOG}"}, True),
-        ("Bash", {"command": f"echo x | tee {LOG}"}, False),
-        ("Bash", {"command": f"echo x > {LOG}"}, False),
-        ("Bash", {"command": f"echo x >> {LOG}; sed -i s/one/two/ {LOG}"}, False),
-        ("Bash", {"command": f"rm {LOG}"}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n {ONE}+{TWO}")}, True),
-        ("apply_patch", {"command": make_patch(f"@@\n+{TWO}")}, True),
-        ("apply_patch", {"command": make_patch(f"@@\n+{TWO} {ONE}")}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n-{ONE}+{TWO}")}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n nowhere\n+{TWO}")}, False),
-        ("Bash", {"command": f"apply_patch <<'EOF'\n{make_patch(f'@@{chr(10)} {ONE}+{TWO}')}EOF"}, True),
-        ("Write", {"file_path": OLD, "content": ONE + TWO}, False),
-        ("Edit", {"file_path": OLD, "old_string": ONE, "new_string": ONE + TWO}, False),
-        ("Bash", {"command": f"echo x >> {OLD}"}, False),
-        ("Write", {"file_path": "logs/2026/03/2026-03-06.md", "content": TWO}, False),
-        ("Write", {"file_path": "Logs/notes.md", "content": TWO}, False),
-    ],
-)
+@pytest.mark.parametrize(("tool", "given", "is_allowed"), ROWS["a_log_is_only_added_to_and_only_todays"])
 def test_a_log_is_only_added_to_and_only_todays(
     memory: Path, tool: str, given: dict[str, Any], is_allowed: bool
 ) -> None:

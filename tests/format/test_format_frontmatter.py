@@ -34,21 +34,7 @@ def test_both_dialects_are_read() -> None:
     assert flat.problem == nested.problem == ""
 
 
-@table(
-    "text problem",
-    [
-        ("no head at all", "no frontmatter"),
-        ("---\nname: x\n" + "a: b\n" * 40 + "---\n", "the frontmatter is not closed within 30 lines"),
-        ("---\nname: x\ndescription: y\ntype: opinion\n---\n", "unknown type 'opinion'"),
-        ("---\nname: x\ndescription: y\n---\n", "no type"),
-        ("---\nname: x\ntype: user\n---\n", "no description"),
-        ("---\nname: [\n---\n", "frontmatter is not plain YAML: line 3: "),
-        ("---\nname: &a x\ndescription: *a\n---\n", "frontmatter is not plain YAML: anchors"),
-        ("---\nname: !!python/object:os.system x\n---\n", "frontmatter is not plain YAML: tags"),
-        ("---\na: [[[[[[1]]]]]]\n---\n", "frontmatter is not plain YAML: nested"),
-        ("---\n- a\n- b\n---\n", "frontmatter is not plain YAML: it is not a mapping"),
-    ],
-)
+@table("text problem", ROWS["a_broken_head_is_a_problem_in_words_and_never_an_error"])
 def test_a_broken_head_is_a_problem_in_words_and_never_an_error(text: str, problem: str) -> None:
     assert parse_fields(text).problem.startswith(problem)
 

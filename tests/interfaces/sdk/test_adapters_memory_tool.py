@@ -115,39 +115,7 @@ def test_the_folder_is_shown_two_levels_deep_with_sizes(commands: MemoryCommands
     assert "a/c__xml.md" in ask(commands, "view", path="/memories/MEMORY.md")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/memoriesX",
-        "/memoriesX/a.md",
-        "memories/a.md",
-        "/etc/passwd",
-        "/memories/../a.md",
-        "/memories/a/../../b.md",
-        "/memories/%2e%2e/a.md",
-        "/memories/%252e%252e/a.md",
-        "/memories/..%2fa.md",
-        "/memories/\uff0e\uff0e/a.md",
-        "/memories/..\\a.md",
-        "/memories/./a.md",
-        "/memories/a\0.md",
-        "/memories/.memdir/history.db",
-        "/memories/.hidden.md",
-        "/memories/my notes.md",
-        "/memories/MEMORY.md",
-        "/memories/memory.md",
-        "/memories/sub/MEMORY.md",
-        "/memories/logs/a.md",
-        "/memories/con.md",
-        "/memories/" + "x" * 300,
-        "/memories/" + "a/" * 9 + "b.md",
-        "/memories/\ud800.md",
-        "/memories",
-        "",
-        None,
-        7,
-    ],
-)
+@pytest.mark.parametrize("path", ROWS["a_path_that_is_no_memory_s_is_refused_by_every_command"])
 def test_a_path_that_is_no_memory_s_is_refused_by_every_command(path: object, commands: MemoryCommands) -> None:
     before = {at.name for at in commands.store.root.parent.rglob("*")}
     for given in (
