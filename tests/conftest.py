@@ -20,16 +20,18 @@ settings.register_profile("searching", deadline=None, database=None, max_example
 settings.load_profile("searching" if os.environ.get("MEMDIR_LOAD") == "full" else "steady")
 
 SKIPPED: list[str] = []
-# `scripts/test --quick` leaves these out: they need a browser, a database, a real client or load, or take long.
+# `scripts/test --quick` leaves these out: they need a browser, a database, a real client or load, or take long. In the
+# other files it leaves out single tests that are marked as slow.
 SLOW_FOLDER = "hostile"
 SLOW_FILES = frozenset(
     """
-test_agreement test_bench test_chat_terminal test_docs_commands test_dream_answers test_dream_planted test_examples
-test_extract_server test_frozen test_hooks_beside test_import_real test_install test_kill_sweep test_language_dates
-test_local_model test_main test_mcp test_mcp_claude test_models_faults test_models_host_cli
+test_adapters_langgraph test_adapters_sdks test_agreement test_bench test_chat_terminal test_docs test_docs_commands
+test_dream_answers test_dream_planted test_examples test_extract_server test_extraction_answers
+test_extraction_attacks test_frozen test_hooks_beside test_import_real test_install test_kill_sweep test_language_dates
+test_local_model test_main test_mcp test_mcp_claude test_mcp_frames test_models_faults test_models_host_cli
 test_packaging test_powercut test_pressure test_real_claude test_real_clients test_real_hooks test_recall_select
 test_server_oidc test_server_operations test_server_page test_team_clones test_team_machines test_team_own
-test_testing_rules test_testing_servers test_upgrade test_verify test_verify_claims test_web_hostile test_web_listen
+test_team_sync test_upgrade test_verify test_verify_claims test_web_hostile test_web_listen
 test_web_page test_web_writes
 """.split()
 )
@@ -41,6 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
         made = os.environ["MEMDIR_TEST_SHARED"] = tempfile.mkdtemp(prefix="memdir-session-")
         os.chmod(made, 0o755)  # PostgreSQL runs as another user
         config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no slow file where none of its tests would run: three processes would each import it."""
+    is_slow = collection_path.stem in SLOW_FILES or collection_path.name == SLOW_FOLDER
+    return True if is_slow and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -529,11 +529,7 @@ def read_server(postgres: Postgres, org: Organisation, name: str, now: datetime)
             "MCP memory_search": found["text"].strip(),
             "MCP memory_read": show_text(read["content"].partition("---\n\n")[2], TextVoice.SHARED).strip(),
         },
-        "hostile text to people": {
-            "library": stored.text,
-            "HTTP API": memory["content"],
-            "page JSON": page["text"],
-        },
+        "hostile text to people": {"library": stored.text, "HTTP API": memory["content"], "page JSON": page["text"]},
     }
 
 

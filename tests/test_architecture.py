@@ -16,6 +16,9 @@ import pytest
 import memdir
 from loads import ROOT
 from memdir.project.hosts import HOSTS
+from tables import read_rows, table
+
+ROWS = read_rows("architecture")
 
 Sources = Mapping[str, str]
 
@@ -56,30 +59,12 @@ INTERNAL = {
     "dream": "plan review stale",
 }
 # Modules outside `language` that may hold text in other scripts.
-OTHER_SCRIPTS = {
-    "text": "ranges of scripts, by which tokens are estimated",
-    "store.secrets": "words before a secret",
-    "recall.reminder": "ranges of scripts that write words without spaces",
-    "extraction.merge": "weekdays",
-    "conversation.typed": "marks of lists and quotation marks",
-    "extraction.provenance": "ends of questions",
-    "interfaces.chat_commands": "questions to a memory",
-    "verify.derivable": "where a file lies",
-    "verify.claims": "deadlines",
-}
+OTHER_SCRIPTS = ROWS["OTHER_SCRIPTS"]
 # The size of the whole. Raising a number needs a page in docs/decisions/.
-PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = (
-    15,
-    10,
-    17,
-    175,
-    58_300,  # while the pieces of issue 27 land one after another; below 57_414 at its end
-    800,
-    80,
-    45,
-)
+PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = ROWS["rows"]
 
 
+@cache
 def read_sources() -> dict[str, str]:
     src = ROOT / "src" / "memdir"
     found = {}
@@ -95,15 +80,25 @@ def parse(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def walk(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parse(source)))
+
+
 def package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def find_imports(source: str, *, inside: bool = False) -> Iterator[tuple[str, int]]:
+@cache
+def find_imports(source: str, *, inside: bool = False) -> tuple[tuple[str, int], ...]:
     """Modules imported at the top, or inside functions; a type-checking block counts as neither."""
+    return tuple(list_imports(source, inside=inside))
+
+
+def list_imports(source: str, *, inside: bool) -> Iterator[tuple[str, int]]:
     tree = parse(source)
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    everywhere = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    everywhere = [node for node in walk(source) if isinstance(node, ast.Import | ast.ImportFrom)]
     guarded = [
         node
         for block in tree.body
@@ -179,7 +174,7 @@ def environment_read(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} reads the environment"
         for module, source in sources.items()
         if module not in ("project.settings", "__main__")  # the end of a turn is kept before anything is imported
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
     ]
 
@@ -190,7 +185,7 @@ def stores_written_to(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} writes to a store outside operations"
         for module, source in sources.items()
         if package_of(module) in ("interfaces", "session")
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STORE_WRITES
         if re.search(r"(?:store|private|user|project|source|target)\Z", ast.unparse(node.func.value))
     ]
@@ -201,7 +196,7 @@ def broad_excepts(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} catches everything"
         for module, source in sources.items()
         if module not in BROAD
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.ExceptHandler)
         if node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
     ]
@@ -271,7 +266,7 @@ def scripts_of_languages(sources: Sources) -> list[str]:
         f"{module}:{node.lineno} has text of a language: {found[0]!r}"
         for module, source in sources.items()
         if package_of(module) != "language" and module not in OTHER_SCRIPTS
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if (found := re.findall(r"[\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7af]", node.value))
     ]
@@ -283,7 +278,7 @@ def stores_told_by_type(sources: Sources) -> list[str]:
         (module, node)
         for module, source in sources.items()
         if package_of(module) != "store"
-        for node in ast.walk(parse(source))
+        for node in walk(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1
     ]
     return [
@@ -321,7 +316,7 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "module", "breach"), RULES)
+@table("rule module breach", RULES)
 def test_the_rule_holds_and_sees_a_planted_breach(
     rule: Callable[[Sources], list[str]], module: str, breach: str
 ) -> None:

@@ -26,43 +26,17 @@ from memdir.store.inbox import render_edits
 from memdir.store.open import open_project
 from memdir.testing import sample_memory
 from note_taker import serve_note_taker
+from tables import read_rows
+
+ROWS = read_rows("docs_commands")
 
 SESSION = "1f2e"
 
 # What a page writes for "one of yours", and what that is here.
-STANDS_FOR = {
-    r"(?<=set model )NAME": "none",
-    r"KEY VALUE": "recall true",
-    r"(?<=agent where )NAME|(?<=--agent )NAME": "reviewer",
-    r"NAME…|NAME|terse(?=,)": "terse-replies",
-    r"GIT-REMOTE|REMOTE": "git@example.org:me/memory.git",
-    r"TRANSCRIPT|FILE": "~/.claude/projects/-app/1f2e.jsonl",
-    r"PATH|~/backup/memory": "~/Notes",
-    r"QUESTION|your prompt|(?<=\")(no, )?…(?=\")": "never push to main without review",
-    r"export\.zip": "~/Downloads/chatgpt-export.zip",
-    r"mem0\.json": "memories.jsonl",
-    r"(?<=install )HOST": "codex",
-    r"(?<=--session )ID": "chatgpt:*",
-    r"(?<=approve )N": "1",
-    r"(?<=undo )N": "12",
-}
+STANDS_FOR = ROWS["STANDS_FOR"]
 
 # Verbs that run until somebody ends them, or that talk to what is not here: the test that runs them.
-ELSEWHERE = {
-    "chat --model": "test_clients.py",
-    "ui": "test_web_access.py",
-    "mcp": "test_mcp.py",
-    "serve": "test_server_operations.py",
-    "team init https": "test_team_server.py",
-    "team join https": "test_team_server.py",
-    "sync init ~/nas/memory.git --": "test_team_own.py",
-    "demo": "test_demo.py",
-    "--dir FOLDER mcp": "test_mcp.py",
-    "hook EVENT": "test_hooks.py",
-    "select": "test_hooks_beside.py",
-    "team join URL": "test_team_server.py",
-    "dream --apply ID": "test_cli_dream.py",
-}
+ELSEWHERE = ROWS["ELSEWHERE"]
 
 
 # What has to be done before an example: the start of the command, and the commands. The first that fits counts.

@@ -2,29 +2,16 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memdir.text import blank_fences, find_fences, list_lines
+from tables import read_rows, table
+
+ROWS = read_rows("fences")
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("a\n```sh\nx\n```\nb\n", ["x\n"]),
-        ("~~~\nx\n```\ny\n~~~\n", ["x\n```\ny\n"]),
-        ("````\n```\nx\n```\n````", ["```\nx\n```\n"]),
-        ("- one\n  - ```py\n    x\n    ```\nb", ["    x\n"]),
-        ("> ```\n> x\n> ```\nb", ["> x\n"]),
-        ("```\r\nx\r\n```\r\nb", ["x\r\n"]),
-        ("```\nx\n```sh\ny", ["x\n```sh\ny"]),
-        ("a ```\nx\n", []),
-        ("```x``` is a span\ny\n", []),
-        ("```", [""]),
-        ("```\nx\n```\n~~~\ny", ["x\n", "y"]),
-    ],
-)
+@table("text code", ROWS["each_shape_of_a_fence_is_read"])
 def test_each_shape_of_a_fence_is_read(text: str, code: list[str]) -> None:
     assert [text[fence.inner : fence.inner_end] for fence in find_fences(text)] == code
 

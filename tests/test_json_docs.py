@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft202012Validator
 
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
@@ -28,7 +28,10 @@ from memdir.store.inbox import render_edits
 from memdir.store.open import AgentScope
 from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
 from note_taker import serve_note_taker
+from tables import read_rows
 from teams import make_remote
+
+ROWS = read_rows("json_docs")
 
 # Fields that hold a value of an enumeration, and fields whose keys are all of its values.
 ENUMS: dict[type[Enum], str] = {
@@ -80,19 +83,6 @@ def test_the_page_lists_every_command_and_its_row() -> None:
     assert [path for path, row in rows.items() if f"`{path}`" not in page or f"`{row}`" not in page] == []
 
 
-def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    row = cli.save("x", "Text.", "--json").json
-    check("save", row)
-    for wrong in (
-        {**row, "change": "1"},
-        {**row, "more": 1},
-        {key: value for key, value in row.items() if key != "title"},
-    ):
-        with pytest.raises(ValidationError):
-            check("save", wrong)
-
-
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     """A project with a little of everything."""
@@ -129,39 +119,7 @@ def cli(tmp_path: Path) -> Cli:
     return cli
 
 
-RUNS: list[list[str]] = [
-    ["list"], ["list", "--type", "none"], ["list", "--scope", "team"], ["read", "a"], ["read", "odd"], ["show"],
-    ["prompt"], ["prompt", "--mode", "team"], ["prompt", "--mode", "off"],
-    ["prompt", "--agent", "reviewer", "--scope", "local"], ["prompt", "--mode", "daily_log", "--part", "index"],
-    ["context"], ["context", "--file", "src/app.ts"],
-    ["recall", "no summary in a reply"], ["recall", "--explain", "no summary in a reply"], ["recall", "word"],
-    ["recall", "no", "summary", "--session", "s", "--tools", "Bash", "--limit", "1", "--no-semantic"],
-    ["search", "summary"], ["search", "summary", "--transcripts"], ["search", "nowhere to be found"],
-    ["why", "a"], ["why", "odd"], ["why", "a", "--limit", "1"],
-    ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
-    ["remember", "the staging db is reset every Sunday"], ["remember", "the release is tomorrow", "--pin"],
-    ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
-    ["promote", "a", "--to", "user", "--name", "b"], ["demote", "ours"],
-    ["log", "add", "out"], ["log", "show", "2026-03-04"], ["log", "list"],
-    ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
-    ["diff"], ["diff", "1"], ["diff", "a"], ["undo"], ["undo", "1", "--scope", "user"],
-    ["restore", "a"], ["restore", "a", "--to", "1"], ["where"], ["status"],
-    ["agent", "list"], ["agent", "show", "reviewer", "--scope", "user"],
-    ["agent", "where", "reviewer", "--scope", "local"],
-    ["extract"], ["extract", "talk.json", "--dry-run"], ["extract", "talk.json"],
-    ["notes", "update", "--transcript", "talk.json", "--session", "s"], ["notes", "list"], ["notes", "show", "--session", "n"],
-    ["dream", "--preview"], ["dream"], ["dream", "--if-due"], ["dream", "--status"],
-    ["inbox", "list"], ["inbox", "list", "--all"], ["inbox", "show", "1"], ["inbox", "approve", "1", "2"],
-    ["inbox", "reject", "1"], ["inbox", "reject", "--all"],
-    ["import", "elsewhere"], ["import", "elsewhere", "--apply"], ["import", "AGENTS.md"],
-    ["export", "-o", "m.tar"], ["export", "-o", "m.jsonl", "--format", "jsonl", "--scope", "user"],
-    ["config", "list"], ["config", "get", "model"], ["config", "set", "lock_seconds", "5"],
-    ["config", "unset", "model"],
-    ["pause"], ["resume"], ["doctor"], ["doctor", "--fix"],
-    ["verify"], ["verify", "a"], ["verify", "--stamp"], ["verify", "--changed", "--scope", "user"],
-    ["install", "claude-code", "codex", "cursor"], ["install", "claude", "--print"], ["install", "claude", "--plugin"],
-    ["uninstall", "--all"], ["uninstall", "vscode", "--project"],
-]  # fmt: skip
+RUNS: list[list[str]] = ROWS["RUNS"]  # fmt: skip
 
 
 def name_command(argv: list[str]) -> str:
@@ -234,30 +192,7 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
 
 def test_empty_places_print_what_the_file_says(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
-    for command in (
-        "list",
-        "show",
-        "prompt",
-        "history",
-        "where",
-        "status",
-        "doctor",
-        "recall some words",
-        "search some words",
-    ):
+    for command in ROWS["empty_places_print_what_the_file_says"]:
         argv = command.split()
         check(argv[0], cli(*argv, "--json").json)
         check(argv[0], cli(*argv, "--json", MEMDIR_USER_MEMORY="0", CLAUDE_CODE_SIMPLE="1").json)
-
-
-def test_as_real_processes_too(cli: Cli) -> None:
-    check("list", cli.real("list", "--json").json)
-    saved = cli.real(
-        "save", "--type", "user", "--name", "r", "--description", "Writes Rust every day", "--body", "x", "--json"
-    )
-    check("save", saved.json)
-
-
-def test_an_error_is_one_line_and_no_json(cli: Cli) -> None:
-    told = cli("read", "nothing-like-it", "--json")
-    assert told.refusal and told.out == ""

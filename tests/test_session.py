@@ -26,14 +26,7 @@ from memdir.extraction.turns import EndedTurn
 from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, ToolCall, Usage
-from memdir.session import (
-    BackgroundExtraction,
-    Callbacks,
-    RenderedReminders,
-    Session,
-    TurnPriority,
-    retry,
-)
+from memdir.session import BackgroundExtraction, Callbacks, RenderedReminders, Session, TurnPriority, retry
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -44,6 +37,9 @@ from postgres import Postgres
 from recall_stores import put
 from scripted_models import open_at
 from servers import Answer, AnthropicServer, Call
+from tables import read_rows
+
+ROWS = read_rows("session")
 
 DEPLOYS = "We deploy on Tuesdays only, because support is there then"
 QUESTION = "on which day do we deploy?"
@@ -293,18 +289,7 @@ def test_a_callback_that_fails_loses_no_memory_and_no_turn(store: FileStore, cap
 
 
 def test_the_hosts_lists_may_change_and_hold_its_sdks_objects(store: FileStore) -> None:
-    said = anthropic.types.Message.model_validate(
-        {
-            "id": "m1",
-            "type": "message",
-            "role": "assistant",
-            "model": "m",
-            "content": [{"type": "text", "text": "Noted."}],
-            "stop_reason": "end_turn",
-            "stop_sequence": None,
-            "usage": {"input_tokens": 1, "output_tokens": 1},
-        }
-    )
+    said = anthropic.types.Message.model_validate(ROWS["the_hosts_lists_may_change_and_hold_its_sdks_objects"])
     messages: list[dict[str, object]] = [*say("what does the parser do?"), {"role": "user", "content": ASKED}]
     messages.append({"role": "assistant", "content": said.content})
     copied = copy_plain({"messages": messages})
@@ -712,15 +697,7 @@ def test_messages_of_both_large_shapes_are_read() -> None:
             "what is no message",
         ]
     )
-    assert [(at.role, at.text, at.is_meta) for at in talk] == [
-        ("user", "Be brief.", True),
-        ("user", "look", False),
-        ("assistant", "", False),
-        ("tool", "text", False),
-        ("assistant", "", False),
-        ("tool", "files", False),
-        ("assistant", "Done.", False),
-    ]
+    assert [[at.role, at.text, at.is_meta] for at in talk] == ROWS["messages_of_both_large_shapes_are_read"]
     assert [call.name for at in talk for call in at.calls] == ["read", "ls"]
 
 

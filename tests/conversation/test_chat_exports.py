@@ -70,6 +70,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(cli: Cli, tmp_path: Path) -
     assert len(set(state.read_text(encoding="utf-8").splitlines())) == 31
 
 
+@pytest.mark.slow
 def test_thousands_of_conversations_are_read_previewed_and_learned_from(cli: Cli, tmp_path: Path) -> None:
     count = scaled(5_000)
     path = write_zip(tmp_path / "export.zip", make_files("chatgpt", count))
@@ -87,6 +88,7 @@ def test_with_a_model_it_is_estimated_and_agreed_to_first(cli: Cli, tmp_path: Pa
     assert "--yes continues" in told.err
 
 
+@pytest.mark.slow
 def test_conversations_of_a_year_are_learned_from_by_a_capable_model(cli: Cli, tmp_path: Path) -> None:
     """Conversations by one author; the answers of a reader who saw nothing but the requests (tests/data/chat_export)."""
     chats = json.loads((DATA / "conversations.json").read_text(encoding="utf-8"))

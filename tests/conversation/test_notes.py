@@ -54,21 +54,11 @@ from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.sessions import SessionFile
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("notes")
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
-SECTIONS = [
-    "Session Title",
-    "Current State",
-    "Task specification",
-    "Files and Functions",
-    "Workflow",
-    "Errors & Corrections",
-    "Codebase and System Documentation",
-    "Learnings",
-    "Key results",
-    "Worklog",
-]
+SECTIONS = ROWS["SECTIONS"]
 TEMPLATE = make_template()
 PARENT = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "tools": [{"name": "Edit"}]}
 
@@ -114,25 +104,7 @@ def test_what_is_rendered_is_parsed_as_it_was() -> None:
     assert parse_notes("\ufeff" + crlf) == notes
 
 
-@table(
-    "old new what",
-    [
-        ("# Workflow\n", "# Work flow\n", "'# Workflow' was changed, moved or removed"),
-        ("# Learnings\n", "", "'# Learnings' was changed, moved or removed"),
-        ("# Workflow\n", "# Extra\n\n# Workflow\n", "'# Workflow' was changed"),
-        ("# Learnings\n", "# Learning\n", "'# Learnings' was changed"),
-        ("# Session Title\n", "# Title\n", "'# Session Title' was changed"),
-        ("_One short line for each step, oldest first._", "_Steps._", "italics below '# Worklog' was changed"),
-        ("_One short line for each step, oldest first._", "Steps", "italics below '# Worklog' was changed"),
-        ("# Session Title\n", "Dear reader,\n\n# Session Title\n", "above the first heading was changed"),
-        ("- end\n", "- end\n\n# Appendix\n", "'# Appendix' was added"),
-        ("- end\n", "- end\n\n   # Appendix\n", "was added"),
-        ("- end\n", "- end\n\n```\nopen\n", "fence is not closed"),
-        ("Half done.", "```\nHalf done.", "fence is not closed"),
-        ("Half done.", "Half \x1b[31mdone.", "U+001B"),
-        ("Half done.", "Half \u202edone.", "U+202E"),
-    ],
-)
+@table("old new what", ROWS["an_update_that_changes_more_than_the_texts_is_refused"])
 def test_an_update_that_changes_more_than_the_texts_is_refused(old: str, new: str, what: str) -> None:
     before = TEMPLATE.with_texts({"Current State": "Half done.", "Worklog": "- end"})
     text = render_notes(before)
@@ -485,17 +457,7 @@ def test_a_mapping_from_section_to_text_and_a_repeated_heading_are_understood(de
 
 
 @pytest.mark.parametrize(
-    ("bad", "what"),
-    [
-        ("I will not.", "no JSON"),
-        ("", "empty"),
-        (answer(Nothing_like_it="x"), "no section 'Nothing like it'"),
-        (answer(Worklog="- a\n\n# Appendix\n\nmore"), "'# Appendix' was added"),
-        (answer(Worklog="```\nopen"), "fence is not closed"),
-        (answer(Worklog="a\x00b"), "U+0000"),
-        ('{"sections": [{"section": "Worklog"}]}', 'needs a "section" and a "text"'),
-        ('{"sections": [3]}', 'needs a "section" and a "text"'),
-    ],
+    ("bad", "what"), ROWS["an_answer_that_cannot_be_used_is_sent_back_once_and_then_nothing_is_written"]
 )
 def test_an_answer_that_cannot_be_used_is_sent_back_once_and_then_nothing_is_written(
     desk: Desk, bad: str, what: str

@@ -92,6 +92,7 @@ def ask_process(opened: Project, id: str) -> str:
     return ended.stdout.decode()
 
 
+@pytest.mark.slow
 def test_every_process_of_a_conversation_is_told_the_same_until_it_is_cleared_or_compacted(opened: Project) -> None:
     save(opened.private, "First")
     before = ask_process(opened, "s1")
@@ -199,6 +200,7 @@ def test_a_purge_leaves_nothing_of_a_memory_in_any_prompt(opened: Project, tmp_p
         assert SECRET not in told and "(terse-replies.md)" in told
 
 
+@pytest.mark.slow
 def test_a_purge_beside_conversations_that_begin_leaves_nothing(opened: Project, tmp_path: Path) -> None:
     """Whatever the order of reading the index, keeping it and purging, nothing of the memory stays."""
     session_instructions(opened, "warm")

@@ -10,7 +10,9 @@ from clihelp import memory_text
 from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict, find_writes, judge_write
 from memdir.records import ToolCall
 from memdir.store.secrets import find_secrets
+from tables import read_rows
 
+ROWS = read_rows("tool_writes")
 TODAY = date(2026, 3, 5)
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
@@ -27,20 +29,7 @@ def memory(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "text", "is_whole"),
-    [
-        ("Write", {"file_path": "x.md", "content": "new"}, "new", True),
-        ("write_file", {"file_path": "x.md", "content": "new"}, "new", True),
-        ("create_file", {"filePath": "x.md", "content": "new"}, "new", True),
-        ("NotebookEdit", {"notebook_path": "x.md", "new_source": "new"}, "new", True),
-        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "1"}, "1 two one\n", True),
-        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "", "replace_all": True}, " two \n", True),
-        ("Edit", {"file_path": "y.md", "old_string": "", "new_string": "fresh"}, "fresh", False),
-        ("replace_string_in_file", {"filePath": "x.md", "oldString": "two", "newString": "2"}, "one 2 one\n", True),
-        ("Edit", {"file_path": "x.md", "old_string": "nowhere", "new_string": "said"}, "x.md\nsaid", False),
-    ],
-)
+@pytest.mark.parametrize(("tool", "given", "text", "is_whole"), ROWS["the_text_is_that_of_the_file_after_the_call"])
 def test_the_text_is_that_of_the_file_after_the_call(
     memory: Path, tool: str, given: dict[str, Any], text: str, is_whole: bool
 ) -> None:
@@ -87,33 +76,7 @@ def make_patch(hunk: str) -> str:
     return f"*** Begin Patch\n*** Update File: {LOG}\n{hunk}*** End Patch\n"
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "is_allowed"),
-    [
-        ("Write", {"file_path": LOG, "content": ONE + TWO}, True),
-        ("Write", {"file_path": LOG, "content": TWO}, False),
-        ("Edit", {"file_path": LOG, "old_string": ONE, "new_string": ONE + TWO}, True),
-        ("Edit", {"file_path": LOG, "old_string": "one", "new_string": "two"}, False),
-        ("Bash", {"command": f"echo '- 10:00 two' >> {LOG}"}, True),
-        ("Bash", {"command": f"cat >> {LOG} <<'EOF'\n- 10:00 two > one\nEOF"}, True),
-        ("Bash", {"command": f"echo x | tee -a {LOG}"}, True),
-        ("Bash", {"command": f"echo x | tee {LOG}"}, False),
-        ("Bash", {"command": f"echo x > {LOG}"}, False),
-        ("Bash", {"command": f"echo x >> {LOG}; sed -i s/one/two/ {LOG}"}, False),
-        ("Bash", {"command": f"rm {LOG}"}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n {ONE}+{TWO}")}, True),
-        ("apply_patch", {"command": make_patch(f"@@\n+{TWO}")}, True),
-        ("apply_patch", {"command": make_patch(f"@@\n+{TWO} {ONE}")}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n-{ONE}+{TWO}")}, False),
-        ("apply_patch", {"command": make_patch(f"@@\n nowhere\n+{TWO}")}, False),
-        ("Bash", {"command": f"apply_patch <<'EOF'\n{make_patch(f'@@{chr(10)} {ONE}+{TWO}')}EOF"}, True),
-        ("Write", {"file_path": OLD, "content": ONE + TWO}, False),
-        ("Edit", {"file_path": OLD, "old_string": ONE, "new_string": ONE + TWO}, False),
-        ("Bash", {"command": f"echo x >> {OLD}"}, False),
-        ("Write", {"file_path": "logs/2026/03/2026-03-06.md", "content": TWO}, False),
-        ("Write", {"file_path": "Logs/notes.md", "content": TWO}, False),
-    ],
-)
+@pytest.mark.parametrize(("tool", "given", "is_allowed"), ROWS["a_log_is_only_added_to_and_only_todays"])
 def test_a_log_is_only_added_to_and_only_todays(
     memory: Path, tool: str, given: dict[str, Any], is_allowed: bool
 ) -> None:

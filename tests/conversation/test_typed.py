@@ -14,8 +14,9 @@ from memdir.conversation.typed import collect_foreign, cut_echoes, find_typed, s
 from memdir.format import shown
 from memdir.format.shown import show_memory
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("typed")
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
@@ -60,20 +61,12 @@ def test_bare_ones_one_after_another_are_all_stripped() -> None:
     assert strip_reminders(f"mine\n{bare}") == "mine"
 
 
-@table(
-    "text",
-    [
-        "<system-reminder>\nThe todo list is empty.\n</system-reminder>\nmine",
-        "Memory: I forget things.",
-        "Memory: see notes.md: it has all",
-        "what does `<system-reminder>` mean?",
-        "",
-    ],
-)
+@table("text", ROWS["what_is_not_ours_stays_to_the_letter"])
 def test_what_is_not_ours_stays_to_the_letter(text: str) -> None:
     assert strip_reminders(text) == text
 
 
+@pytest.mark.slow
 @given(st.text(), st.integers(0, 5000), st.booleans())
 def test_whatever_a_memory_holds_nothing_of_it_is_left(body: str, days: int, wrap: bool) -> None:
     assert strip_reminders(f"mine\n{render(body, days=days, wrap=wrap)}").split() == ["mine"]

@@ -13,15 +13,7 @@ from clihelp import Cli
 from loads import scaled
 from memdir.conversation.instructions import render_date
 from memdir.dream import dream
-from memdir.dream.logs import (
-    DISTILLED,
-    append_log,
-    list_logs,
-    list_undistilled,
-    mark_distilled,
-    read_log,
-    render_entry,
-)
+from memdir.dream.logs import DISTILLED, append_log, list_logs, list_undistilled, mark_distilled, read_log, render_entry
 from memdir.errors import DiskError, FormatError, NotFoundError, PathError
 from memdir.limits import LOG_BYTES, LOG_ENTRY_CHARS
 from memdir.records import Draft, Kind, make_log_path

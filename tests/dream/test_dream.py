@@ -10,7 +10,6 @@ import pytest
 
 from dream_stores import (
     BAD,
-    DEPLOYS,
     HOTFIX,
     LIMIT,
     MERGED,
@@ -202,32 +201,12 @@ def test_what_stands_nowhere_else_is_not_deleted_but_proposed(store: FileStore) 
     assert done.applied is not None and item.id in done.applied.waiting
 
 
-def test_the_newer_of_two_wins_and_not_the_older(store: FileStore) -> None:
-    both = [no_longer(LIMIT.format(count)) for count in (100, 250)]
-    model = DreamingModel([use(delete("limit-new", "the old one says so")), end()], both)
-    dream(store, model=model, now=NOW)
-    assert {"limit-new", "limit-old"} <= set(list_names(store)) and list_asked(store)[-1].name == "limit-new"
-    assert "no longer holds" not in model.opinions[0], "nothing newer could say so"
-    model = DreamingModel([use(delete("limit-old", "raised")), end()], both)
-    dream(store, model=model, now=LATER)
-    assert "limit-old" not in list_names(store) and "limit-new" in list_names(store)
-    shown = model.opinions[0].partition(no_longer(LIMIT.format(100)))[0].rpartition("---")[2]
-    assert LIMIT.format(250) in shown and LIMIT.format(100) not in shown
-
-
 def test_without_a_second_reader_only_what_stands_to_the_letter_is_done(store: FileStore) -> None:
     calls = use(write("deploys", MERGED, "one subject"), delete("hotfixes", "merged"), delete("limit-old", "raised"))
     done = dream(store, model=DreamingModel([calls, end()], None), now=NOW)
     assert done.patches is not None and not done.patches.error
     assert "hotfixes" not in list_names(store) and HOTFIX in store.read("deploys").text
     assert "limit-old" in list_names(store) and [at.name for at in list_asked(store)] == ["limit-old"]
-
-
-def test_cues_are_judged_as_well(store: FileStore) -> None:
-    cues = ["should replies end with a summary?", "where is the vault key of the bank?"]
-    row = {"action": "update", "name": "terse", "cues": cues}
-    dream(store, model=Toolless([operations(row)]), now=NOW)
-    assert cues[0] in store.read("terse").text and "vault" not in store.read("terse").text and list_asked(store) == []
 
 
 def test_a_sentence_whose_number_stands_nowhere_is_lost_whatever_the_reader_says(store: FileStore) -> None:
@@ -251,14 +230,6 @@ def test_a_rule_that_a_newer_one_overtook_goes_with_its_reasons(store: FileStore
     ] * is_kept
 
 
-def test_a_sentence_that_is_written_anew_overtakes_its_old_value(store: FileStore) -> None:
-    append_log(store, LIMIT.format(400), now=NOW - timedelta(hours=1))
-    text = make_text("Rate limit", "How much the public API allows now", LIMIT.format(400))
-    calls = use(write("limit-new", text, "the log says so", LIMIT.format(400)))
-    dream(store, model=DreamingModel([calls, end()], [no_longer(LIMIT.format(250))]), now=NOW)
-    assert "400" in store.read("limit-new").text and list_asked(store) == []
-
-
 def test_a_merge_stands_or_falls_together(store: FileStore) -> None:
     patches = plan_dream(store, model=merging(), now=NOW)
     old = store.read("deploys")
@@ -276,15 +247,6 @@ def test_a_deletion_that_leans_on_a_memory_is_left_out_when_that_one_changes(sto
     with hold_dream(store.root, store.state, now=NOW) as held:
         applied = apply_dream(store, patches, held, NOW)
     assert "limit-old" in applied.dropped and "limit-old" in list_names(store)
-
-
-def test_pinned_memories_are_not_touched(store: FileStore) -> None:
-    before = (store.root / "tracker.md").read_bytes()
-    model = DreamingModel([use(delete("tracker"), write("tracker", DEPLOYS)), end("tried")])
-    done = dream(store, model=model, now=NOW)
-    assert (store.root / "tracker.md").read_bytes() == before
-    assert done.patches is not None and done.patches.refused == 2
-    assert "is pinned" in model.requests[1].messages[-1].text
 
 
 def test_what_is_pinned_meanwhile_is_not_touched_either(store: FileStore) -> None:
@@ -381,27 +343,6 @@ def test_one_operation_that_cannot_be_done_does_not_stop_the_others(store: FileS
     done = dream(store, model=model, now=NOW)
     assert store.read("terse").header.name == "terse" and "how should I end a reply?" in store.read("terse").text
     assert "nothing-like-it" in model.requests[1].messages[-1].text and done.patches is not None
-
-
-def test_of_more_than_a_fifth_the_best_founded_go_and_the_rest_needs_review(memory: Path) -> None:
-    store = FileStore(memory, clock=lambda: NOW)
-    doors = {f"door-{number}": f"The door number {number} leads to the room {number}0." for number in range(10)}
-    for name, body in doors.items():
-        put(store, name, make_text(name, f"Where {name} of the office leads", body), days=30)
-    put(
-        store,
-        "rebuilt",
-        make_text("Rebuilt", "What the doors of the rebuilt office lead to", "All doors lead to the hall now."),
-        days=1,
-    )
-    before = image(store.root)
-    calls = use(*(delete(name, "rebuilt") for name in list(doors)[:6]))
-    dream(store, model=DreamingModel([calls, end()], map(no_longer, doors.values())), now=NOW)
-    left = set(list_names(store)) & set(doors)
-    assert len(left) == 7 and {item.name for item in list_asked(store)} == left & set(list(doors)[:6])
-    assert all("more than a fifth" in item.why for item in list_asked(store))
-    store.undo()
-    assert image(store.root) == before
 
 
 @pytest.mark.parametrize("error", [ModelError("no answer"), BudgetError("all spent")])
@@ -542,13 +483,6 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     }
     asked = [item.name for item in list_asked(store)]
     assert asked == ([] if "passwords" in text else [name]), "a description that nothing supports is left as it was"
-
-
-def test_a_model_pins_nothing(store: FileStore) -> None:
-    put(store, "server", make_text("Server", "Reset of the staging server at night", FACT))
-    text = make_text("Server", "Reset of the staging server at night", FACT, "project", "pinned: true")
-    dream(store, model=DreamingModel([use(write("server", text, "so that it stays")), end()]), now=NOW)
-    assert not store.read("server").header.pinned and FACT in store.read("server").body
 
 
 def test_a_log_is_distilled_once_and_only_after_it_was_applied(store: FileStore) -> None:

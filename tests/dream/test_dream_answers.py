@@ -16,6 +16,9 @@ from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.records import Reply, Request
 from opinions import OpinionReader
+from tables import read_rows
+
+ROWS = read_rows("dream_answers")
 
 FOLDER = Path(__file__).parents[1] / "data" / "dreams_other"
 CASES = sorted(FOLDER.glob("*.json"))
@@ -23,16 +26,7 @@ CASES = sorted(FOLDER.glob("*.json"))
 
 # What is not as its author labelled it: reasons and dates that went with a rule that was overtaken or a plan whose date
 # has passed, and what waits for a person instead of being done.
-LEFT: dict[str, dict[str, list[str]]] = {
-    "12-contradiction": {"lost": ["促销"]},
-    "19-stale": {"lost": ["31 August", "42 drivers"]},
-    "20-stale": {"stale": ["bis dahin müssen alle Zugriffe"]},
-    "32-mid": {"stale": ["Abnahme der Linie 4 am 30. Oktober 2026"]},
-    "34-big": {
-        "lost": ["each 10 s"],
-        "stale": ["Backend services are built with Go 1.22", "moves on 14 September 2026"],
-    },
-}
+LEFT: dict[str, dict[str, list[str]]] = ROWS["LEFT"]
 
 
 class AnsweringModel:

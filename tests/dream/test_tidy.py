@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 from decisions import approve
-from dream_data import Note, read_contradictions, read_facts
+from dream_data import Note
+from dream_data import read_rows as read_data
 from loads import scaled
-from memdir.dream.duplicates import (
-    MemoryFacts,
-    differ_in_value,
-    is_copy,
-    list_words,
-    make_exact,
-)
+from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_copy, list_words, make_exact
 from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError
@@ -29,7 +24,9 @@ from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.plan import plan_pointers
 from search_stores import write_memory as write_plain
+from tables import read_rows
 
+ROWS = read_rows("tidy")
 DATA = Path(__file__).parents[1] / "data"
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -336,7 +333,7 @@ def test_broken_and_strange_files_stop_nothing(tmp_path: Path) -> None:
 def test_memories_that_differ_in_one_value_are_seen_as_such() -> None:
     """No contradiction is resolved by patterns; a chat shows the newer of two such memories first."""
     right = wrong = 0
-    for pair in read_contradictions():
+    for pair in read_data("contradictions"):
         found = differ_in_value(list_words(pair.a.body), list_words(pair.b.body))
         right += found and pair.contradicts
         wrong += found and not pair.contradicts
@@ -363,17 +360,7 @@ def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: Me
     assert name in {at.name for at in store.scan()}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "The merge freeze ends on 2026-11-10.",
-        "The merge freeze ends on 2026-10-12. The next one starts on 2026-12-01.",
-        "The outage on 2026-10-01 was caused by a full disk.",
-        "Since 2026-10-01 all releases start with a review.",
-        "The release is called Harbour.",
-        "The freeze ends on 2026-10-12.\n\n**Why:** The store needs it.",
-    ],
-)
+@pytest.mark.parametrize("body", ROWS["what_is_recent_lasting_or_an_account_has_not_expired"])
 def test_what_is_recent_lasting_or_an_account_has_not_expired(store: MemoryStore, body: str) -> None:
     put(store, "Something", body)
     assert not plan_tidy(store, now=NOW).proposals
@@ -386,9 +373,10 @@ def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore)
     assert len(store.inbox()) == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:
     count = scaled(10_000)
-    notes = [note.body for fact in read_facts() for note in (fact.note, fact.rewordings[0].note)]
+    notes = [row.body for fact in read_data("dream_pairs") for row in (fact, fact.rewordings[0])]
     store = MemoryStore(clock=lambda: NOW)
     drafts = [
         Draft(
@@ -409,6 +397,7 @@ def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp
     assert set(kinds(planned.patches)) <= {PatchKind.MISSING_POINTER.value, PatchKind.DATE.value}
 
 
+@pytest.mark.slow
 def test_of_very_many_missing_pointers_a_dream_adds_the_newest_and_the_next_one_more(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     for number in range(DREAM_LINES + 3):

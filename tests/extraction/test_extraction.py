@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from extraction_talks import ASKED, CORRECTED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
+from extraction_talks import ASKED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
 from memdir.errors import BudgetError, MemdirError, ReplyError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.provenance import PURPOSE
@@ -170,12 +170,6 @@ def test_a_request_the_agent_has_met_itself_is_not_kept_twice(store: FileStore) 
     assert done.written == () and names(store) == ["deploy-day"]
 
 
-def test_where_only_requests_count_nothing_else_is_kept(store: FileStore) -> None:
-    talk = (*CORRECTED, *make_talk())
-    done = extract(store, talk, now=NOW, explicit_only=True, model=WordReader([]))
-    assert len(done.written) == 1 and "Tuesdays" in store.read(done.written[0]).text
-
-
 def test_one_request_carries_everything_and_is_answered_by_operations(store: FileStore) -> None:
     store.write(sample_memory(name="terse"))
     model = WordReader([operations(deploys())])
@@ -230,11 +224,6 @@ def test_after_a_failure_the_next_run_picks_up_and_nothing_is_written_twice(
     update = operations(deploys(action="update", name=kept))
     done = extract(store, make_talk(), model=WordReader([update]), now=NOW, conversation=place)
     assert done.by == "model" and done.cursor is not None and names(store) == [kept]
-
-
-def test_after_too_many_failures_rules_finish_the_messages(store: FileStore) -> None:
-    done = extract(store, make_talk(), model=WordReader([]), now=NOW, failures=3)
-    assert done.by == "rules" and done.cursor is not None
 
 
 def test_a_request_the_model_missed_is_added(store: FileStore) -> None:
@@ -292,14 +281,6 @@ def test_what_a_tool_said_waits_for_a_person_whatever_its_type(store: FileStore)
     waiting = store.inbox()
     assert len(waiting) == 4 and all(item.why for item in waiting)
     assert names(store) == []
-
-
-def test_a_run_that_is_repeated_does_not_fill_the_inbox(store: FileStore) -> None:
-    talk = (*make_talk("what does the readme say?"), Message("tool", POISON, "t1", NOW, answers="c1"))
-    row = deploys(name="rule", type="feedback", title="Before commits", description=POISON, body=POISON, why="")
-    for _ in range(3):
-        extract(store, talk, model=WordReader([operations(row)]), now=NOW, conversation=ConversationSource("s1"))
-    assert len(store.inbox()) == 1
 
 
 def test_a_deletion_nobody_asked_for_waits(store: FileStore) -> None:

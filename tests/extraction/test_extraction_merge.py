@@ -53,13 +53,7 @@ def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
     assert fields.description == "from now on write commit messages in the imperative mood"
 
 
-@table(
-    "again",
-    [
-        "remember that we deploy only on Tuesdays",
-        "Please remember: we deploy on Tuesdays.",
-    ],
-)
+@table("again", ["remember that we deploy only on Tuesdays", "Please remember: we deploy on Tuesdays."])
 def test_what_is_there_already_stays_as_it_is(again: str) -> None:
     _, staging = make("remember that we deploy only on Tuesdays")
     assert meet(staging, again).action == "unchanged"
@@ -90,15 +84,7 @@ def test_a_correction_replaces_the_old_sentence(old: str, new: str, gone: str) -
     assert [header.name for header in store.scan()] == [placed.name]
 
 
-@table(
-    "old new",
-    [
-        ("remember that the deploy day is Tuesday", "remember that the deploy day is Friday"),
-        ("remember that team A owns billing", "remember that team B owns billing"),
-        ("never squash commits on feature branches", "always squash commits on feature branches"),
-        ("Pipeline bugs are tracked in Linear.", "Pipeline bugs are tracked in Jira."),
-    ],
-)
+@table("old new", ROWS["what_only_disagrees_is_kept_beside_and_named"])
 def test_what_only_disagrees_is_kept_beside_and_named(old: str, new: str) -> None:
     store, staging = make(old)
     (first,) = store.scan()
@@ -177,15 +163,7 @@ def test_of_a_memory_that_holds_more_only_the_sentence_goes() -> None:
     assert "vim" not in staging.read("tools")
 
 
-@table(
-    "said text left",
-    [
-        ("I live in Ghent and am vegetarian", "forget that I am vegetarian", "I live in Ghent"),
-        ("I am vegetarian and I live in Ghent", "forget that I am vegetarian", "I live in Ghent"),
-        ("I am vegetarian; my home is in Ghent.", "forget that I am vegetarian", "My home is in Ghent."),
-        ("We deploy on Mondays and Tuesdays", "forget that we deploy on Tuesdays", "We deploy on Mondays"),
-    ],
-)
+@table("said text left", ROWS["of_a_sentence_that_says_more_only_the_clause_goes"])
 def test_of_a_sentence_that_says_more_only_the_clause_goes(said: str, text: str, left: str) -> None:
     store, _ = make()
     write(store, "facts", f"What the person told on home and work: {said}", said, Kind.USER)

@@ -16,6 +16,9 @@ from memdir.store.sessions import SessionFile, make_cursor, parse_cursor
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 from opinions import WordReader
+from tables import read_rows
+
+ROWS = read_rows("extraction_turns")
 
 KEYS = ("on", "paused", "headless", "every", "explicit_only", "remote")
 
@@ -152,18 +155,7 @@ SWITCHED = (
     Message("user", "finance switches its dashboards to orders v2, so no fixing in orders daily", "u1", NOW),
     Message("assistant", "Understood. And what about the red ones?", "a1", NOW),
 )
-FREEZE = {
-    "action": "create",
-    "name": "orders-daily",
-    "type": "project",
-    "title": "No fixing in orders daily",
-    "description": "Finance switches dashboards to orders v2, no fixing in orders daily",
-    "body": "Finance switches its dashboards to orders v2. Nightly tests severity warn enough.",
-    "why": "",
-    "how": "No fixing in orders daily.",
-    "evidence": "finance switches its dashboards to orders v2",
-    "cues": [],
-}
+FREEZE = ROWS["FREEZE"]
 WARN = "severity warn enough"
 
 

@@ -22,35 +22,13 @@ from memdir.format.document import (
 )
 from memdir.format.frontmatter import make_memory, split_frontmatter
 from memdir.records import Kind, Scope, Signature
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("document")
 DATA = Path(__file__).parents[1] / "data"
 HEAD = "---\nname: Rule\ndescription: The rule of the release\ntype: feedback\n---\n"
 # A body, and the sentences of its fact, its Why and its How to apply.
-SHAPES = {
-    "bold": ("Rule.\n\n**Why:** It broke.\n\n**How to apply:** Always.\n", "Rule.", "It broke.", "Always."),
-    "small letters": ("Rule.\n\n**why:** It broke.\n\n**how to apply:** Always.\n", "Rule.", "It broke.", "Always."),
-    "colon behind": ("Rule.\n\n- **Why**: It broke.\n- **How to apply**: Always.\n", "Rule.", "It broke.", "Always."),
-    "underscores": ("Rule.\n\n__Why:__ It broke.\n\n__How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
-    "headings": ("Rule.\n\n## Why\n\nIt broke.\n\n## How to apply\nAlways.\n", "Rule.", "It broke.", "Always."),
-    "a question": ("Rule.\n\n### **Why?**\nIt broke.\n\n### How to apply:\nAlways.\n", "Rule.", "It broke.", "Always."),
-    "plain labels": ("Rule.\nWhy: It broke.\nHow to apply: Always.\n", "Rule.", "It broke.", "Always."),
-    "italics": ("Rule.\n\n*Why:* It broke.\n", "Rule.", "It broke.", ""),
-    "inline": ("Rule. **Why:** It broke. **How to apply:** Always.", "Rule.", "It broke.", "Always."),
-    "quoted": ("> Rule.\n>\n> Why: It broke.\n>\n> __How to apply:__ Always.\n", "Rule.", "It broke.", "Always."),
-    "wide colon": ("Rule.\n\n**Why：** It broke.\n", "Rule.", "It broke.", ""),
-    "in a fence": ("Rule.\n\n```text\n**Why:** It broke.\n```\n", "Rule.|**Why:** It broke.", "", ""),
-    "in a code span": ("The label is `**Why:**` here.\n", "The label is `**Why:**` here.", "", ""),
-    "code behind": ("Rule.\n\n**Why:** `make` broke.\n", "Rule.", "`make` broke.", ""),
-    "twice": ("Rule.\n\n**Why:** One.\n\nMore.\n\n**Why:** Two.\n", "Rule.", "One.|More.|Two.", ""),
-    "CRLF": ("Rule.\r\n\r\n**Why:** It\r\nbroke.\r\n", "Rule.", "It|broke.", ""),
-    "only parts": ("**Why:** It broke.\n", "", "It broke.", ""),
-    "empty part": ("Rule.\n\n**Why:**\n\n**How to apply:** Always.\n", "Rule.", "", "Always."),
-    "heading with words": ("Rule.\n\n## Why we do it\nIt broke.\n", "Rule.", "Why we do it|It broke.", ""),
-    "a word in bold": ("This is **why** we ask.\n", "This is **why** we ask.", "", ""),
-    "a sentence": ("That is why, and how to apply patches.\n", "That is why, and how to apply patches.", "", ""),
-    "nothing": ("", "", "", ""),
-}
+SHAPES = ROWS["SHAPES"]
 
 
 def read_bodies() -> Iterator[str]:
@@ -133,18 +111,7 @@ def test_other_types_need_no_parts(kind: Kind) -> None:
     assert find_missing_parts(kind, "Use pnpm.") == ()
 
 
-@table(
-    "body",
-    [
-        "Rule.\n\n**Why:** it broke.\n\n**How to apply:** always.",
-        "Rule. **why:** it broke. **HOW TO APPLY:** always.",
-        "Rule\n\n# Why\nbroke\n\n## How to Apply\nalways",
-        "Rule\n\n### **Why?**\nbroke\n\n### How to apply:\nalways",
-        "Rule\nWhy: broke\nHow to apply: always",
-        "- **Why**: broke\n- **How to apply**: always",
-        "> Why: broke\n>\n> __How to apply:__ always",
-    ],
-)
+@table("body", ROWS["parts_are_seen_in_bold_as_headings_and_as_labels"])
 def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
     assert find_missing_parts(Kind.FEEDBACK, body) == ()
 
@@ -183,37 +150,13 @@ def test_parts_make_a_body_of_their_own() -> None:
     assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
 
 
-@table(
-    "body after",
-    [
-        ("Rule.\n\n## Why\n\nOld.\n\n## How to apply\nx\n", "Rule.\n\n## Why\n\nNew.\n\n## How to apply\nx\n"),
-        ("Rule.\n\n## Why we do it\nOld.\n", "Rule.\n\n## Why we do it\nNew.\n"),
-        ("Rule.\n\n## Why\n", "Rule.\n\n## Why\nNew.\n"),
-        ("Rule. **why:** Old. **How to apply:** x", "Rule. **why:** New. **How to apply:** x"),
-        ("- Why: Old.\n- How to apply: x\n", "- Why: New.\n- How to apply: x\n"),
-        ("**Why:**\n\n**How to apply:** x\n", "**Why:** New.\n\n**How to apply:** x\n"),
-        ("Rule.\r\n\r\n**How to apply:** x\r\n", "Rule.\r\n\r\n**Why:** New.\r\n\r\n**How to apply:** x\r\n"),
-        ("```\n**Why:** Old.\n```\n", "```\n**Why:** Old.\n```\n\n**Why:** New.\n"),
-    ],
-)
+@table("body after", ROWS["a_part_of_any_shape_is_replaced_where_it_is"])
 def test_a_part_of_any_shape_is_replaced_where_it_is(body: str, after: str) -> None:
     assert set_part(MemoryDocument(body), PartKind.WHY, "New.") == after
     assert set_part(parse_document(HEAD + body), PartKind.WHY, "New.") == HEAD + after
 
 
-@table(
-    "body after",
-    [
-        ("One.\n", "One.\nNew.\n"),
-        ("One.\n\n**Why:** x\n", "One.\nNew.\n\n**Why:** x\n"),
-        ("One. **Why:** x\n", "One.\nNew.\n\n**Why:** x\n"),
-        ("\n**Why:** x\n", "\nNew.\n\n**Why:** x\n"),
-        ("- one\n- two\n", "- one\n- two\n\nNew.\n"),
-        ("```\nx\n```\n\n## Why\ny\n", "```\nx\n```\n\nNew.\n\n## Why\ny\n"),
-        ("One.\r\n\r\nWhy: x", "One.\r\nNew.\r\n\r\nWhy: x"),
-        ("", "New.\n"),
-    ],
-)
+@table("body after", ROWS["a_fact_grows_before_its_parts"])
 def test_a_fact_grows_before_its_parts(body: str, after: str) -> None:
     assert add_to_fact(parse_document(HEAD + body), "New.") == HEAD + after
 
@@ -221,22 +164,7 @@ def test_a_fact_grows_before_its_parts(body: str, after: str) -> None:
 PARTED = "First here. Second here. Third here.\n\n- one\n- two. three\n\n**Why:** Red.\nBlue.\n\n```sh\nmake\n```\n"
 
 
-@table(
-    "gone was now",
-    [
-        ("Second here.", "First here. Second here. Third", "First here. Third"),
-        ("First here.", "First here. Second", "Second"),
-        ("Second here.|Third here.", "First here. Second here. Third here.", "First here."),
-        ("First here.|Second here.|Third here.", "First here. Second here. Third here.\n\n", ""),
-        ("one", "- one\n", ""),
-        ("two.", "two. three", "three"),
-        ("one|two.|three", "- one\n- two. three\n\n", ""),
-        ("Red.", "**Why:** Red.\n", "**Why:**\n"),
-        ("make", "\n```sh\nmake\n```\n", ""),
-        ("Red.|Blue.|make", "\n**Why:** Red.\nBlue.\n\n```sh\nmake\n```\n", ""),
-        ("absent", "", ""),
-    ],
-)
+@table("gone was now", ROWS["a_sentence_goes_with_what_only_held_it"])
 def test_a_sentence_goes_with_what_only_held_it(gone: str, was: str, now: str) -> None:
     for head in ("", HEAD):
         for newline in ("\n", "\r\n"):

@@ -12,8 +12,9 @@ from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.frontmatter import compose_file, parse_fields, replace_body, set_fields, split_frontmatter
 from memdir.records import Dialect, Kind
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("format_frontmatter")
 FLAT = "---\nname: Terse\ndescription: No summary at the end\ntype: feedback\n---\nbody\n"
 NESTED = (
     '---\nname: terse\ndescription: "No summary: at the end"\nmetadata: \n  node_type: memory\n  type: feedback\n'
@@ -33,21 +34,7 @@ def test_both_dialects_are_read() -> None:
     assert flat.problem == nested.problem == ""
 
 
-@table(
-    "text problem",
-    [
-        ("no head at all", "no frontmatter"),
-        ("---\nname: x\n" + "a: b\n" * 40 + "---\n", "the frontmatter is not closed within 30 lines"),
-        ("---\nname: x\ndescription: y\ntype: opinion\n---\n", "unknown type 'opinion'"),
-        ("---\nname: x\ndescription: y\n---\n", "no type"),
-        ("---\nname: x\ntype: user\n---\n", "no description"),
-        ("---\nname: [\n---\n", "frontmatter is not plain YAML: line 3: "),
-        ("---\nname: &a x\ndescription: *a\n---\n", "frontmatter is not plain YAML: anchors"),
-        ("---\nname: !!python/object:os.system x\n---\n", "frontmatter is not plain YAML: tags"),
-        ("---\na: [[[[[[1]]]]]]\n---\n", "frontmatter is not plain YAML: nested"),
-        ("---\n- a\n- b\n---\n", "frontmatter is not plain YAML: it is not a mapping"),
-    ],
-)
+@table("text problem", ROWS["a_broken_head_is_a_problem_in_words_and_never_an_error"])
 def test_a_broken_head_is_a_problem_in_words_and_never_an_error(text: str, problem: str) -> None:
     assert parse_fields(text).problem.startswith(problem)
 
@@ -181,15 +168,7 @@ def test_cues_are_a_list_in_both_dialects_and_can_be_replaced_and_removed() -> N
     assert parse_fields(FLAT.replace("type:", "cues: [one, two]\ntype:")).cues == ("one", "two")
 
 
-@table(
-    "line description",
-    [
-        ("description: deploys: on Tuesdays only", "deploys: on Tuesdays only"),
-        ("description: ask in #ops-oncall before a deploy", "ask in #ops-oncall before a deploy"),
-        ('description: "quoted: as it should be"', "quoted: as it should be"),
-        ("description: nothing odd in it", "nothing odd in it"),
-    ],
-)
+@table("line description", ROWS["values_that_a_model_left_unquoted_are_read_as_meant"])
 def test_values_that_a_model_left_unquoted_are_read_as_meant(line: str, description: str) -> None:
     text = FLAT.replace("description: No summary at the end", line)
     fields = parse_fields(frontmatter.quote_values(text))

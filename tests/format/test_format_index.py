@@ -21,47 +21,19 @@ from memdir.format.index import (
 from memdir.format.shown import show_header, show_manifest
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Header, Kind, Scope, Signature
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("format_index")
 NEW = "- [New](new.md) — hook"
 
 
-@table(
-    "line name title hook",
-    [
-        ("- [Role](user_role.md) — data scientist", "user_role", "Role", "data scientist"),
-        ("* [Role](user_role.md) - data: scientist", "user_role", "Role", "data: scientist"),
-        ("  + [Role](sub/role.md)", "sub/role", "Role", ""),
-        ("1. [A [b] c](./x.md): why", "x", "A [b] c", "why"),
-        ("- **[Bold](b.md)** — hook", "b", "Bold", "hook"),
-        ("- [P](a%20b.md#part) — x", "a b", "P", "x"),
-        (
-            "- Senior developer, table tests [user-preferences.md]",
-            "user-preferences",
-            "Senior developer, table tests",
-            "",
-        ),
-        ("Plain old line [x.md]", "x", "Plain old line", ""),
-    ],
-)
+@table("line name title hook", ROWS["pointers_of_both_forms_are_read"])
 def test_pointers_of_both_forms_are_read(line: str, name: str, title: str, hook: str) -> None:
     (parsed,) = parse_index(line)
     assert (parsed.name, parsed.title.removeprefix("- "), parsed.hook) == (name, title, hook)
 
 
-@table(
-    "line",
-    [
-        "- see [Role](role.md) for more",
-        "- [Site](https://example.org/a.md) — web",
-        "- [Up](../x.md)",
-        "- [Abs](/etc/x.md)",
-        "- [Index](MEMORY.md)",
-        "- [Picture](x.png)",
-        "[Role](role.md)",
-        "- `code` — [not](a)",
-    ],
-)
+@table("line", ROWS["prose_and_links_elsewhere_are_no_pointers"])
 def test_prose_and_links_elsewhere_are_no_pointers(line: str) -> None:
     assert not parse_index(line)[0].is_pointer
 

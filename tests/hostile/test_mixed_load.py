@@ -167,10 +167,7 @@ class Load:
             if kind in ("pin", "dream"):
                 continue
             # A hook says nothing: that it ended well is its word. The others say so before they end, and may then be killed.
-            said = {
-                "hook": process.returncode == 0,
-                "chat": b"Noted" in out or b"aved" in out,
-            }
+            said = {"hook": process.returncode == 0, "chat": b"Noted" in out or b"aved" in out}
             if said.get(kind, b"aved" in out):
                 self.acknowledged.append((kind, text))
             elif process.returncode >= 0:

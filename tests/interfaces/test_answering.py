@@ -6,8 +6,9 @@ from memdir.extraction import ExtractReason, ExtractResult
 from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, list_known
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("answering")
 NOW = datetime(2026, 3, 9, 9, tzinfo=UTC)
 
 
@@ -95,36 +96,12 @@ def test_what_was_learned_is_told_by_its_description() -> None:
     assert describe_learned(ExtractResult()) == ""
 
 
-@table(
-    "text asks",
-    [
-        ("when do we deploy?", True),
-        ("when do we deploy", True),
-        ("was ist mein Beruf?", True),
-        ("什么时候部署？", True),
-        ("we deploy on Tuesdays", False),
-        ("remember that we deploy on Tuesdays", False),
-    ],
-)
+@table("text asks", ROWS["a_question_is_told_from_a_statement"])
 def test_a_question_is_told_from_a_statement(text: str, asks: bool) -> None:
     assert asks_memory(text) is asks
 
 
-@table(
-    "text",
-    [
-        "What do you remember?",
-        "what do you know about me",
-        "what have you learned so far?",
-        "who am I?",
-        "Was weißt du über mich?",
-        "was hast du dir gemerkt?",
-        "que sais-tu de moi ?",
-        "¿Qué sabes de mí?",
-        "你知道我什么？",
-        "何を覚えていますか？",
-    ],
-)
+@table("text", ROWS["who_asks_for_all_there_is_is_understood"])
 def test_who_asks_for_all_there_is_is_understood(text: str) -> None:
     assert is_overview(text)
 

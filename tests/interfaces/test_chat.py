@@ -198,11 +198,7 @@ def test_messages_of_several_lines_and_any_script(chats: Chats) -> None:
     assert "> merke dir bitte:\n  wir deployen nur dienstags" in shown and "记住我们每周二部署" in shown
     (path,) = chats.transcripts
     said = [message.text for message in read_messages(path) if message.role == "user"]
-    assert said == [
-        "merke dir bitte:\nwir deployen nur dienstags",
-        "记住我们每周二部署",
-        "thank you \nfor all of it",
-    ]
+    assert said == ["merke dir bitte:\nwir deployen nur dienstags", "记住我们每周二部署", "thank you \nfor all of it"]
     assert len(list(chats.memory.glob("*.md"))) == 3
 
 

@@ -294,6 +294,7 @@ def test_a_resumed_conversation_is_valid_for_the_api_whatever_it_was_killed_in(c
     assert roles.count("user") >= 2 and roles[-1] == "assistant"
 
 
+@pytest.mark.slow
 def test_ten_turns_with_the_recorded_answers_of_a_capable_model(chats: Chats) -> None:
     """Each answer belongs to what the person said or to the results of tools: learning beside may come at any time."""
     recorded = json.loads((DATA / "chat_answers.json").read_text(encoding="utf-8"))

@@ -16,8 +16,10 @@ from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
 from memdir.store.state import RECORD, note_event, note_problem, read_problems
 from memdir.sync.state import Membership, write_membership
+from tables import read_rows
 from transcript_writer import Claude
 
+ROWS = read_rows("doctor_background")
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 EVENTS = ("session-start", "user-prompt", "stop")
@@ -137,15 +139,7 @@ def config(cli: Cli, text: str) -> None:
     write(cli.home / ".config" / "memdir" / "config.toml", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("dream = false\ndream_hours = 3\n", "dream_hours"),
-        ("extract = false\nextract_every = 4\n", "extract_every"),
-        ("[budget]\nrun_tokens = 1000\n", "budget.run_tokens"),
-        ("skip_index = true\nindex_order = 'file'\n", "index_order"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key"), ROWS["a_setting_without_effect_is_advice"])
 def test_a_setting_without_effect_is_advice(cli: Cli, text: str, key: str) -> None:
     config(cli, text)
     told = cli("doctor", "--json")

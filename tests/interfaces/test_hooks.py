@@ -161,14 +161,7 @@ def test_what_was_left_in_the_queue_is_taken_up_at_the_next_start(hooks: Hooks) 
 
 def test_what_a_dream_merged_and_how_to_undo_it_is_told_at_the_next_start(hooks: Hooks) -> None:
     for name in ("gate", "gate-too"):
-        more = (
-            "--type",
-            "project",
-            "--description",
-            "When the gate of the office opens",
-            "--body",
-            "It opens at six.",
-        )
+        more = ("--type", "project", "--description", "When the gate of the office opens", "--body", "It opens at six.")
         assert hooks.cli("save", "--name", name, *more).code == 0
     hooks("session-start", source="startup")
     hooks.cli.variables["MEMDIR_NOW"] = "2026-03-06T12:00:00+00:00"

@@ -9,6 +9,9 @@ import pytest
 from clihelp import Cli
 from homes import git, write
 from importers import sample
+from tables import read_rows
+
+ROWS = read_rows("import_readers")
 
 
 def steps(cli: Cli, *argv: str) -> list[dict[str, Any]]:
@@ -40,16 +43,7 @@ def test_the_graph_of_the_mcp_server_is_one_memory_an_entity_with_links(cli: Cli
 
 
 def test_the_graph_of_a_fork_and_broken_lines_are_read_as_far_as_they_go(cli: Cli) -> None:
-    rows = [
-        {
-            "type": "entity",
-            "name": "Feed",
-            "entityType": "system",
-            "observations": [{"content": "Down every Sunday"}, 7],
-        },
-        {"type": "relation", "from": "Feed", "to": 3},
-        {"type": "else"},
-    ]
+    rows = ROWS["the_graph_of_a_fork_and_broken_lines_are_read_as_far_as_they_go"]
     write(cli.home / "g.jsonl", "\n".join(map(json.dumps, rows)) + "\n{broken\n[1]\n")
     found = steps(cli, str(cli.home / "g.jsonl"))
     assert [(row["fate"], row["name"]) for row in found] == [("refused", None), ("refused", None), ("new", "feed")]

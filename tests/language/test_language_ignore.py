@@ -32,18 +32,7 @@ def test_every_language_has_its_rows() -> None:
     assert all(len(ROWS[name]) == len(load_ignore_languages()) for name in ("TURN", "CONVERSATION", "NOTHING"))
 
 
-@table(
-    "text subject",
-    [
-        ("Ignore memories about zebra, how are zebra clusters named?", "zebra"),
-        ("please don't use your memories about the billing service", "the billing service"),
-        ("Ignoriere Erinnerungen über Zebras, wie heißen die Cluster?", "zebras"),
-        ("Ignore tes souvenirs sur les zèbres.", "les zèbres"),
-        ("Ignora tus recuerdos sobre cebras.", "cebras"),
-        ("请忽略关于斑马的记忆", "斑马"),
-        ("シマウマに関する記憶を無視して", "シマウマ"),
-    ],
-)
+@table("text subject", ROWS["a_request_may_name_what_the_memories_are_about"])
 def test_a_request_may_name_what_the_memories_are_about(text: str, subject: str) -> None:
     assert find_ignored(text) == (subject,)
     assert find_ignoring(text) is None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import memdir
 from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
@@ -106,10 +105,6 @@ def test_opening_loads_no_sdk(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "[]\n" and list(tmp_path.iterdir()) == []
-
-
-def test_open_model_is_a_public_name() -> None:
-    assert memdir.open_model is open_model
 
 
 def test_any_function_is_a_model_with_tools() -> None:

@@ -14,7 +14,9 @@ from memdir.recall.prefetch import make_select_request
 from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, StopReason, ToolCall
 from scripted_models import NOW, READ, SCHEMA, ask, open_at, rows, same
 from servers import AnthropicServer, Call, Part, Say, Think
+from tables import read_rows
 
+ROWS = read_rows("models_anthropic")
 SPEC = "anthropic:claude-sonnet-5"
 MARK = {"type": "ephemeral"}
 
@@ -186,17 +188,7 @@ def test_a_parents_betas_and_sampling_go_out_as_its_host_would_send_them(tmp_pat
         assert "betas" not in server.requests[0].body
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"messages": []},
-        {"input": "hello"},
-        {"messages": [{"role": "system", "content": "You are"}, {"role": "user", "content": "hi"}]},
-        {"messages": [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "1", "content": "y"}]},
-        {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [{}]}]},
-        {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function", "function": {"name": "f"}}]},
-    ],
-)
+@pytest.mark.parametrize("wrong", ROWS["a_parent_of_another_provider_is_refused"])
 def test_a_parent_of_another_provider_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with AnthropicServer([]) as server:
         with pytest.raises(ModelError, match="the parent is not a request for the Messages API"):

@@ -13,23 +13,12 @@ from memdir.records import StopReason
 from memdir.text import find_json
 from scripted_models import READ, ask, open_at, rows
 from servers import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("models_faults")
 SHAPES = {"anthropic:claude-test": AnthropicServer, "openai:gpt-test": OpenAIServer}
 # The fault, its reason, and whether another try may help.
-EXPECTED: list[tuple[FaultKind, str, bool]] = [
-    ("auth", "key", False),
-    ("billing", "spent", False),
-    ("permission", "forbidden", False),
-    ("rate", "busy", True),
-    ("spending", "spent", False),
-    ("usage_limit", "spent", False),
-    ("server", "down", True),
-    ("overloaded", "down", True),
-    ("reset", "broken", True),
-    ("truncated", "broken", True),
-    ("error_event", "down", True),
-]
+EXPECTED: list[tuple[FaultKind, str, bool]] = ROWS["EXPECTED"]
 
 
 @pytest.mark.parametrize("spec", SHAPES)
@@ -171,25 +160,7 @@ def test_a_page_in_place_of_an_endpoint_cannot_be_used(tmp_path: Path) -> None:
     assert caught.value.reason == "missing"
 
 
-@table(
-    "status body reason",
-    [
-        (400, {"error": {"type": "invalid_request_error", "message": "prompt is too long: 201000 tokens"}}, "too_long"),
-        (400, {"code": "context_length_exceeded", "message": "This model's maximum context length is"}, "too_long"),
-        (413, None, "too_long"),
-        (400, {"error": {"message": "Your credit balance is too low"}}, "spent"),
-        (402, "", "spent"),
-        (429, {"error": {"message": "Number of tokens has exceeded your per-minute rate limit"}}, "busy"),
-        (429, {"code": "insufficient_quota", "message": "You exceeded your current quota"}, "spent"),
-        (422, {"error": "schema"}, "refused"),
-        (307, "", "refused"),
-        (404, {"error": {"message": "model: nothing"}}, "missing"),
-        (599, "<html>", "down"),
-        (200, {"error": {"type": "overloaded_error"}}, "down"),
-        (200, {"error": {"type": "rate_limit_error"}}, "busy"),
-        (200, {"error": {"type": "invalid_request_error", "message": "no"}}, "refused"),
-    ],
-)
+@table("status body reason", ROWS["statuses_and_bodies_mean_one_reason"])
 def test_statuses_and_bodies_mean_one_reason(status: int, body: object, reason: str) -> None:
     error = make_status_fault("x:y", status, body)
     assert error.reason == reason and reason in REASONS and str(error).startswith(REASONS[reason].format(who="x:y")[:8])

@@ -20,6 +20,9 @@ from memdir.records import Message, Model, Request, StopReason
 from other_clients import Api, Client, make_codex, make_gemini, serving
 from scripted_models import NOW, READ, SCHEMA, ask, rows
 from servers import AnthropicServer, Call, Fault, FaultKind
+from tables import read_rows
+
+ROWS = read_rows("models_host_cli")
 
 
 def open_program(environ: Mapping[str, str], tmp_path: Path, spec: str = "claude-cli:claude-sonnet-5") -> Model:
@@ -86,15 +89,7 @@ def test_the_real_client_gives_structured_output(tmp_path: Path) -> None:
     assert json.loads(reply.text) == {"names": ["a.md"]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason", "passing"),
-    [
-        ("auth", "key", False),
-        ("rate", "busy", True),
-        ("overloaded", "down", True),
-        ("usage_limit", "spent", False),
-    ],
-)
+@pytest.mark.parametrize(("kind", "reason", "passing"), ROWS["the_real_clients_errors_have_their_reasons"])
 def test_the_real_clients_errors_have_their_reasons(
     tmp_path: Path, kind: FaultKind, reason: str, passing: bool
 ) -> None:
@@ -226,18 +221,7 @@ FAILED = "print(json.dumps({'type': 'turn.failed', 'error': {'message': %r}}))"
 STOPPED = "sys.stderr.write('at x {\\n}\\n' + json.dumps({'session_id': 's', 'error': %r}, indent=2)); sys.exit(41)"
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "reason", "words"),
-    [
-        ("codex-cli", FAILED % "You’ve hit your usage limit. Upgrade to Pro", "spent", "usage limit"),
-        ("codex-cli", FAILED % "unexpected status 401 Unauthorized: no, url: http://x/v1", "key", "`codex` and log in"),
-        ("codex-cli", "sys.exit('error: unexpected argument')", "refused", "unexpected argument"),
-        ("codex-cli", "print('{}')", "", "did not print a result"),
-        ("gemini-cli", STOPPED % {"message": "Please set an Auth method", "code": 41}, "key", "`gemini` and log in"),
-        ("gemini-cli", STOPPED % {"message": '{"error": {"message": "Quota"}}', "code": 429}, "busy", ": Quota"),
-        ("gemini-cli", "print('hello')", "", "did not print a result"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "code", "reason", "words"), ROWS["errors_of_the_other_programs_have_their_reasons"])
 def test_errors_of_the_other_programs_have_their_reasons(
     tmp_path: Path, spec: str, code: str, reason: str, words: str
 ) -> None:

@@ -20,8 +20,9 @@ from memdir.models.openai import (
 from memdir.records import Message, Request, StopReason, ToolCall
 from scripted_models import READ, SCHEMA, ask, open_at, rows, same
 from servers import Call, OpenAIServer, Part, Say, Think
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("models_openai")
 SPEC = "openai:gpt-4.1"
 
 
@@ -102,16 +103,7 @@ def test_a_fork_sends_the_parent_unchanged_and_reads_it_from_the_cache(tmp_path:
     assert reply.usage.cached / reply.usage.input > 0.9
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"input": "hello"},
-        {"messages": [{"role": "user", "content": "x"}], "system": "You are"},
-        {"messages": [{"role": "user", "content": "x"}], "tools": [{"name": "f", "input_schema": {}}]},
-        {"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x"}]}]},
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}]}]},
-    ],
-)
+@pytest.mark.parametrize("wrong", ROWS["a_parent_of_another_provider_is_refused"])
 def test_a_parent_of_another_provider_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with OpenAIServer([]) as server, pytest.raises(ModelError, match="the parent is not a request for the chat"):
         open_at(server.url, SPEC, tmp_path)(Request("", (Message("user", "x"),), 10, parent=wrong))
@@ -191,16 +183,7 @@ def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
     assert isinstance(back, dict) and [at["id"] for at in back["tool_calls"]] == [call.id for call in reply.calls]
 
 
-@table(
-    "answer reason",
-    [
-        ({"error": {"code": 429, "message": "slow down"}}, "busy"),
-        ({"error": {"code": 502, "message": "the provider is down"}}, "down"),
-        ({"error": {"message": "unknown"}}, "down"),
-        ({"choices": [{"finish_reason": "error", "message": {"content": "half an ans"}}]}, "broken"),
-        ({"choices": [{"finish_reason": "error", "error": {"code": 502}, "message": {"content": "half"}}]}, "down"),
-    ],
-)
+@table("answer reason", ROWS["an_error_with_the_status_of_success_is_an_error"])
 def test_an_error_with_the_status_of_success_is_an_error(answer: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnreachableError) as caught:
         read_openai_reply(answer, "openai:x")

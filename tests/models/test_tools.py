@@ -13,7 +13,9 @@ from memdir.models.staged import Staging
 from memdir.records import ToolCall
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory
+from tables import read_rows
 
+ROWS = read_rows("tools")
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
 
@@ -56,15 +58,7 @@ def test_own_tools_are_all_understood(desk: Desk) -> None:
         assert not answer.refused, f"{tool.name}: {answer.text}"
 
 
-@pytest.mark.parametrize(
-    ("tool", "path", "text"),
-    [
-        ("Write", "file_path", "content"),
-        ("write_file", "file_path", "content"),
-        ("create_file", "path", "contents"),
-        ("mcp__fs__write_file", "path", "content"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "path", "text"), ROWS["a_memory_is_written_by_any_hosts_tool"])
 def test_a_memory_is_written_by_any_hosts_tool(desk: Desk, tool: str, path: str, text: str) -> None:
     assert desk.call(tool, **{path: str(desk.memory / "deploys.md"), text: NEW}) == "Created deploys.md."
     assert desk.staging.read("deploys") == NEW
@@ -112,34 +106,7 @@ def test_an_empty_file_deletes_the_memory(desk: Desk) -> None:
     assert desk.staging.staged[0].text is None
 
 
-@pytest.mark.parametrize(
-    ("tool", "values"),
-    [
-        ("Bash", {"command": "rm -rf ~"}),
-        ("WebFetch", {"url": "http://127.0.0.1/"}),
-        ("Task", {"prompt": "do it"}),
-        ("mcp__mail__send", {"to": "x"}),
-        ("", {}),
-        ("memory", {"command": "rename", "old_path": "a", "new_path": "b"}),
-        ("Write", {"file_path": "/etc/passwd", "content": "x"}),
-        ("Write", {"file_path": "~/.bashrc", "content": "x"}),
-        ("Write", {"file_path": "{project}/src/app.py", "content": "x"}),
-        ("Write", {"file_path": "{memory}/../project/src/app.py", "content": "x"}),
-        ("Write", {"file_path": "{memory}/a\0b.md", "content": "x"}),
-        ("Write", {"file_path": "{memory}/.memdir/history.db", "content": "x"}),
-        ("Write", {"file_path": "{memory}/%2e%2e/x.md", "content": "x"}),
-        ("Write", {"file_path": "{memory}-other/x.md", "content": "x"}),
-        ("Write", {"file_path": 7, "content": "x"}),
-        ("Write", {}),
-        ("Read", {"file_path": "/etc/passwd"}),
-        ("Read", {"file_path": "{project}/../outside.txt"}),
-        ("Read", {"file_path": "{project}/link.txt"}),
-        ("Read", {"file_path": "{project}/.env"}),
-        ("Read", {"file_path": "{project}/.git/config"}),
-        ("Read", {"file_path": "{memory}/nothing.md"}),
-        ("delete", {"path": "{memory}/nothing.md"}),
-    ],
-)
+@pytest.mark.parametrize(("tool", "values"), ROWS["everything_else_is_refused_in_words"])
 def test_everything_else_is_refused_in_words(desk: Desk, tool: str, values: dict[str, object]) -> None:
     filled = {
         key: value.format(memory=desk.memory, project=desk.project) if isinstance(value, str) else value

@@ -117,11 +117,7 @@ def test_without_a_place_it_is_the_projects_memory(tmp_path: Path, monkeypatch: 
 
 def test_a_text_that_cannot_be_remembered_is_an_error_that_says_why() -> None:
     memory = open_memory(memdir.MemoryStore())
-    for text, words in (
-        ("", "too vague"),
-        ("thanks!", "too vague"),
-        ("my password is hunter2-Xk39!", "password"),
-    ):
+    for text, words in (("", "too vague"), ("thanks!", "too vague"), ("my password is hunter2-Xk39!", "password")):
         with pytest.raises(memdir.FormatError, match=words):
             memory.remember(text)
     with pytest.raises(memdir.NotFoundError, match="clearly about"):

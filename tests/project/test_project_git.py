@@ -8,7 +8,9 @@ import pytest
 
 from homes import git, make_repository, write
 from memdir.project.paths import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("project_git")
 
 
 def make_worktree(repository: Path, name: str = "side") -> Path:
@@ -199,18 +201,7 @@ def test_a_remote_as_git_itself_quotes_it_is_read(tmp_path: Path) -> None:
     assert find_remote(repository) == '/srv/odd ;name#1/"x"\\y'
 
 
-@table(
-    "address plain",
-    [
-        ("https://me:secret@host.invalid/x.git", "https://host.invalid/x.git"),
-        ("https://token@host.invalid:8443/x", "https://host.invalid:8443/x"),
-        ("https://me:p@ss@host.invalid/x", "https://host.invalid/x"),
-        ("https://host.invalid/x?token=secret#frag", "https://host.invalid/x"),
-        ("ssh://git@host.invalid:22/x.git", "ssh://host.invalid:22/x.git"),
-        ("git@host.invalid:me/x.git", "git@host.invalid:me/x.git"),
-        ("/srv/git/x.git", "/srv/git/x.git"),
-    ],
-)
+@table("address plain", ROWS["a_remote_is_kept_without_its_credentials"])
 def test_a_remote_is_kept_without_its_credentials(address: str, plain: str) -> None:
     assert strip_credentials(address) == plain
 

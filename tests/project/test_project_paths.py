@@ -20,8 +20,9 @@ from memdir.project.paths import (
     slug,
 )
 from memdir.records import Scope
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("project_paths")
 # Computed with node from the rule itself (normalize, replace, charCodeAt), not with the code under test.
 GOLDEN = [
     ("/home/me/My Project_2.0", "-home-me-My-Project-2-0"),
@@ -148,18 +149,7 @@ def test_a_directory_setting_that_is_home_or_above_or_not_a_path_is_refused(valu
         check_directory_setting(value, Path("/home/me"))
 
 
-@table(
-    "value path",
-    [
-        ("~/x", "/home/me/x"),
-        ("~/x/../y/", "/home/me/y"),
-        ("~/../you/x", "/home/you/x"),
-        ("/srv/memory/", "/srv/memory"),
-        ("~/cafe\u0301", "/home/me/caf\u00e9"),
-        ("/home/me2/x", "/home/me2/x"),
-        ("/home/m/x", "/home/m/x"),
-    ],
-)
+@table("value path", ROWS["a_directory_setting_expands_the_home"])
 def test_a_directory_setting_expands_the_home(value: str, path: str) -> None:
     assert check_directory_setting(value, Path("/home/me")) == Path(path)
 
@@ -319,24 +309,7 @@ def test_a_private_directory_that_meets_the_user_memory_goes_without_it(tmp_path
     assert places.user is None and "user memory" in places.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("variables", "on", "rule"),
-    [
-        ({}, True, "default"),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, False, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "true"}, False, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
-        (
-            {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0", "CLAUDE_CODE_SIMPLE": "1", "CLAUDE_CODE_REMOTE": "1"},
-            True,
-            "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
-        ),
-        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "", "CLAUDE_CODE_SIMPLE": "1"}, False, "CLAUDE_CODE_SIMPLE"),
-        ({"CLAUDE_CODE_SIMPLE": "0"}, True, "default"),
-        ({"CLAUDE_CODE_REMOTE": "true"}, False, "CLAUDE_CODE_REMOTE"),
-        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/mnt/memory"}, True, "default"),
-        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "mnt"}, False, "CLAUDE_CODE_REMOTE"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "on", "rule"), ROWS["the_first_variable_that_speaks_switches"])
 def test_the_first_variable_that_speaks_switches(
     tmp_path: Path, variables: dict[str, str], on: bool, rule: str
 ) -> None:

@@ -19,13 +19,14 @@ from memdir.project.settings import (
     Setting,
     Settings,
     git_environ,
-    parse_value,
     read_environment,
     read_settings,
     remove_setting,
     write_setting,
 )
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("project_settings")
 
 DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -56,26 +57,7 @@ def test_with_nothing_set_everything_is_below_home() -> None:
 
 
 def test_each_variable_lands_in_its_field() -> None:
-    environment = read_environment(
-        {
-            "HOME": "/home/me",
-            "CLAUDE_CONFIG_DIR": "/srv/claude",
-            "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE": "/srv/memory",
-            "CLAUDE_CODE_PROJECT_DIR_NAME": "app",
-            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0",
-            "CLAUDE_CODE_SIMPLE": "1",
-            "CLAUDE_CODE_REMOTE": "true",
-            "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/mnt/memory",
-            "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES": "be brief",
-            "XDG_CONFIG_HOME": "/x/config",
-            "XDG_STATE_HOME": "/x/state",
-            "XDG_CACHE_HOME": "/x/cache",
-            "VISUAL": "vi",
-            "EDITOR": "ed",
-            "NO_COLOR": "1",
-            "CLAUDE_SESSION_ID": "abc",
-        }
-    )
+    environment = read_environment(ROWS["each_variable_lands_in_its_field"])
     assert environment.claude_home == Path("/srv/claude")
     assert environment.memory_override == "/srv/memory"
     assert environment.project_dir_name == "app"
@@ -157,13 +139,6 @@ def test_every_setting_starts_at_its_default(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     assert dict(settings.values) == {item.key: item.default for item in SETTINGS}
     assert set(settings.sources.values()) == {"default"}
-
-
-def test_the_typed_accessors_agree_with_the_table(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    assert settings["worktree"] == settings.text("worktree") == "shared"
-    assert settings.flag("recall") is True
-    assert settings.number("lock_seconds") == 60.0
 
 
 def test_variable_before_config_file_before_project_file_before_default(tmp_path: Path) -> None:
@@ -413,11 +388,6 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
     write(tmp_path / "home" / "me" / ".config", "a file where a folder is needed")
     with pytest.raises(DiskError, match=r"cannot write .*config\.toml"):
         write_setting(make_environment(tmp_path), "team", True)
-
-
-def test_a_value_is_checked_the_same_from_everywhere() -> None:
-    assert parse_value(BY_KEY["extract_every"], 3, "x") == parse_value(BY_KEY["extract_every"], "3", "x") == 3
-    assert parse_value(BY_KEY["worktree"], " OWN ", "x") == "own"
 
 
 def claude_files(tmp_path: Path, root: Path) -> tuple[Environment, dict[str, Path]]:

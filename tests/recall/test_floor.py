@@ -7,7 +7,9 @@ import pytest
 from memdir.recall.pipeline import recall
 from memdir.store.files import FileStore
 from search_stores import ask, write_memory
+from tables import read_rows
 
+ROWS = read_rows("floor")
 MEMORIES = {
     "terse-replies": ("No summary paragraph at the end of a reply", "Leave out the closing summary."),
     "merge-freeze": ("Release branch is frozen from 2026-03-05 for the mobile release", "No merges to it."),
@@ -31,36 +33,12 @@ def memory(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("question", "name"),
-    [
-        ("how should I end my answers?", "terse-replies"),
-        ("can I merge this today?", "merge-freeze"),
-        ("where do I file a bug in the ingestion pipeline?", "tracker"),
-        ("mock the database in this test", "real-database"),
-        ("which package manager do we use?", "package-manager"),
-        ("when do we deploy to production?", "deploys"),
-        ("write a commit message for this", "commit-style"),
-        ("why is the login code being rewritten?", "auth-rewrite"),
-        ("is the API slow?", "latency-board"),
-    ],
-)
+@pytest.mark.parametrize(("question", "name"), ROWS["what_fits_comes_first"])
 def test_what_fits_comes_first(memory: Path, question: str, name: str) -> None:
     assert ask(memory, question)[0] == name
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "what is the capital of France?",
-        "add a dark mode toggle to the settings page",
-        "explain how binary search works",
-        "write a haiku about autumn",
-        "refactor the image upload component",
-        "sort the list of users by age",
-        "why is my CSS grid not centered?",
-    ],
-)
+@pytest.mark.parametrize("question", ROWS["what_does_not_fit_gets_nothing"])
 def test_what_does_not_fit_gets_nothing(memory: Path, question: str) -> None:
     with FileStore(memory) as store:
         assert list(recall(store, question)) == []

@@ -16,7 +16,9 @@ from memdir.recall.find import SNIPPET_CHARS, find_spot, has_all, make_snippet, 
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("recall_find")
 
 
 @pytest.fixture
@@ -34,19 +36,7 @@ def cli(tmp_path: Path) -> Cli:
     return cli  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "line"),
-    [
-        ("billing night", "sub/deploys", 8),
-        ("BILLING", "sub/deploys", 3),
-        ("deploying billing", "sub/deploys", 3),
-        ("erges", "merge-freeze", 7),
-        ("merge until", "merge-freeze", 7),
-        ("STRASSE café", "other", 7),
-        ("日本語", "other", 7),
-        ("sub deploys", "sub/deploys", 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "name", "line"), ROWS["every_word_is_found_in_any_case_and_form_with_its_line"])
 def test_every_word_is_found_in_any_case_and_form_with_its_line(cli: Cli, text: str, name: str, line: int) -> None:
     rows = cli("search", *text.split(), "--json").json["memories"]
     assert [(row["name"], row["line"]) for row in rows] == [(name, line)]
@@ -91,19 +81,7 @@ def test_a_snippet_is_short_and_shows_the_word() -> None:
     assert make_snippet("a" * 1000, 990).endswith("a")
 
 
-@table(
-    "asked text is_met",
-    [
-        ("running", "she ran, he runs", True),
-        ("skies", "under a blue sky", True),
-        ("happiness", "a happy end", True),
-        ("run", "brunch", True),
-        ("deployed", "destroyed", False),
-        ("foo_bar", "call foo_bar()", True),
-        ("a.b", "see a.b", True),
-        ("don't", "DON'T", True),
-    ],
-)
+@table("asked text is_met", ROWS["a_form_of_a_word_is_that_word"])
 def test_a_form_of_a_word_is_that_word(asked: str, text: str, is_met: bool) -> None:
     assert has_all(text, parse_words(asked)) is is_met
 
@@ -194,6 +172,7 @@ def test_only_files_of_the_host_are_opened(tmp_path: Path) -> None:
     assert [said.snippet for said in search_transcripts([tmp_path / "folder"], "walrus", limit=9)] == ["walrus"]
 
 
+@pytest.mark.slow
 def test_a_large_transcript_costs_time_and_no_memory(tmp_path: Path) -> None:
     big = write(tmp_path / "big.jsonl", *(record("x" * 90_000 + " walrus") for _ in range(1000)))
     assert big.stat().st_size > 90_000_000

@@ -19,25 +19,19 @@ from memdir.store.secrets import find_secrets
 from memdir.store.sessions import SessionFile
 from search_stores import NOW
 from secret_cases import read_told
+from tables import read_rows
+
+ROWS = read_rows("recall_gate")
 
 PROMPTS = Path(__file__).parents[1] / "data" / "prompts"
-MEMORIES = (
-    ("Migrations in two steps", "Schema first, data in a later release", "Add the column empty, fill it by a job.",
-     ("Add a column and fill it", "We need a new field on every order", "Write the migration")),
-    ("No deploys on Fridays", "Support is not staffed at the weekend", "Deploy Monday to Thursday before 15:00.",
-     ("Ship it to production", "When does the release go out?", "Roll out the fix today")),
-    ("Designs are in the blue folder", "Mock-ups of every screen", "The shared drive has them, one file a screen.",
-     ("What should this screen look like?", "Which colour has the button?", "Where is the mock-up?")),
-    ("Zebra clusters", "Named after the stripe", "Zebra clusters are named stripe-1 to stripe-9.",
-     ("How are the zebra clusters named?", "Add another zebra cluster")),
-)  # fmt: skip
+MEMORIES = ROWS["MEMORIES"]
 
 
 @pytest.fixture
 def store(memory: Path) -> FileStore:
     store = FileStore(memory)
     for title, description, body, cues in MEMORIES:
-        store.write(Draft(Kind.PROJECT, title, description, body, cues=cues))
+        store.write(Draft(Kind.PROJECT, title, description, body, cues=tuple(cues)))
     return store
 
 
@@ -71,6 +65,7 @@ def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
     assert list(session.read().surfaced) == ["no-deploys-on-fridays"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("authors", "precision", "found", "silent"),
     [pytest.param("ab", 0.65, 54, 92, id="seen"), pytest.param("j", 0.55, 29, 46, id="held apart")],

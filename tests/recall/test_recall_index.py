@@ -191,12 +191,7 @@ def test_whichever_page_of_the_index_is_damaged_the_answer_is_the_same(store: Fi
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE totals SET value = 'older' WHERE name = 'kind'",
-        "PRAGMA user_version = 99",
-        "DROP TABLE totals",
-    ],
+    "change", ["UPDATE totals SET value = 'older' WHERE name = 'kind'", "PRAGMA user_version = 99", "DROP TABLE totals"]
 )
 def test_an_index_of_another_version_is_made_anew(change: str, store: FileStore) -> None:
     index = find_index(store)
@@ -425,6 +420,7 @@ def test_one_unreadable_file_does_not_make_every_search_list_the_directory(large
     assert not [call for call in seen.calls if call.name.startswith("getdents")]
 
 
+@pytest.mark.slow
 def test_after_two_hundred_changes_a_trusting_search_has_an_index_that_equals_a_new_one(
     large: FileStore, tmp_path: Path
 ) -> None:

@@ -30,7 +30,9 @@ from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SessionFile
 from memdir.testing import sample_memory
 from recall_stores import NOW, overlap, put
-from tables import table
+from tables import read_rows, table
+
+ROWS = read_rows("recall_pipeline")
 
 
 @pytest.fixture
@@ -302,19 +304,7 @@ def test_recall_loads_nothing_heavy(tmp_path: Path) -> None:
     code = "import sys, memdir.recall.pipeline, memdir.recall.reminder, memdir.recall.find; print(*sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
-    heavy = {
-        "subprocess",
-        "difflib",
-        "yaml",
-        "click",
-        "rich",
-        "tomlkit",
-        "html",
-        "asyncio",
-        "numpy",
-        "hashlib",
-        "logging",
-    }
+    heavy = set(ROWS["recall_loads_nothing_heavy"])
     assert not heavy & set(done.stdout.split())
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from memdir.recall.index import FILE, WordTable, open_words
 from memdir.recall.terms import make_term
+from tables import read_rows
 
+ROWS = read_rows("recall_table")
 MOST_BYTES = 9_000_000
 
 
@@ -50,19 +52,7 @@ def test_the_head_names_the_contents_so_that_an_index_of_another_table_is_made_a
     assert str(head["kind"]) in table.name and len(str(head["kind"])) == 8
 
 
-@pytest.mark.parametrize(
-    ("word", "kin"),
-    [
-        ("guitar", "instrument"),
-        ("dog", "puppy"),
-        ("doctor", "physician"),
-        ("car", "vehicle"),
-        ("database", "sql"),
-        ("vegetarian", "vegan"),
-        ("happy", "joyful"),
-        ("2019", "2018"),
-    ],
-)
+@pytest.mark.parametrize(("word", "kin"), ROWS["words_of_like_meaning_are_near"])
 def test_words_of_like_meaning_are_near(table: WordTable, word: str, kin: str) -> None:
     assert make_term(kin) in near(table, word)
 

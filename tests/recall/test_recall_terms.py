@@ -2,18 +2,14 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.recall.terms import (
-    PASSAGE_WORDS,
-    make_term,
-    match_date,
-    parse_dates,
-    parse_terms,
-    split_passages,
-)
-from tables import table
+from memdir.recall.terms import PASSAGE_WORDS, make_term, match_date, parse_dates, parse_terms, split_passages
+from tables import read_rows, table
+
+ROWS = read_rows("recall_terms")
 
 DAY = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
@@ -82,24 +78,9 @@ def test_a_long_line_without_a_sentence_end_stays_whole() -> None:
     assert split_passages(line) == [line.strip()]
 
 
-@table(
-    "text dates",
-    [
-        ("what did we decide on 2026-03-05?", [(2026, 3, 5)]),
-        ("on 2026/3/5", [(2026, 3, 5)]),
-        ("on 5 March 2026", [(2026, 3, 5)]),
-        ("on the 5th of March", [(0, 3, 5)]),
-        ("on March 5th, 2026", [(2026, 3, 5)]),
-        ("on Sept. 9", [(0, 9, 9)]),
-        ("since October 2025", [(2025, 10, 0)]),
-        ("what happened in May?", [(0, 5, 0)]),
-        ("may I march on?", []),
-        ("a read/write-lock", []),
-        ("nothing of the kind", []),
-    ],
-)
-def test_dates_of_a_question_are_parsed(text: str, dates: list[tuple[int, int, int]]) -> None:
-    assert parse_dates(text) == dates
+@table("text dates", ROWS["dates_of_a_question_are_parsed"])
+def test_dates_of_a_question_are_parsed(text: str, dates: list[list[int]]) -> None:
+    assert [list(date) for date in parse_dates(text)] == dates
 
 
 @table(
@@ -114,6 +95,7 @@ def test_no_date_is_answered_by_no_day() -> None:
     assert match_date([], DAY) == 0.0
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_text_makes_it_raise_and_no_term_holds_a_blank(text: str) -> None:
     for term in parse_terms(text):

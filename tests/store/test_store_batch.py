@@ -287,6 +287,7 @@ def test_a_history_of_version_2_is_read_and_learns_marks(memory: Path) -> None:
     assert FileStore(memory).has_mark("m") and len(FileStore(memory).changes()) == 2
 
 
+@pytest.mark.slow
 def test_a_mark_is_taken_once_by_processes_that_come_together(memory: Path) -> None:
     marks = scaled(40)
     command = [sys.executable, "-c", BATCH_OF_A_PROCESS, str(memory), str(marks)]
@@ -305,6 +306,7 @@ def image(place: Path) -> Images:
     return {str(path.relative_to(place)): path.read_bytes() for path in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgotten", [["third"], ["third", "fourth"]])
 def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
     tmp_path: Path, forgotten: list[str]

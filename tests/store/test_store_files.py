@@ -358,6 +358,7 @@ def test_a_path_too_long_for_sqlite_is_told_as_such_and_can_be_read(tmp_path: Pa
     assert "shorter" in caught.value.hint and not (memory / "other.md").exists()
 
 
+@pytest.mark.slow
 def test_an_index_is_not_made_so_large_that_it_could_not_be_read_again(memory: Path) -> None:
     store = FileStore(memory)
     first = store.write(sample_memory())

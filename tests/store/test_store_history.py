@@ -82,6 +82,7 @@ def test_recalls_are_counted_by_memory(recall_log: StoreBase) -> None:
     assert counts.total == 4 and counts.by_name == {"a": 3, "b": 1}
 
 
+@pytest.mark.slow
 def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
     store = FileStore(memory, skip_index=True)
     for number in range(230):

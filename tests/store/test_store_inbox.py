@@ -272,6 +272,7 @@ def test_an_item_that_cannot_be_understood_is_not_carried_out(store: Store) -> N
     assert len(store.inbox()) == 2
 
 
+@pytest.mark.slow
 def test_killed_anywhere_an_approval_is_carried_out_once(tmp_path: Path) -> None:
     if reason := syscalls.is_supported():
         pytest.skip(reason)

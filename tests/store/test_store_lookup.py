@@ -4,6 +4,9 @@ from memdir.errors import NotFoundError
 from memdir.operations.find import find_memory
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
+from tables import read_rows
+
+ROWS = read_rows("store_lookup")
 
 
 @pytest.fixture
@@ -16,19 +19,7 @@ def store() -> MemoryStore:
     return found
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("terse-replies", "terse-replies"),
-        ("terse-replies.md", "terse-replies"),
-        ("./ops/deploy.md", "ops/deploy"),
-        ("TERSE-replies", "terse-replies"),
-        ("Terse Replies", "terse-replies"),
-        ("terse_replies", "terse-replies"),
-        ("deploy: WHO", "ops/deploy"),
-        ("deploy", "ops/deploy"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "name"), ROWS["a_name_a_path_or_a_title_finds_the_memory"])
 def test_a_name_a_path_or_a_title_finds_the_memory(store: MemoryStore, typed: str, name: str) -> None:
     assert find_memory([store], typed).header.name == name
 

@@ -35,8 +35,9 @@ from memdir.store.secrets import (
     render_findings,
 )
 from secret_cases import find_others, read_cases, read_kinds, read_sentences, read_told
-from tables import table
+from tables import read_rows, table
 
+ROWS = read_rows("store_secrets")
 ALPHABET = string.ascii_letters + string.digits
 PASSWORD = "Kestrel!" + "Fjord29"
 
@@ -92,53 +93,7 @@ def test_ordinary_sentences_pass() -> None:
     assert sum(bool(find_secrets(text)) for text in sentences) <= 10
 
 
-SPOKEN_OF = """
-Passwords are hashed with argon2id and a pepper from the vault.
-The password policy asks for 12 characters, UTF-8 allowed, and a rotation every 90 days.
-The token is in 1Password under "CI / deploy"; ask the ops channel for access.
-Use the API key from AWS Secrets Manager, path prod/billing/stripe.
-The secret key is called STRIPE_SECRET_KEY and is set by Terraform.
-export GITHUB_TOKEN=${GITHUB_TOKEN}
-password: <your-password>
-api_key = "YOUR_API_KEY_HERE"
-token: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-AWS's documented key AKIAIOSFODNN7EXAMPLE is a placeholder.
-client_secret = os.environ["CLIENT_SECRET"]
-password = getpass.getpass("Password: ")
-The login page was fixed in commit 9a038989604e8da62ecddbe2094b16ce1b778be1.
-The token refresh bug is tracked as request id 3f2504e0-4f89-41d3-9a0c-0305e82c3301.
-The image with the new key rotation is app@sha256:eaaa7b11777babe28e6133a8b19ff71cea687e0d7f05158dee95a71f76ce3d00.
-"integrity": "sha512-v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQ+LFTGHVxVjcXPs17LhbZVGedAJv8XZ1tvj5FvSg=="
-requests==2.32.3 --hash=sha256:70761cfe03c773ceb22aa2f671b4757976145175cdfca038c02654d061d6dcc6
-The public key is ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl
-The cache key is user:42:profile:v3 and the partition key is tenant_id.
-Login with OAuth2 is behind the flag new_login_v2.
-The user asked to be reminded of the password reset flow on 2026-03-01.
-PIN 4 of the connector is ground, and the PIN has 4 to 8 digits.
-Set the PIN in 2026, not before.
-curl -u "$USER:$PASSWORD" https://intern.example.org/api
-postgres://app:${DB_PASSWORD}@db.intern:5432/app
-postgres://postgres:postgres@localhost:5432/test
-The connection string is kept in Vault under kv/app/db; never paste it.
-Das Passwort steht im Tresor unter Infrastruktur.
-Der Schlüssel für die Exporte liegt im KMS und rotiert alle 90 Tage.
-Le mot de passe est dans le coffre, pas dans le dépôt.
-La contraseña está en el gestor de contraseñas del equipo.
-密码保存在保险库里,不要写进代码。
-密码是必填项,至少8位。
-パスワードは保管庫にあり、コードには書かない。
-Passphrase for the backup key: stored in the vault.
-The key insight is that retries must be idempotent.
-Basic auth is off; the account team asked for SSO in Q3/2026.
-A key starts with -----BEGIN PRIVATE KEY----- and is kept elsewhere.
-Tokens look like ghp_ followed by 36 characters, or sk-ant-api03- and more.
-jwt = jwt.encode(payload, settings.JWT_SECRET, algorithm="HS256")
-The secret of this dish is smoked paprika from La Vera.
-He scored 24 points; the key player was number 7.
-""".strip().splitlines()
-
-
-@table("text", SPOKEN_OF)
+@table("text", ROWS["SPOKEN_OF"])
 def test_speaking_of_secrets_is_no_secret(text: str) -> None:
     assert find_secrets(text) == ()
 
@@ -250,21 +205,7 @@ def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
     assert [at.rule for at in open_finder(environment)("acme_abcdef4567")] == ["acme-token"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[[rule]]\nid = 'x'\npattern = '('",
-        "[[rule]]\nid = 'x'\npattern = 'a*'",
-        "[[rule]]\npattern = 'abc'",
-        "[[rule]]\nid = 'x'\npattern = 7",
-        "[[allow]]\npattern = 'abc'",
-        "[[allow]]\npattern = 'abc'\nwhy = 'w'\nsure = true",
-        "[rule]\nid = 'x'\npattern = 'abc'",
-        "[[rules]]\nid = 'x'",
-        "rule = [1]",
-        "[[",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["a_wrong_file_of_own_rules_is_an_error_that_says_where"])
 def test_a_wrong_file_of_own_rules_is_an_error_that_says_where(tmp_path: Path, text: str) -> None:
     path = write(tmp_path / "secrets.toml", text)
     with pytest.raises(SettingsError) as caught:
@@ -357,15 +298,7 @@ def test_an_exception_of_the_persons_own_lets_a_team_save_pass(tmp_path: Path) -
         cli.home / ".config" / "memdir" / "secrets.toml",
         f"[[allow]]\npattern = '^{PASSWORD[:7]}'\nwhy = 'the public demo'\n",
     )
-    arguments = (
-        "save",
-        "--type",
-        "reference",
-        "--name",
-        "team/demo",
-        "--description",
-        "Demo shop sign-in for sales calls",
-    )
+    arguments = ROWS["an_exception_of_the_persons_own_lets_a_team_save_pass"]
     assert cli(*arguments, "--body", f"The password is {PASSWORD}").code == 0
     assert cli(*arguments, "--body", f"The password is Nebel{PASSWORD}", "--replace").code == 1
 
@@ -373,15 +306,7 @@ def test_an_exception_of_the_persons_own_lets_a_team_save_pass(tmp_path: Path) -
 def test_a_broken_file_of_own_rules_warns_in_private_and_stops_a_team_save(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     write(cli.home / ".config" / "memdir" / "secrets.toml", "[[rule]]\nid = 'x'\npattern = '('\n")
-    arguments = (
-        "save",
-        "--type",
-        "reference",
-        "--description",
-        "Demo shop sign-in for sales calls",
-        "--body",
-        "Ask ops.",
-    )
+    arguments = ROWS["a_broken_file_of_own_rules_warns_in_private_and_stops_a_team_save"]
     private = cli(*arguments, "--name", "demo")
     assert private.code == 0 and "cannot check for secrets" in private.err
     assert "invalid regular expression" in cli(*arguments, "--name", "team/demo").refusal
@@ -395,34 +320,8 @@ def test_origins_are_not_searched_but_never_made_of_findings(tmp_path: Path) -> 
 
 
 ENDLESS = (
-    *(
-        "a",
-        ":",
-        "=",
-        "a:",
-        "key=",
-        "key: abc1 ",
-        "password is ",
-        "pw ",
-        "token ",
-        "sk-ant-",
-        "glagent-",
-        "eyJ",
-        ".",
-        "-",
-    ),
-    *(
-        "eyJaaaaaaaaaaaaaaaa.",
-        "-----BEGIN PRIVATE KEY-----\n",
-        'a" + "',
-        '"',
-        "A1 ",
-        "a b c d ",
-        "%41",
-        "QUJD",
-        "_",
-        " ",
-    ),
+    *ROWS["rows_2"],
+    *ROWS["rows"],
     *("a://b:ccc", "a://b:ccc@d ", "curl -u a:b1c2 ", "xoxb-", "AKC", "MMMMMMMMMMMMMMMMMMMMMMMM.", "PIN ", "\n", "//"),
     *("passphrase: aa bb ", "account a/ ", "//a:_authToken=", "密码是", "--key ", "the token is abcdefgh12345678 "),
     *("dp.pt.a.", "AP0aaaaaaaaaaaa", "0123456789abcdef0123456789abcdef-", "PuTTY-User-Key-File-2: x\n", "ｇｈｐ＿"),
@@ -430,6 +329,7 @@ ENDLESS = (
 )
 
 
+@pytest.mark.slow
 @table("piece", ENDLESS)
 def test_four_times_the_text_takes_no_more_than_a_few_times_as_long(piece: str) -> None:
     """Quadratic work would take sixteen times as long; linear work takes four times, and noise is given room."""

@@ -17,19 +17,13 @@ group of the file, every second one. It judges nothing and knows nothing of the 
 import json
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from bench import (
-    BenchQuestion,
-    BenchRow,
-    parse_date,
-    read_corpus,
-    read_queries,
-    render_bench_row,
-)
+from bench import BenchQuestion, BenchRow, parse_date, read_corpus, read_queries, render_bench_row
 from loads import ROOT
 from memdir.format.frontmatter import compose_file, make_slug
 from memdir.format.index import INDEX_FILE, render_line
@@ -55,121 +49,28 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewording:
-    way: str
-    note: Note
-    clause: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    id: str
-    note: Note
-    rewordings: tuple[Rewording, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lookalike:
-    """`what` is the sort of the difference, `differs` its two sides as they stand in the bodies."""
-
-    id: str
-    what: str
-    reworded: bool
-    differs: tuple[str, str]
-    a: Note
-    b: Note
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """Two statements; `why` says why they do not contradict each other, if they do not."""
-
-    id: str
-    contradicts: bool
-    attribute: str
-    why: str
-    a: Note
-    b: Note
-
-
-@dataclass(frozen=True, slots=True)
-class Relative:
-    id: str
-    lang: str
-    when: datetime
-    note: Note
-    was: str
-    want: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLine:
-    title: str
-    name: str
-    hook: str
-
-
-@dataclass(frozen=True, slots=True)
-class LongLine:
-    note: Note
-    hook: str
-    keep: str
-
-
-@dataclass(frozen=True, slots=True)
 class Planted:
     """Names of what lies in the folder. `ids` leads from background names, copies too, to rows of the public set."""
 
     folder: Path
     background: tuple[str, ...]
     duplicates: tuple[tuple[str, str], ...]
-    rewordings: tuple[tuple[Fact, str, str], ...]
-    lookalikes: tuple[tuple[Lookalike, str, str], ...]
-    relative: tuple[tuple[Relative, str], ...]
-    dead: tuple[str, ...]
-    missing: tuple[str, ...]
-    long: tuple[tuple[LongLine, str], ...]
+    lookalikes: tuple[tuple[Any, str, str], ...]
+    relative: tuple[tuple[Any, str], ...]
+    long: tuple[tuple[Any, str], ...]
     ids: Mapping[str, str]
     questions: tuple[BenchQuestion, ...]
     skipped: str
 
 
-def read_facts() -> tuple[Fact, ...]:
-    return tuple(
-        Fact(row["id"], _parse_note(row), tuple(_parse_rewording(at, row["kind"]) for at in row["rewordings"]))
-        for row in _read_rows("dream_pairs")
-    )
+def read_rows(name: str) -> list[Any]:
+    """The rows of a file of `data/`, their fields as attributes."""
+    text = (DATA / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields)) for line in text.splitlines()]
 
 
-def read_lookalikes() -> tuple[Lookalike, ...]:
-    return tuple(
-        Lookalike(row["id"], row["what"], row["reworded"], (row["differs"][0], row["differs"][1]), *_parse_sides(row))
-        for row in _read_rows("dream_lookalikes")
-    )
-
-
-def read_contradictions() -> tuple[Claims, ...]:
-    return tuple(
-        Claims(row["id"], row["contradicts"], row["attribute"], row["why"], *_parse_sides(row))
-        for row in _read_rows("contradictions")
-    )
-
-
-def read_relative() -> tuple[Relative, ...]:
-    return tuple(
-        Relative(at["id"], at["lang"], datetime.fromisoformat(at["date"]), _parse_note(at), at["was"], at["want"])
-        for at in _read_rows("dream_relative")
-    )
-
-
-def read_dead_lines() -> tuple[DeadLine, ...]:
-    rows = (row for row in _read_rows("dream_index") if row["sort"] == "dead")
-    return tuple(DeadLine(row["title"], row["file"].removesuffix(".md"), row["hook"]) for row in rows)
-
-
-def read_long_lines() -> tuple[LongLine, ...]:
-    rows = (row for row in _read_rows("dream_index") if row["sort"] == "long")
-    return tuple(LongLine(_parse_note(row), row["hook"], row["keep"]) for row in rows)
+def make_note(row: Any, kind: str = "") -> Note:
+    return Note(Kind(kind or row.kind), row.title, row.description, row.body)
 
 
 def find_bench() -> Path | None:
@@ -202,23 +103,26 @@ def plant(store_folder: Path, *, background: int = 300, seed: int = 0) -> Plante
     entries, questions = read_background(background, seed=seed) if background else ([], [])
     bed = _Bed(store_folder, random.Random(f"plant/{seed}"))
     ids = {bed.put_entry(entry): entry.id for entry in entries}
-    rewordings = [(fact, bed.put(fact.note), bed.put(fact.rewordings[0].note)) for fact in read_facts()]
-    originals = list(ids) or [name for _, name, _ in rewordings]
+    facts = [
+        (bed.put(make_note(row)), bed.put(make_note(row.rewordings[0], row.kind)))[0]
+        for row in read_rows("dream_pairs")
+    ]
+    originals = list(ids) or facts
     duplicates = [(name, bed.copy(name)) for name in bed.rng.sample(originals, min(DUPLICATES, len(originals)))]
-    lookalikes = [(pair, bed.put(pair.a), bed.put(pair.b)) for pair in read_lookalikes()]
-    relative = [(row, bed.put(row.note, when=row.when)) for row in read_relative()]
-    long = [(line, bed.put(line.note, hook=line.hook)) for line in read_long_lines()]
+    pairs = [(row, make_note(row.a, row.kind), make_note(row.b, row.kind)) for row in read_rows("dream_lookalikes")]
+    lookalikes = [(row, bed.put(a), bed.put(b)) for row, a, b in pairs]
+    dated = read_rows("dream_relative")
+    relative = [(row, bed.put(make_note(row), when=datetime.fromisoformat(row.date))) for row in dated]
+    lines = read_rows("dream_index")
+    long = [(row, bed.put(make_note(row), hook=row.hook)) for row in lines if row.sort == "long"]
     missing = bed.rng.sample([b for _, _, b in lookalikes], MISSING)
-    bed.write_index(read_dead_lines(), without=missing)
+    bed.write_index([row for row in lines if row.sort == "dead"], without=missing)
     return Planted(
         folder=store_folder,
         background=tuple(ids),
         duplicates=tuple(duplicates),
-        rewordings=tuple(rewordings),
         lookalikes=tuple(lookalikes),
         relative=tuple(relative),
-        dead=tuple(line.name for line in read_dead_lines()),
-        missing=tuple(sorted(missing)),
         long=tuple(long),
         ids=ids | {copy: ids[name] for name, copy in duplicates if name in ids},
         questions=tuple(questions),
@@ -263,10 +167,13 @@ class _Bed:
         self.lines[other] = (kind, line.replace(f"]({name}.md)", f"]({other}.md)"))
         return other
 
-    def write_index(self, dead: Sequence[DeadLine], *, without: Sequence[str]) -> None:
+    def write_index(self, dead: Sequence[Any], *, without: Sequence[str]) -> None:
         """Pointers below the heading of their type in no order, the dead ones among them, and a word of prose."""
         lines = [pair for name, pair in self.lines.items() if name not in without]
-        lines += [(self.rng.choice(list(Kind)), render_line(line.title, line.name, line.hook)) for line in dead]
+        lines += [
+            (self.rng.choice(list(Kind)), render_line(line.title, line.file.removesuffix(".md"), line.hook))
+            for line in dead
+        ]
         self.rng.shuffle(lines)
         parts = ["# Memory index\n"]
         for kind in Kind:
@@ -284,20 +191,3 @@ class _Bed:
         path = self.folder / f"{name}.md"
         path.write_text(text, encoding="utf-8")
         os.utime(path, (when.timestamp(), when.timestamp()))
-
-
-def _read_rows(name: str) -> Iterator[dict[str, Any]]:
-    for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-        yield json.loads(line)
-
-
-def _parse_note(fields: Mapping[str, Any], kind: str = "") -> Note:
-    return Note(Kind(kind or fields["kind"]), fields["title"], fields["description"], fields["body"])
-
-
-def _parse_sides(row: Mapping[str, Any]) -> tuple[Note, Note]:
-    return _parse_note(row["a"], row["kind"]), _parse_note(row["b"], row["kind"])
-
-
-def _parse_rewording(fields: Mapping[str, Any], kind: str) -> Rewording:
-    return Rewording(fields["way"], _parse_note(fields, kind), fields.get("clause", ""))

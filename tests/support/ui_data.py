@@ -103,12 +103,7 @@ _DRAFTS = (
         name="staging-is-reset",
         pinned=True,
     ),
-    Draft(
-        Kind.PROJECT,
-        "Tuesday deploys",
-        "Deploys happen on Tuesdays only because support is staffed",
-        _DEPLOYS,
-    ),
+    Draft(Kind.PROJECT, "Tuesday deploys", "Deploys happen on Tuesdays only because support is staffed", _DEPLOYS),
 )
 
 

@@ -145,83 +145,7 @@ def _begin(files: Files, names: Iterator[tuple[str, str, str]]) -> list[Thing]:
     return things
 
 
-SOURCES = {
-    "py": """
-$const = 3
-
-
-def $first(data):
-    total = len(data) * $const
-    return total + 1
-
-
-def $second(data, depth=2):
-    rows = [at for at in data]
-    return $first(rows) + depth
-
-
-class $owner:
-    size = 4
-
-    def $method(self, value):
-        return value * self.size
-
-
-def $run(data):
-    return $owner().$method($second(data))
-""",
-    "ts": """
-export const $const = 3;
-
-export function $first(data: string[]): number {
-  const total = data.length * $const;
-  return total + 1;
-}
-
-export function $second(data: string[], depth = 2): number {
-  const rows = [...data];
-  return $first(rows) + depth;
-}
-
-export class $owner {
-  size = 4;
-
-  $method(value: number): number {
-    return value * this.size;
-  }
-}
-
-export const $run = (data: string[]) => new $owner().$method($second(data));
-""",
-    "go": """
-package internal
-
-const $const = 3
-
-func $first(data []string) int {
-\ttotal := len(data) * $const
-\treturn total + 1
-}
-
-func $second(data []string, depth int) int {
-\trows := data
-\treturn $first(rows) + depth
-}
-
-type $owner struct {
-\tsize int
-}
-
-func (u *$owner) $method(value int) int {
-\treturn value * u.size
-}
-
-func $run(data []string) int {
-\tunit := $owner{size: 4}
-\treturn unit.$method($second(data, 1))
-}
-""",
-}
+SOURCES = Path(__file__).parents[1] / "data" / "verify"
 
 
 def _fill(ending: str, things: list[Thing], names: Iterator[tuple[str, str, str]]) -> str:
@@ -238,7 +162,7 @@ def _fill(ending: str, things: list[Thing], names: Iterator[tuple[str, str, str]
     }
     things += [Thing("symbol", words["first"]), Thing("symbol", words["second"])]
     things += [Thing("symbol", f"{words['owner']}.{words['method']}"), Thing("constant", words["const"])]
-    return Template(SOURCES[ending].lstrip("\n")).substitute(words)
+    return Template((SOURCES / f"{ending}.txt").read_text(encoding="utf-8")).substitute(words)
 
 
 def _change(files: Files, things: list[Thing], names: Iterator[tuple[str, str, str]], rng: random.Random) -> None:

@@ -116,17 +116,6 @@ def test_a_deletion_comes_to_the_others_and_can_be_restored(pair: tuple[Member, 
     assert bob.has("old")
 
 
-def test_changes_of_both_in_one_memory_are_merged(pair: tuple[Member, Member]) -> None:
-    ada, bob = pair
-    share(ada, bob, "m", memory_text("M", "One.", "Two."))
-    ada.write("m", memory_text("M", "One, by ada.", "Two."))
-    bob.write("m", memory_text("M", "One.", "Two, by bob."))
-    ada.sync()
-    assert bob.sync().clashes == ()
-    settle(ada, bob)
-    assert ada.read("m") == memory_text("M", "One, by ada.", "Two, by bob.") and items(bob) == ()
-
-
 def test_a_clash_keeps_both_and_waits_as_a_notice(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     share(ada, bob, "m", memory_text("M", "One."))

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memdir.verify.derivable import DerivableReason, find_derivable
+from tables import read_rows
 
+ROWS = read_rows("derivable")
 RULES = """# Rules
 Run the whole suite before each commit.
 
@@ -46,95 +48,29 @@ def make_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("Use pnpm, not npm, in this workspace", "CLAUDE.md"),
-        ("use PNPM not npm in this workspace!", "CLAUDE.md"),
-        ("Something new.\n\n**Why:** commit messages are written in the imperative mood and in English.", "CLAUDE.md"),
-        ("Never push to main directly", "CLAUDE.md"),
-        ("Run the whole suite before each commit", "CLAUDE.md"),
-        ("运行迁移之前必须先询问负责人", "CLAUDE.md"),
-        ("- SQL keywords are written\n  in lower case", ".claude/rules/deep/sql.md"),
-        ("Answer every question in plain French.", ".cursorrules"),
-    ],
-)
+@pytest.mark.parametrize(("text", "source"), ROWS["a_sentence_of_an_instruction_file_is_derivable"])
 def test_a_sentence_of_an_instruction_file_is_derivable(root: Path, text: str, source: str) -> None:
     (reason,) = find_derivable(text, root)
     assert reason.source == source
     assert "instruction file" in reason.what
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Ask first.",
-        "Use pnpm",
-        "Use npm, not pnpm, in this workspace",
-        "Use pnpm, not npm, in this workspace because the lockfile breaks",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["short_or_different_sentences_are_not"])
 def test_short_or_different_sentences_are_not(root: Path, text: str) -> None:
     assert find_derivable(text, root) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("The parser is in src/parser.py", "src/parser.py"),
-        ("the parser lives in `src/parser.py`.", "src/parser.py"),
-        ("The parser can be found in the file **src/parser.py**", "src/parser.py"),
-        ("src/parser.py contains the parser", "src/parser.py"),
-        ("Parser: src/parser.py", "src/parser.py"),
-        ("src/parser.py", "src/parser.py"),
-        ("./src/parser.py", "src/parser.py"),
-        ("The parser is in parser.py", "src/parser.py"),
-        ("Storage code is under src/store/", "src/store/"),
-        ("Der Parser liegt in src/parser.py", "src/parser.py"),
-        ("L'analyseur se trouve dans src/parser.py", "src/parser.py"),
-        ("El analizador está en src/parser.py", "src/parser.py"),
-        ("解析器在 src/parser.py 里", "src/parser.py"),
-        ("パーサーは src/parser.py にある", "src/parser.py"),
-        ("Parser lies in src/parser.py\n\nThe parser is in src/parser.py.", "src/parser.py"),
-        (
-            "The parser is in src/parser.py.\n\n**Why:** People look for it.\n\n**How to apply:** Open it there. Edit it.",
-            "src/parser.py",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "source"), ROWS["where_a_tracked_file_lies_is_derivable"])
 def test_where_a_tracked_file_lies_is_derivable(root: Path, text: str, source: str) -> None:
     assert find_derivable(text, root) == (DerivableReason("it only gives the path of a tracked file", source),)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The parser in src/parser.py must not be reformatted: its tables are generated",
-        "src/parser.py is slow on purpose, it mirrors the legacy system",
-        "The parser is in src/parser.py but nobody may touch it before the audit",
-        "The parser is in src/parser.py because the vendor tool only scans src",
-        "Do not edit src/parser.py",
-        "The parser is in untracked.py",
-        "The parser is in src/missing.py",
-        "The key lies in ../../etc/passwd",
-        "Bugs are tracked in Linear",
-        "The budget is in euros",
-        "The parser is in src/parser.py. It will be deleted. Legal asked for it.",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["a_path_beside_a_fact_is_not"])
 def test_a_path_beside_a_fact_is_not(root: Path, text: str) -> None:
     assert find_derivable(text, root) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Replace Kafka by NATS to save cost.",
-        "fix(parser): stop dropping the last line of a file",
-        "Stop dropping the last line of a file",
-        "Two facts. Replace **Kafka** by NATS to save cost",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["a_commit_subject_is_derivable"])
 def test_a_commit_subject_is_derivable(root: Path, text: str) -> None:
     (reason,) = find_derivable(text, root)
     assert reason.source.startswith("commit ")

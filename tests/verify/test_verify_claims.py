@@ -25,18 +25,7 @@ def test_prose_addresses_and_examples_claim_nothing(text: str) -> None:
     assert claims_of(text) == []
 
 
-@table(
-    "text reason",
-    [
-        ("Notes lie in `~/notes/a.md`.", "outside the project"),
-        ("See `../other/main.py`.", "outside the project"),
-        ("Tests match `tests/test_*.py`.", "a placeholder"),
-        ("Copy `src/<name>/index.ts`.", "a placeholder"),
-        ("As in `path/to/file.py`.", "an example"),
-        ("`handleAuth` was removed in May.", "the memory itself says it no longer exists"),
-        ("Use the client instead of `old_client.py`.", "the memory itself says it no longer exists"),
-    ],
-)
+@table("text reason", ROWS["what_no_project_can_settle_is_claimed_as_not_checkable"])
 def test_what_no_project_can_settle_is_claimed_as_not_checkable(text: str, reason: str) -> None:
     assert [at.reason for at in find_claims(text)] == [reason]
 
@@ -76,35 +65,12 @@ def test_only_project_memories_have_deadlines() -> None:
     assert find_claims("Freeze until 2026-03-05.", Kind.FEEDBACK) == ()
 
 
-@table(
-    "text",
-    [
-        "Reported by the support team on 2026-01-12.",
-        "Decision by the board, 2026-01-12: use Go.",
-        "Due to the outage on 2026-01-05 the queue is drained by hand.",
-        "The latest release 2026-01-05 has the fault.",
-        "Merge freeze from 2026-03-05 for the mobile release.",
-        "The freeze starts on 2026-03-05.",
-        "The server closes idle connections, see the incident of 2026-02-01.",
-    ],
-)
+@table("text", ROWS["the_day_of_an_event_is_no_deadline"])
 def test_the_day_of_an_event_is_no_deadline(text: str) -> None:
     assert claims_of(text) == []
 
 
-@table(
-    "text",
-    [
-        "Ship it by 2026-03-05.",
-        "Ship it by Thursday, 2026-03-05.",
-        "Due on 2026-03-05.",
-        "Due date: 2026-03-05",
-        "The sprint ends 2026-03-05.",
-        "The freeze begins 2026-03-01 and holds until 2026-03-05.",
-        "**Deadline:** 2026-03-05",
-        "No later than the release of 2026-03-05.",
-    ],
-)
+@table("text", ROWS["the_day_that_ends_something_is_a_deadline"])
 def test_the_day_that_ends_something_is_a_deadline(text: str) -> None:
     assert claims_of(text) == [("date", "2026-03-05")]
 
@@ -113,29 +79,7 @@ def test_no_more_than_so_many_claims_are_read() -> None:
     assert len(find_claims("\n".join(f"`a/b{number}.py`" for number in range(2 * CLAIMS)))) == CLAIMS
 
 
-@table(
-    "piece",
-    [
-        "`",
-        "a/",
-        "--",
-        "$",
-        "((",
-        "a.b.",
-        "[[",
-        "[[a]]\n",
-        "<a ",
-        "aB_",
-        "```\n",
-        "until 2026-",
-        "(a",
-        "`a b ",
-        "x=",
-        "a:1",
-        "{<*",
-        "'\"",
-    ],
-)
+@table("piece", ROWS["hostile_text_is_read_to_its_end"])
 def test_hostile_text_is_read_to_its_end(piece: str) -> None:
     """A rule that is not linear would sit here for minutes; the clock of a loaded machine is no witness."""
     assert len(find_claims(piece * 15_000, Kind.PROJECT)) <= CLAIMS

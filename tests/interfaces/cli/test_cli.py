@@ -13,6 +13,9 @@ from clihelp import SOURCE, Cli, memory_text
 from memdir import __version__
 from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
 from memdir.interfaces.cli import NEXT, TableColumn, cut_width, measure_width, render_columns, render_error, render_json
+from tables import read_rows
+
+ROWS = read_rows("cli")
 
 
 def test_without_a_verb_it_says_what_is_where_and_what_to_try(cli: Cli) -> None:
@@ -32,21 +35,7 @@ def test_the_version_is_printed(cli: Cli) -> None:
 
 
 def test_wrong_use_is_two_and_one_line(cli: Cli) -> None:
-    for argv in (
-        ["nonsense"],
-        ["list", "--nonsense"],
-        ["save"],
-        ["save", "--type", "feedback"],
-        ["list", "--type", "nonsense"],
-        ["undo", "x"],
-        ["undo", "0"],
-        ["--color", "pink", "list"],
-        ["read"],
-        ["config"],
-        ["team"],
-        ["agent"],
-        ["team", "nonsense"],
-    ):
+    for argv in ROWS["wrong_use_is_two_and_one_line"]:
         told = cli(*argv)
         assert told.code == 2 and told.err.startswith("memdir: ") and told.err.count("\n") == 1, argv
         assert "--help` shows how" in told.err and told.out == ""
@@ -136,15 +125,7 @@ def test_a_hostile_name_is_one_clean_line(cli: Cli, verb: str, name: str) -> Non
 
 
 @pytest.mark.parametrize("field", ["--name", "--title", "--description", "--body", "--why", "--how"])
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "a\x1b[2Jb plain words here",
-        "nul \0 in plain words",
-        "\u202e reversed plain words",
-        "lone \udc80 surrogate in words",
-    ],
-)
+@pytest.mark.parametrize("bad", ROWS["no_control_character_is_saved_from_any_argument"])
 def test_no_control_character_is_saved_from_any_argument(cli: Cli, field: str, bad: str) -> None:
     values = {
         "--type": "feedback",
@@ -245,17 +226,7 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=cli.project, env=env, capture_output=True, text=True, encoding="utf-8"
     )
-    for name in (
-        "subprocess",
-        "rich",
-        "tomlkit",
-        "tomllib",
-        "yaml",
-        "memdir.language.dates",
-        "memdir.interfaces.doctor",
-        "memdir.verify.derivable",
-        "jsonschema",
-    ):
+    for name in ROWS["listing_loads_nothing_it_does_not_need"]:
         assert f"'{name}'" not in ended.stderr, name
     assert "'memdir.interfaces.cli.read'" in ended.stderr
 

@@ -146,6 +146,7 @@ def test_a_model_that_cannot_be_opened_does_not_stop_the_patterns(cli: Cli) -> N
     assert told.code == 0 and told.lines[0].startswith("without the model, ")
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cli) -> None:
     before = image(cli.memory)
     script, asked = iter(make_script()[:2]), threading.Event()
@@ -171,6 +172,7 @@ def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cl
     assert cli("dream").code == 0, "and the next one is let in"
 
 
+@pytest.mark.slow
 def test_in_a_pipe_nothing_but_the_result_is_printed(cli: Cli) -> None:
     with AnthropicServer(make_script()) as server:
         told = cli.real("dream", **by_model(server))

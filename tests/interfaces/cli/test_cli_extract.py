@@ -10,7 +10,9 @@ from claude_client import make_client
 from clihelp import Cli
 from memdir.store import sessions
 from servers import AnthropicServer, OpenAIServer
+from tables import read_rows
 
+ROWS = read_rows("cli_extract")
 ASKED = "please remember that we deploy on Tuesdays only, because support is fully staffed then"
 
 
@@ -126,18 +128,7 @@ def test_a_model_is_asked_when_there_is_one_and_its_cost_is_told_before(tmp_path
     assert len(names(cli)) == 1, "what was asked for is kept although the model missed it"
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "words"),
-    [
-        (["talk.json", "--all"], 2, "cannot be used together"),
-        (["--since", "2026-01-01"], 2, "--all"),
-        (["--all", "--since", "yesterday"], 1, "invalid date"),
-        (["--all"], 1, "no conversation"),
-        (["nowhere.jsonl"], 1, "nowhere.jsonl"),
-        (["--dry-run"], 2, "transcript"),
-        (["--model", "odd:x"], 1, "odd"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "code", "words"), ROWS["what_cannot_be_done_is_said"])
 def test_what_cannot_be_done_is_said(cli: Cli, argv: list[str], code: int, words: str) -> None:
     write_talk(cli.project, ASKED)
     done = cli("extract", *argv)

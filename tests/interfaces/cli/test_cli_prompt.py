@@ -3,6 +3,9 @@
 import pytest
 
 from clihelp import Cli
+from tables import read_rows
+
+ROWS = read_rows("cli_prompt")
 
 
 def test_the_prompt_is_the_guidance_and_then_the_index(cli: Cli) -> None:
@@ -33,16 +36,7 @@ def test_with_memory_off_nothing_is_printed_or_made(cli: Cli) -> None:
     assert not cli.memory.exists() and not (cli.home / ".claude" / "agent-memory").exists()
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["--agent", "a"],
-        ["--scope", "user"],
-        ["--mode", "agent"],
-        ["--mode", "team", "--agent", "a", "--scope", "user"],
-        ["--mode", "loud"],
-    ],
-)
+@pytest.mark.parametrize("argv", ROWS["options_that_do_not_go_together_are_wrong_use"])
 def test_options_that_do_not_go_together_are_wrong_use(cli: Cli, argv: list[str]) -> None:
     assert cli("prompt", *argv).code == 2
 

@@ -21,21 +21,6 @@ def test_a_contradiction_is_pointed_out_with_the_command_and_both_are_kept(cli: 
     assert cli("forget", first).code == 0 and len(list(cli.memory.glob("*.md"))) == 2
 
 
-def test_a_correction_replaces_the_sentence_is_shown_and_undone(cli: Cli) -> None:
-    name = cli("remember", "the deploy day is Tuesday", "--json").json["name"]
-    merged = cli("remember", "no, the deploy day is Friday")
-    assert merged.lines[0] == f"updated {name} (project, private)"
-    assert "-the deploy day is Tuesday" in merged.lines and "+the deploy day is Friday" in merged.lines
-    assert cli("undo").code == 0
-    assert "Tuesday" in (cli.memory / f"{name}.md").read_text(encoding="utf-8")
-
-
-def test_a_name_of_its_own_is_not_merged_and_not_written_over(cli: Cli) -> None:
-    cli("remember", "the deploy day is Tuesday")
-    assert cli("remember", "the deploy day is Friday", "--name", "other", "--json").json["name"] == "other"
-    assert "memdir save --replace" in cli("remember", "the deploy day is Monday", "--name", "other").refusal
-
-
 def test_words_that_ask_to_forget_forget_the_one_memory_that_is_meant(cli: Cli) -> None:
     assert "memdir forget NAME" in cli("remember", "forget that I use vim").refusal
     cli("remember", "the deploy day is Tuesday")

@@ -59,22 +59,6 @@ def test_user_memory_is_there_in_every_project_after_its_own(cli: Cli) -> None:
     assert "deploys" not in cli("list", cwd=other).out
 
 
-def test_a_project_memory_of_the_same_name_wins(cli: Cli) -> None:
-    cli("save", "--name", "replies", "--scope", "user", *RULE)
-    cli("save", "--name", "replies", *RULE[:-1], "Here a summary is wanted.")
-    assert "wanted" in cli("read", "replies").out and "Leave it out" in cli("read", "replies", "--scope", "user").out
-    found = cli("recall", "a summary at the end of a long reply", "--json").json["memories"]
-    assert [(row["name"], row["scope"]) for row in found] == [("replies", "private")]
-    assert len(cli("list", "--json").json) == 2
-
-
-def test_user_memory_takes_user_and_feedback_only(cli: Cli) -> None:
-    assert "not project" in cli("save", "--name", "deploys", "--scope", "user", *FACT).refusal
-    cli("save", "--name", "me", "--scope", "user", *ABOUT)
-    assert "not reference" in cli("edit", "me", "--scope", "user", "--type", "reference").refusal
-    assert rows(cli)["me"]["type"] == "user"
-
-
 def test_user_memory_that_is_off_is_neither_read_nor_written(cli: Cli) -> None:
     cli("save", "--name", "me", "--scope", "user", *ABOUT)
     assert cli("list", "--json", MEMDIR_USER_MEMORY="false").json == []
@@ -123,13 +107,6 @@ def test_somebody_elses_memory_carries_their_name(cli: Cli) -> None:
     assert rows(cli)["team/tracker"]["author"] == "On Call", "who changed it last"
     cli("forget", "team/tracker")
     assert "tracker" not in (cli.memory / ".memdir" / "team-authors.json").read_text(encoding="utf-8")
-
-
-def test_two_titles_never_meet_in_one_team_memory(cli: Cli) -> None:
-    for title in ("Deploys?", "Deploys!", "Deploys?"):
-        told = cli("save", "--title", title, "--scope", "team", *FACT)
-        assert told.code == 0, told.err
-    assert sorted(rows(cli)) == ["team/deploys", "team/deploys-2"]
 
 
 def test_a_team_that_is_off_is_listed_but_neither_loaded_nor_recalled(cli: Cli) -> None:
@@ -183,20 +160,6 @@ def test_a_secret_is_refused_in_what_others_share_and_warned_of_elsewhere(cli: C
     refused = cli("save", "--name", "x", *FACT[:-1], f"Take {TOKEN}.")
     assert refused.code == 1 and TOKEN not in refused.out + refused.err
     assert "github-token" in cli("promote", "x").refusal and rows(cli)["x"]["scope"] == "private"
-
-
-def test_what_is_remembered_privately_leaves_the_teams_memory_alone(cli: Cli) -> None:
-    cli("remember", "--scope", "team", "we deploy on Tuesdays only")
-    (before,) = cli("list", "--json").json
-    assert before["scope"] == "team"
-    cli("remember", "we deploy on Fridays only")
-    found = rows(cli)
-    assert sorted(at["scope"] for at in found.values()) == ["private", "team"]
-    assert "Tuesdays" in cli("read", before["name"]).out
-    told = cli("remember", "we deploy on Tuesdays only", "--json").json
-    assert (told["name"], told["action"]) == (before["name"], "unchanged"), "the team says so already"
-    cli("remember", "--scope", "team", "no, we deploy on Wednesdays only")
-    assert "Wednesdays" in cli("read", before["name"]).out and len(rows(cli)) == 2
 
 
 def test_a_repositorys_own_memory_is_read_written_and_left_uncommitted(cli: Cli) -> None:

@@ -27,6 +27,9 @@ from memdir.records import Draft, Kind, Put, StoredMemory
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
+from tables import read_rows
+
+ROWS = read_rows("adapters_langgraph")
 
 USER = ("users", "u-1")
 
@@ -248,19 +251,7 @@ LISTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {},
-        {"prefix": ("a", "b"), "max_depth": 3},
-        {"prefix": ("a", "*", "f")},
-        {"suffix": ("f",)},
-        {"suffix": ("*", "f"), "prefix": ("a",)},
-        {"max_depth": 1},
-        {"limit": 2, "offset": 1},
-        {"prefix": ("z",)},
-    ],
-)
+@pytest.mark.parametrize("asked", ROWS["namespaces_are_listed_as_langgraph_s_own_store_lists_them"])
 def test_namespaces_are_listed_as_langgraph_s_own_store_lists_them(asked: dict[str, Any], store: MemdirStore) -> None:
     model = InMemoryStore()
     for namespace in LISTED:

@@ -18,6 +18,7 @@ from memdir.store.state import Author
 from servers import AnthropicServer, Call
 from tables import read_rows
 
+ROWS = read_rows("adapters_memory_tool")
 HEAD = "---\nname: Deploys\ndescription: We deploy on Tuesdays only\ntype: {kind}\n---\n\n"
 KEY = "sk-test-1234567890"
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -114,39 +115,7 @@ def test_the_folder_is_shown_two_levels_deep_with_sizes(commands: MemoryCommands
     assert "a/c__xml.md" in ask(commands, "view", path="/memories/MEMORY.md")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/memoriesX",
-        "/memoriesX/a.md",
-        "memories/a.md",
-        "/etc/passwd",
-        "/memories/../a.md",
-        "/memories/a/../../b.md",
-        "/memories/%2e%2e/a.md",
-        "/memories/%252e%252e/a.md",
-        "/memories/..%2fa.md",
-        "/memories/\uff0e\uff0e/a.md",
-        "/memories/..\\a.md",
-        "/memories/./a.md",
-        "/memories/a\0.md",
-        "/memories/.memdir/history.db",
-        "/memories/.hidden.md",
-        "/memories/my notes.md",
-        "/memories/MEMORY.md",
-        "/memories/memory.md",
-        "/memories/sub/MEMORY.md",
-        "/memories/logs/a.md",
-        "/memories/con.md",
-        "/memories/" + "x" * 300,
-        "/memories/" + "a/" * 9 + "b.md",
-        "/memories/\ud800.md",
-        "/memories",
-        "",
-        None,
-        7,
-    ],
-)
+@pytest.mark.parametrize("path", ROWS["a_path_that_is_no_memory_s_is_refused_by_every_command"])
 def test_a_path_that_is_no_memory_s_is_refused_by_every_command(path: object, commands: MemoryCommands) -> None:
     before = {at.name for at in commands.store.root.parent.rglob("*")}
     for given in (
@@ -189,21 +158,7 @@ def test_what_is_missing_or_of_the_wrong_kind_is_said(command: str, commands: Me
             commands.run(given)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "x",
-        "no newline",
-        "two\n\n\n",
-        "\n\nfirst\n",
-        "---\n",
-        "a\n---\nb",
-        "  indented\n",
-        "tab\there\r\nwin\r\n",
-        "é日本\n",
-    ],
-)
+@pytest.mark.parametrize("text", ROWS["plain_text_comes_back_to_the_letter"])
 def test_plain_text_comes_back_to_the_letter(text: str, commands: MemoryCommands) -> None:
     assert "created" in ask(commands, "create", path="/memories/a/plan.txt", file_text=text)
     [header] = commands.store.scan()

@@ -71,11 +71,7 @@ def run_example(name: str, place: Path, lines: list[str], **variables: str) -> s
         assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout
     example = load_example(name)
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(io.StringIO()) as out,
-        warnings.catch_warnings(),
-    ):
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # SDKs leave connections to the collector, so it comes now
         for variable, value in variables.items():
             patch.setenv(variable, value)

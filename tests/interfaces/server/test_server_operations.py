@@ -82,13 +82,7 @@ def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> 
         db.execute(f"CREATE DATABASE {name} OWNER memdir_owner")
         try:
             run(programs / "pg_dump", "-Fc", "-n", "memdir", "-f", tmp_path / "backup", "-d", admin)
-            run(
-                programs / "pg_restore",
-                "--exit-on-error",
-                "-d",
-                restored.admin,
-                tmp_path / "backup",
-            )
+            run(programs / "pg_restore", "--exit-on-error", "-d", restored.admin, tmp_path / "backup")
             assert sorted(restored.dump(store.tenant).split("\n")) == sorted(before.split("\n"))
             database = PostgresDatabase(make_conninfo(postgres.app, dbname=name), size=1)
             try:

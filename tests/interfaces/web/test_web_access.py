@@ -109,6 +109,7 @@ def test_too_large_a_form_is_refused(page: PageClient) -> None:
     assert "Tuesdays" in page.get("/memories").text
 
 
+@pytest.mark.slow
 def test_connections_that_say_nothing_do_not_stop_it(page: PageClient) -> None:
     quiet = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(150)]
     try:

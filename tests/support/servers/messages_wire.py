@@ -60,10 +60,7 @@ def make_usage(spent: Spent, output: int) -> Body:
         "input_tokens": spent.fresh,
         "cache_creation_input_tokens": spent.stored + spent.stored_long,
         "cache_read_input_tokens": spent.cached,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": spent.stored,
-            "ephemeral_1h_input_tokens": spent.stored_long,
-        },
+        "cache_creation": {"ephemeral_5m_input_tokens": spent.stored, "ephemeral_1h_input_tokens": spent.stored_long},
         "output_tokens": output,
         "service_tier": "standard",
     }
