@@ -97,7 +97,7 @@ def render_typed(typed: Sequence[TypedMessage]) -> str:
     for message in reversed(typed):
         day = f" ({message.at:%A, %Y-%m-%d})" if message.at else ""
         reply = f"The agent had written:\n{message.reply_to}\n\n" if message.reply_to else ""
-        block = f"{reply}The person{day}:\n{message.text}"
+        block = f"{reply}The person{day}:\n{message.shown or message.text}"
         room -= len(block)
         if room < 0 and blocks:
             break
@@ -223,7 +223,7 @@ class _TypedText:
         own = [message.text for message in typed if _is_talk(message.text)]
         sentences = [sentence for text in own for sentence in MemoryDocument(text).list_sentences()]
         lines = [line for text in own for line in text.splitlines()]
-        words = " ¶ ".join(fold_words(message.text) for message in typed)
+        words = " ¶ ".join(fold_words(message.shown or message.text) for message in typed)
         return _TypedText(f" {words} ", {key: text for text in (*lines, *sentences) if (key := fold_words(text))})
 
     def says(self, sentence: str) -> bool:
