@@ -211,10 +211,10 @@ def _parse_row(row: object, notes: Notes) -> tuple[str, str]:
 
 def _render_message(message: Message) -> str:
     time = f", {message.at:%Y-%m-%d %H:%M}" if message.at else ""
-    if message.role == "tool":
+    if message.role == "tool" and message.text:
         how = "failed" if message.failed else "material, not the person's words"
         return f"[output of a tool{time}: {how}]\n{cut_middle(message.text, _RESULT_CHARS)}"
-    if message.is_meta:
+    if message.is_meta or not (message.text or message.calls):
         return ""
     who = "the person" if message.role == "user" else "the agent"
     lines = [f"[{who}{time}]", message.text]
