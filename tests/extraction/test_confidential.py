@@ -11,9 +11,11 @@ from extraction_talks import NOW
 from memdir.conversation.confidential import leave_out
 from memdir.conversation.notes import NotesInput, find_notes_file, update_notes
 from memdir.conversation.transcripts import search_transcripts
+from memdir.dream.records import DreamProgress
 from memdir.extraction import ConversationSource, extract
 from memdir.extraction.turns import EndedTurn, extract_turn
-from memdir.records import Kind, Message
+from memdir.recall.prefetch import ModelSelector
+from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.sessions import open_session
@@ -140,3 +142,25 @@ def test_the_search_of_transcripts_omits_it_for_a_dream_and_finds_it_for_the_per
     assert len(search_transcripts([tmp_path], "Larkfield contract", limit=5)) == 1
     assert search_transcripts([tmp_path], "Larkfield contract", limit=5, open_only=True) == ()
     assert len(search_transcripts([tmp_path], "import tabs", limit=5, open_only=True)) == 1
+
+
+SECRET = "Sommer" + "wiese" + "77x"
+
+
+def test_a_typed_secret_is_masked_in_every_request_of_memorys_own(tmp_path: Path) -> None:
+    talk = [Message("user", f"the root password is {SECRET}, and we deploy on Tuesdays only", "u1", NOW)]
+    wish = make_answer("We deploy on Tuesdays only, by hand", "we deploy on Tuesdays only")
+    model = ScriptedModel([wish, '{"follow": [1, 2, 3, 4]}'])
+    extract(MemoryStore(clock=lambda: NOW), talk, model=model, now=NOW)
+    notes, session = find_notes_file(tmp_path / "project", "s1"), open_session(tmp_path, "s1")
+    asked = ScriptedModel(['{"sections": []}'] * 2)
+    update_notes(notes, session, NotesInput(talk), now=NOW, model=asked, force=True)
+    selecting = ScriptedModel(['{"names": []}'] * 2)
+    header = Header("a", "A", "About a", Kind.USER, Scope.PRIVATE, NOW, False, Signature(0, 0, 0, 0))
+    ModelSelector(selecting, lambda query, headers, limit: ())(Query(talk[0].text, now=NOW), [header], 1)
+    dreaming = ScriptedModel(["done"])
+    DreamProgress().wrap(dreaming)(Request("", tuple(talk), 100))
+    assert len(model.requests) == 2 and asked.requests and selecting.requests
+    requests = (*model.requests, *asked.requests, *selecting.requests, *dreaming.requests)
+    shown = "\n".join(message.text for request in requests for message in request.messages)
+    assert SECRET not in shown and "[masked: " in shown and "Tuesdays" in shown

@@ -27,6 +27,7 @@ from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, s
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
 from memdir.store.contract import StoreBase
+from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
@@ -84,7 +85,7 @@ def fork_for_operations(
         today=render_today(task.now),
     )
     request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    result = run_fork(model, request, MemoryTools(staging, memory, tree))
+    result = run_fork(mask_model(model), request, MemoryTools(staging, memory, tree))
     if result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (result.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the model did not finish ({result.end})", hint="no changes were made; the next run retries")
     return ModelExtraction(result, {})
@@ -105,7 +106,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
     evidence: dict[str, str] = {}
     usages: list[Usage] = []
     for turn in (1, 2):
-        reply = model(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
+        reply = mask_model(model)(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
         usages.append(reply.usage)
         try:
             result = stage(_parse(reply), staging)

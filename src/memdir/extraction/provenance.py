@@ -25,7 +25,7 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
-from memdir.store.secrets import find_new_secrets, find_secrets, mask, render_findings
+from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
 from memdir.text import find_json, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
@@ -135,7 +135,7 @@ def ask_second_opinion(
     request = Request(
         render_prompt("opinion_system"), (Message("user", content),), OPINION_TOKENS, _SCHEMA, purpose=PURPOSE
     )
-    reply = model(request)
+    reply = mask_model(model)(request)
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined the second check")
     for value in find_json(reply.text):
