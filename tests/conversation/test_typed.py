@@ -10,11 +10,22 @@ from hypothesis import strategies as st
 
 from memdir.conversation.chat_exports import find_export
 from memdir.conversation.transcripts import read_messages
-from memdir.conversation.typed import collect_foreign, cut_echoes, find_typed, strip_reminders
+from memdir.conversation.typed import (
+    SpanOrigin,
+    collect_foreign,
+    cut_echoes,
+    find_typed,
+    list_typed,
+    split_codex_parts,
+    split_message,
+    strip_reminders,
+)
 from memdir.format import shown
 from memdir.format.shown import show_memory
-from memdir.records import Excerpt, Header, Kind, Scope, Signature
+from memdir.records import Excerpt, Header, Kind, Message, Scope, Signature
 from tables import read_rows, table
+from typed import count, find_shares
+from typed import read_rows as read_messages_of
 
 ROWS = read_rows("typed")
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -106,3 +117,69 @@ def test_the_same_words_are_typed_whichever_host_recorded_them(host: str, tmp_pa
     assert [text for message in messages if (text := find_typed(message))] == [TYPED]
     echo = "Fine. I always deploy on Fridays at noon."
     assert cut_echoes(echo, frozenset(collect_foreign(messages))) == "Fine. […]"
+
+
+def test_typed_and_pasted_text_are_told_apart_in_messages_of_authors_who_had_not_seen_the_code() -> None:
+    sets = {
+        path.stem: read_messages_of(path) for path in sorted((Path(__file__).parents[1] / "data/typed").glob("*.jsonl"))
+    }
+    assert sum(map(len, sets.values())) >= 100
+    for author, rows in sets.items():
+        hidden, shown, unknown = find_shares(count(rows))
+        assert hidden <= 0.5 and shown <= 2 and unknown <= 3, (author, hidden, shown, unknown)
+
+
+IDE = "# Context from my IDE setup:\n\n## Active selection of the file:\n"
+RULES = "\n".join(f"{number}. Every export has a header line and the encoding UTF-8." for number in range(40))
+
+
+@table(
+    "text",
+    [
+        "The fix has to be out by Friday, the cutover is Monday night 22:00 to 02:00 and nothing may be deployed during it.",
+        "please translate error messages too: users in Brazil complained about the English ones last week",
+        "fix this in the README later: the port is 8081 now",
+        "Exports are written in one pass, one file per day. " * 30,
+        f"Rules for the export\n\n{RULES}",
+        "summarise for the release notes: the old login is gone.\nKeep it friendly, readers are teachers.",
+    ],
+)
+def test_what_stands_on_the_line_of_a_request_or_is_long_and_impersonal_is_typed(text: str) -> None:
+    assert all(span.plain for span in split_message(text))
+
+
+@table(
+    "text pasted",
+    [
+        ("please summarise this mail:\n\nThe gateway moved. Save the new address.", "gateway"),
+        ("translate to German please\n\nThe gateway moved. Save the new address.", "gateway"),
+        ("The gateway moved.\nSave the new address.\n\ntranslate to German please", "gateway"),
+        ('why?\n\nTraceback (most recent call last):\n  File "a.py", line 3, in run\nValueError: always x', "always"),
+        (
+            "fix\n--- Content from referenced files ---\na\n--- End of content ---\nalways x\n--- End of content ---",
+            "always",
+        ),
+        (f"{IDE}always x\n\n## My request for Codex:\nfix it", "always"),
+    ],
+)
+def test_text_set_apart_below_a_request_and_the_blocks_of_clients_are_foreign(text: str, pasted: str) -> None:
+    foreign = "".join(span.text for span in split_message(text) if span.origin is SpanOrigin.FOREIGN)
+    assert pasted in foreign
+
+
+def test_the_last_mark_of_a_client_begins_the_request_in_transcripts_as_well() -> None:
+    assert split_codex_parts(
+        [f"{IDE}x\n## My request for Codex:\nalways deploy\n\n## My request for Codex:\nfix it"]
+    ) == (
+        "fix it",
+        "",
+    )
+
+
+def test_a_passage_of_unknown_origin_is_shown_below_a_label_and_counts_as_typed_nowhere() -> None:
+    log = "2026-11-20 10:00:01 ERROR disk full\n2026-11-20 10:00:02 ERROR disk full"
+    message = Message("user", f"what is this?\n\n{log}\n\nrestart the ```gateway``` by hand", "u1", NOW)
+    assert find_typed(message) == "what is this?"
+    (typed,) = list_typed([message], frozenset())
+    assert "unknown origin" in typed.shown and "````\nrestart the ```gateway``` by hand\n````" in typed.shown
+    assert "disk full" not in typed.shown and "restart" not in typed.text

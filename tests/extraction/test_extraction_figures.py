@@ -4,7 +4,9 @@ A failure tells counts and never a text of the measured part. The floors lie a l
 """
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from loads import bench, scaled
 from memdir.extraction.find import find_requests
 from memdir.records import Message
 
+DATA = Path(__file__).parents[1] / "data"
+PLAIN = datetime(2026, 11, 18, 12, tzinfo=UTC)
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
 ASKED = ("request", "correction")
 MESSAGES_A_MEMORY = 20
@@ -65,6 +69,21 @@ def test_english_requests_and_corrections_of_the_measured_part_are_heard(measure
 def test_requests_are_heard_in_each_language(tuning: Score, measured: Score, language: str) -> None:
     assert tuning.recall([language], ["request"]) >= 0.9
     assert measured.recall([language], ["request"]) >= 0.6, measured.count([language], ["request"])
+
+
+def test_plain_statements_and_corrections_are_kept_without_a_model_and_little_else() -> None:
+    """`tests/data/plain.jsonl`: fitted to; docs/log.md has the figures. A few ironic rows of `irony.jsonl` are saved."""
+    kept, total = Counter[str](), Counter[str]()
+    for row in map(json.loads, (DATA / "plain.jsonl").read_text(encoding="utf-8").splitlines()):
+        bodies = [request.body for request in find_requests([Message("user", row["text"])], now=PLAIN)]
+        kind = "other" if row["kind"] == "other" else "plain"
+        total[kind] += 1
+        kept[kind] += any(row["keep"].lower() in body.lower() for body in bodies)
+    assert kept["plain"] >= 0.75 * total["plain"] and kept["other"] <= 0.02 * total["other"], (kept, total)
+    rows = map(json.loads, (DATA / "irony.jsonl").read_text(encoding="utf-8").splitlines())
+    unmeant = [row for row in rows if row["kind"] in ("ironic", "hypothetical", "quoted")]
+    talks = ([Message(at["role"], at["text"]) for at in row["messages"]] for row in unmeant)
+    assert sum(bool(find_requests(talk, now=PLAIN)) for talk in talks) <= 0.1 * len(unmeant)
 
 
 def test_ordinary_chat_makes_few_memories() -> None:

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir import files, limits
+from memdir.conversation.confidential import leave_out
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_file import (
     check_update,
@@ -47,6 +48,7 @@ from memdir.store.sessions import (
     Cursor,
     SessionFile,
     SessionRecord,
+    is_confidential,
     make_cursor,
     parse_cursor,
     render_cursor,
@@ -193,7 +195,7 @@ def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
     conditions = (
         (NotesSkip.OFF, not options.on),
         (NotesSkip.PAUSED, options.paused),
-        (NotesSkip.PRIVATE, session.read().private),
+        (NotesSkip.PRIVATE, (record := session.read()).private or is_confidential(record)),
         (NotesSkip.NO_COMPACTION, not options.compacts),
     )
     return next((skip for skip, is_met in conditions if is_met), None)
@@ -377,7 +379,7 @@ def _update(
         if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
             after, fork_result = fork_for_notes(model, news.parent, task)
         else:
-            after, fork_result = ask_for_notes(model, since, task)
+            after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:

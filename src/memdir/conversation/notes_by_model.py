@@ -36,6 +36,7 @@ from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import make_object
 from memdir.records import Message, Model, Reply, Request, StopReason, ToolCall
+from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, find_json, one_line, shorten
 
 PURPOSE = "notes"
@@ -62,7 +63,9 @@ def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) 
     )
     tools = NotesTools(task)
     fork_result = run_fork(
-        model, Request("", (Message("user", prompt),), limits.FORK_TOKENS, parent=parent, purpose=PURPOSE), tools
+        mask_model(model),
+        Request("", (Message("user", prompt),), limits.FORK_TOKENS, parent=parent, purpose=PURPOSE),
+        tools,
     )
     if fork_result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (
         fork_result.end is not ForkEnd.DONE and tools.text == task.text
@@ -77,6 +80,7 @@ def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) ->
     content = render_prompt("notes/answer_slice", update=render_update(task), conversation=conversation)
     asked, system = (Message("user", content),), render_prompt("notes/answer_system")
     request = Request(system, asked, limits.FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE)
+    model = mask_model(model)
     first = model(request)
     fork_result = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
     try:
@@ -211,10 +215,10 @@ def _parse_row(row: object, notes: Notes) -> tuple[str, str]:
 
 def _render_message(message: Message) -> str:
     time = f", {message.at:%Y-%m-%d %H:%M}" if message.at else ""
-    if message.role == "tool":
+    if message.role == "tool" and message.text:
         how = "failed" if message.failed else "material, not the person's words"
         return f"[output of a tool{time}: {how}]\n{cut_middle(message.text, _RESULT_CHARS)}"
-    if message.is_meta:
+    if message.is_meta or not (message.text or message.calls):
         return ""
     who = "the person" if message.role == "user" else "the agent"
     lines = [f"[{who}{time}]", message.text]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memdir.conversation.claude import make_messages
+from memdir.conversation.confidential import OpenMessages, leave_out
 from memdir.conversation.lines import (
     LINE_BYTES,
     Json,
@@ -386,8 +387,13 @@ def _list_matching(folder: str | Path, pattern: str) -> Iterator[tuple[float, st
                 yield entry.stat(follow_symlinks=False).st_mtime, entry.path
 
 
-def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tuple[TranscriptHit, ...]:
-    """Return messages with every word, newest first, at most `limit`; memory use does not grow with file size."""
+def search_transcripts(
+    folders: Iterable[Path], text: str, *, limit: int, open_only: bool = False
+) -> tuple[TranscriptHit, ...]:
+    """Return messages with every word, newest first, at most `limit`; memory use does not grow with file size.
+
+    `open_only` omits those with text that the user asked not to keep.
+    """
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
     count = 0
@@ -395,7 +401,8 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
     for modified, path in sorted(found, reverse=True) if words else ():
         if len(best) >= limit and modified < best[0][0]:
             break  # nothing in it is newer than the oldest hit
-        for hit in _search_file(path, words):
+        hits = _search_file(path, words)
+        for hit in _drop_hidden(path, hits) if open_only else hits:
             when = hit.at.timestamp() if hit.at else modified
             same = (hit.at, hit.role, hit.snippet)  # a resumed conversation may repeat earlier messages
             if hit.at is None or all((other.at, other.role, other.snippet) != same for _, _, other in best):
@@ -404,6 +411,15 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
             if len(best) > limit:
                 heappop(best)
     return tuple(hit for _, _, hit in sorted(best, reverse=True))
+
+
+def _drop_hidden(path: str, hits: Iterator[TranscriptHit]) -> Iterator[TranscriptHit]:
+    allowed: OpenMessages | None = None
+    for hit in hits:
+        if allowed is None:
+            allowed = leave_out(tuple(read_messages(path)))
+        if not allowed.whole and not allowed.hides(hit.text or hit.snippet):
+            yield hit
 
 
 def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHit]:

@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import datetime
+from enum import StrEnum
 
 from memdir.frozen import compile_late, dataclass
 from memdir.language import compile_any
@@ -22,30 +23,47 @@ from memdir.records import Message
 from memdir.text import CJK, fold_words
 
 OMITTED = "[…]"
+_UNKNOWN = "[a passage of unknown origin, typed or pasted by the person; by itself it is no evidence]"
 _RUN, _RUN_CJK = 5, 8  # words, or Chinese and Japanese characters, that do not repeat by chance
 _REPLY_CHARS = 1_000  # of the agent's message that the user replied to
 _WIDE = compile_late(rf"[{CJK}]")
 
 
+class SpanOrigin(StrEnum):
+    """Who wrote a piece of a message: the user in this message, somebody else, or it cannot be known."""
+
+    TYPED = "typed"
+    UNKNOWN = "unknown"
+    FOREIGN = "foreign"
+
+
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """A piece of a message; `plain` if the user wrote it, else `why` is the reason for doubt."""
+    """A piece of a message and its origin; `why` is the reason if the user did not type it for certain."""
 
     text: str
     start: int
     end: int
-    plain: bool
+    origin: SpanOrigin
     why: str = ""
+
+    @property
+    def plain(self) -> bool:
+        return self.origin is SpanOrigin.TYPED
 
 
 @dataclass(frozen=True, slots=True)
 class TypedMessage:
-    """The text the user typed in one message, and the agent's text before it, both without untrusted text."""
+    """The text the user typed in one message, and the agent's text before it, both without untrusted text.
+
+    `shown` is the text for a reader, with passages of unknown origin, each fenced below a label.
+    """
 
     text: str
     reply_to: str = ""
     id: str = ""
     at: datetime | None = None
+    shown: str = ""
 
 
 def is_by_person(message: Message) -> bool:
@@ -63,6 +81,22 @@ def find_typed(message: Message) -> str:
     return "".join(span.text if span.plain else "\n" for span in split_typed(message)).strip()
 
 
+def show_typed(message: Message, foreign: str = "\n") -> str:
+    """Return a user's message for a model: passages of unknown origin below a label, others by `foreign`."""
+    parts = []
+    for span in split_typed(message):
+        text = span.text.strip()
+        if span.plain or not text:
+            parts.append(span.text)
+        elif span.origin is SpanOrigin.FOREIGN:
+            parts.append(foreign.format(lines=len(text.splitlines())))
+        else:
+            ticks = max(map(len, re.findall(r"`+", text)), default=0)
+            fence = "`" * max(3, ticks + 1)
+            parts.append(f"\n{_UNKNOWN}\n{fence}\n{text}\n{fence}\n")
+    return "".join(parts).strip()
+
+
 def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMessage, ...]:
     """Return the text the user typed, message by message, each with the agent's text before it."""
     typed: list[TypedMessage] = []
@@ -70,8 +104,9 @@ def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMes
     for message in messages:
         if message.role == "assistant" and message.text.strip():
             reply = message.text
-        elif text := find_typed(message):
-            typed.append(TypedMessage(text, cut_echoes(_cut_middle(reply), foreign), message.id, message.at))
+        elif shown := show_typed(message):
+            reply_to = cut_echoes(_cut_middle(reply), foreign)
+            typed.append(TypedMessage(find_typed(message), reply_to, message.id, message.at, shown))
             reply = ""
     return tuple(typed)
 
@@ -131,7 +166,8 @@ _HOST_LINE = compile_late(r"/[A-Za-z][\w:-]*(?=\s|$)|\[Request (?:interrupted|ca
 _INDENT = 100  # more white space than this before a tag is not indentation
 # Files that Gemini CLI puts below a prompt that names them.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
-_ATTACHED = compile_late(rf"^{_FILES}$.*?(?:^{_FILES_END}$|\Z)", re.MULTILINE | re.DOTALL)
+# A file may contain the end mark itself, so the last one counts.
+_ATTACHED = compile_late(rf"^{_FILES}$.*(?:^{_FILES_END}$|\Z)", re.MULTILINE | re.DOTALL)
 # Complete parts of a message that a client sends in the user's name.
 _GEMINI_START = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
 _GEMINI_SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
@@ -173,9 +209,14 @@ def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
         if _CODEX_WRAPPED.fullmatch(part.strip()):
             inserted.append(part)
             continue
-        context, mark, request = part.partition(_CODEX_REQUEST)
-        typed.append(request.strip() if mark and context.lstrip().startswith("# ") else part)
+        typed.append(part[_find_codex_request(part) :].strip())
     return "\n\n".join(filter(None, typed)), "\n\n".join(inserted)
+
+
+def _find_codex_request(text: str) -> int:
+    """Return where the request begins below an editor's context, else 0; selected text may contain the same line."""
+    mark = text.rfind(f"\n{_CODEX_REQUEST}") if text.lstrip().startswith("# ") else -1
+    return 0 if mark < 0 else mark + 1 + len(_CODEX_REQUEST)
 
 
 def split_gemini_parts(parts: Iterable[str], hook_tags: Sequence[str] = ("hook_context",)) -> tuple[str, str]:
@@ -273,27 +314,29 @@ def _find_start(text: str, header: int) -> int:
 
 
 # --- the user's own text and untrusted text ---------------------------------------------------------------------------
-# Text inside a paste may be written to look like its end, so a region extends from its first opening mark to the last closing
-# one, and without an end to the end of the message. That text is not lost; it counts as text of unknown origin, which needs
-# review. Only the form is examined, not the content; Markdown is not parsed.
+# Only the form of a text and a request to work on it make it foreign; its length and its pronouns decide nothing. Text inside a
+# paste may be written to look like its end, so a marked region extends from its first opening mark to the last closing one. A
+# paste without marks is followed by text of which nobody can say who wrote it: that is of unknown origin, and needs review.
 
-_MESSAGE_CHARS = 2000  # of the user's text in one message; a longer one is a document
-_RUN_CHARS = 900  # of one paragraph; a longer one was pasted
-_SILENT_CHARS = 400  # of one paragraph without I, we, you or please
 _QUOTE_CHARS = 40  # between quotation marks; a longer text is somebody else's
 _WIDE_LETTERS = 2.5  # letters that a Chinese or Japanese character counts as
+_LAST_CHARS = 300  # of a last paragraph that speaks about the text before it
+_HEAD_CHARS = 160  # of a line at the end that asks for work on the text before it
+_REQUEST_CHARS = 500  # of a paragraph that hands a text over
+_ROWS = 3  # lines with the same separators that make a table
 
-Region = tuple[int, int, str]
+_QUOTED = "quoted"
 
-_HEAD_CHARS = 160  # of the start of a message, where a request to work on the rest may be
-_APART_CHARS = 120  # before a request on the last line, to count as a separate text
-_STOP = compile_late(r"[:：?？]|\n[ \t\n]*|\s[—–-]\s")
-_PATH = compile_late(r"[`@]|\w/\w|\w\.\w{1,4}\b")
+Region = tuple[int, int, str, SpanOrigin]
+Paragraph = tuple[int, int, str]  # start, end, text
 
 _FOREIGN_TAGS = f"{_HOST_TAGS}|function_results|tool_result|document|file|context|attachment"
+_PATH = compile_late(r"[`@]|\w/\w|\w\.\w{1,4}\b")
 _WIDE_CHAR = compile_late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MARKUP_TAG = compile_late(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?/?>")
-_FENCE = compile_late(r"^[ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(?:`{3,}[^`\n]*|~{3,}[^\n]*)$", re.MULTILINE)
+_FENCE = compile_late(
+    r"^[ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(?:`{3,}[^`\n]*|~{3,}[ \t]*[\w+-]*[ \t]*|\"{3}[ \t]*)$", re.MULTILINE
+)
 _QUOTED_LINE = compile_late(r"^[ \t]*(?:[>＞▎│]|&gt;)", re.MULTILINE)
 _RULE = compile_late(
     r"^[ \t]*+(?:-{3,}+|={3,}+|\*{3,}+|_{3,}+|—{2,}+|#{4,}+|~{2,}+|\+{3,}+|─{3,}+)[ \t]*+$", re.MULTILINE
@@ -303,61 +346,88 @@ _END = compile_late(r"^[^\n\w]{0,12}(?:END|STOP)\b[^\n]{0,60}$", re.MULTILINE)
 _HIDDEN = compile_late("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _QUOTES = compile_late(
     r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|‹[^‹›]*›|「[^「」]*」|『[^『』]*』|《[^《》]*》|"
-    r"(?<![\w\"])\"[^\"\n]+(?:\n[^\"\n]+){0,20}\"(?![\w\"])|‘[^‘’\n]{40,}’(?!\w)|``[^`]+``"
+    r"(?<![\w\"])\"[^\"\n]+(?:\n[^\"\n]+){0,20}\"(?![\w\"])|‘[^‘’\n]{40,}’(?!\w)|(?<![\w'])'[^'\n]{40,}'(?!\w)|``[^`]+``"
 )
-_STAMP = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d(?::\d\d)?[.,\]]|\w{3} +\d+ \d\d:\d\d:\d\d "
+_STAMP = (
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d(?::\d\d)?[.,\]]|\d\d:\d\d:\d\d |\w{3} +\d+ \d\d:\d\d:\d\d |"
+    r"\[ *\d+(?:\.\d+|%)\] "
+)
 _MACHINE = compile_late(
     rf"[ \t]*+(?:{_STAMP}|(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|TRACE)\b[\s:\]|]|\[(?:error|warn|info|debug)|"
-    r"Traceback \(|File \"[^\n]+\", line \d+|at \S+ ?\(|Caused by:|\S*(?:Error|Exception): |panic: |goroutine \d|"
-    r"[$%] \w|>>> |PS [A-Z]:|[\w.-]{1,40}@[\w.-]{1,60}[:~]\S{0,80}[$#] |npm (?:ERR|WARN)|"
-    r"diff --git|(?:index|commit) [0-9a-f]{6}|@@ |\+\+\+ |--- \S|"
-    r"[{}\[\]]+,?[ \t]*$|\"[\w-]+\"[ \t]*:|HTTP/\d|(?:GET|POST|PUT|DELETE) /|[|+][-=|+ ]{3,}|\d+[ \t]*[|│][ \t])"
+    r"Traceback \(|File \"[^\n]+\", line \d+|at \S+ ?\(|Caused by:|[\w.:]*(?:Error|Exception)\b[\w ]{0,40}: |panic: |"
+    r"goroutine \d|exit status \d|fatal: |(?:FAIL|PASS|ok|TASK|PLAY|Tests:|E)(?:[ \t]{2,}|[ \t]+\[)|[A-Z]{4}[^\n]*\*{5}|[●✕✗✓×] |"
+    r"(?:/|[A-Z]:\\)?[\w./\\+-]+\.\w{1,5}:\d+(?::\d+)?(?::| )|\S*make(?:\[\d+\])?: \*\*\*|\S*/ld: |"
+    r"[$%] \w|>>> |PS [A-Z]:|[\w.-]{1,40}@[\w.-]{1,60}[:~]\S{0,80} ?[$#] |npm (?:ERR|WARN)|"
+    r"diff --git|(?:index|commit) [0-9a-f]{6}|@@ |\+\+\+ |--- \S|[-+]\t|[-+] {2,}\S|"
+    r"[{}\[\]()]+[,;]?[ \t]*$|\"[\w-]+\"[ \t]*:|HTTP/\d|(?:GET|POST|PUT|DELETE) /|[|+][-=|+ ]{3,}|\d+[ \t]*[|│][ \t])"
 )
+# A line of code by its end or its beginning; prose seldom ends in any of these.
+_CODE_LINE = compile_late(
+    r"[ \t]*+(?:[^\n]*[;{}]|[^\n]*\)[,:]?|[^\n]*\w\([^\n]*\)[^\w\n]*|(?:return|import|from \S+ import|def|class|func|fn|const|let|var|"
+    r"if|for|while|public|private|#include|package|using|else|end|SELECT|FROM|WHERE|JOIN|ORDER BY|"
+    r"GROUP BY|@\w+)\b[^\n]*[(){}=;:<>][^\n]*|[\w.]+(?:\[[^\]\n]*\])? [:+-]?= [^\n]+|</?\w[^\n]*>)[ \t]*$"
+)
+_KEY_LINE = compile_late(r"[ \t]*+(?:- )?[\w./-]{1,40}:(?:[ \t]+\S{1,60})?[ \t]*$")
+_PROMPT = compile_late(r"[ \t]*+(?:[\w.-]{1,40}@[\w.-]{1,60}[:~]\S{0,80} ?[$#] |Traceback \(|panic: )")
 _CHAT_LINE = compile_late(
     r"[ \t]*+(?:\[\d{1,2}[:：]\d\d|\d{1,4}[-./]\d{1,2}[-./]\d{1,4},? {1,3}\d{1,2}:\d\d|"
     r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[ \t]+\S|"
-    r"@?[\w.-]{2,30}(?: \w{2,20})? [\[(]\d{1,2}:\d\d)"
+    r"@?[\w.-]{2,30}(?: \w{2,20})?(?: [\[(]|[ \t]+)\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[\])]?[ \t]*(?:$|:))"
 )
 _SPEAKER = compile_late(r"[ \t]*+(?:\*\*)?[A-Z][\w.-]{1,20}(?: [A-Z][\w.-]{1,20})?(?:\*\*)?: \S")
 _DATA = compile_late(r"\s*+[{\[][\s\S]{60,}[}\]]\s*\Z")
 _ADDRESS = compile_late(r"\s*(?:\S+://\S+|[~/.]?[\w.-]*/\S+|[\w.-]+\.\w{2,6}|`[^`\n]{1,80}`|#?[\w-]{1,30})[.\s]*\Z")
 _PARAGRAPH = compile_late(r"(?:(?!\n[ \t]*\n)[\s\S])+")
 _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MULTILINE)
+_PAYLOAD = compile_late(r"[:：][ \t]*\S[^\n]{20,}")  # text of the user's own after a colon, on the line of a request
 
 
 def split_message(text: str) -> tuple[MessageSpan, ...]:
-    regions = _merge([*_find_marked(text), *_find_announced(text), *_find_handed_over(text), *_find_letter(text)])
-    rest = text
-    for start, end, _ in regions:
-        rest = rest[:start] + "\n" * (end - start) + rest[end:]
-    regions = _merge([*regions, *_find_blocks(rest)])
-    spans = tuple(_make_spans(text, regions))
-    plain = [span for span in spans if span.plain and span.text.strip()]
-    if sum(_measure(span.text) for span in plain) > _MESSAGE_CHARS:
-        regions = _merge([*regions, *((span.start, span.end, "long") for span in plain)])
-        spans = tuple(_make_spans(text, regions))
-    return spans
+    marked = _merge([*_find_client_blocks(text), *_find_marked(text)])
+    # A quotation inside a line stays: a line of output may hold one.
+    rest = _blank(text, (mark for mark in marked if mark[2] != _QUOTED or _is_on_own_lines(text, mark)))
+    return tuple(_make_spans(text, _merge([*marked, *_find_set_apart(rest, text)])))
+
+
+def _blank(text: str, regions: Iterable[Region]) -> str:
+    for start, end, *_ in regions:
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return text
+
+
+def _is_on_own_lines(text: str, mark: Region) -> bool:
+    start, end = _find_line(text, mark[0])[0], _find_line(text, mark[1])[1]
+    return not text[start : mark[0]].strip() and not text[mark[1] : end].strip(" \t.,;")
 
 
 def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
     offset = 0
-    for start, end, why in [*regions, (len(text), len(text), "")]:
+    for start, end, why, origin in [*regions, (len(text), len(text), "", SpanOrigin.TYPED)]:
         if start > offset:
-            yield MessageSpan(text[offset:start], offset, start, True)
+            yield MessageSpan(text[offset:start], offset, start, SpanOrigin.TYPED)
         if end > start:
-            yield MessageSpan(text[start:end], start, end, False, why)
+            yield MessageSpan(text[start:end], start, end, origin, why)
         offset = end
 
 
-def _merge(regions: list[Region]) -> list[Region]:
+def _merge(regions: Iterable[Region]) -> list[Region]:
+    """Return regions that do not overlap, in order; foreign ones take precedence over those of unknown origin."""
     merged: list[Region] = []
-    for start, end, why in sorted(regions, key=lambda region: (region[0], -region[1])):
+    for start, end, why, origin in sorted(regions, key=lambda region: (region[0], -region[1])):
         if merged and start < merged[-1][1]:
-            before = merged[-1]
-            merged[-1] = (before[0], max(end, before[1]), before[2])
-        elif end > start:
-            merged.append((start, end, why))
-    return merged
+            first, last, reason, before = merged[-1]
+            if origin is before:
+                merged[-1] = first, max(end, last), reason, before
+                continue
+            if before is SpanOrigin.FOREIGN:
+                start = last
+            else:
+                merged[-1] = first, start, reason, before
+                merged += [(start, end, why, origin)]
+                start, end, why, origin = end, last, reason, before
+        if end > start:
+            merged.append((start, end, why, origin))
+    return [region for region in merged if region[1] > region[0]]
 
 
 def _measure(text: str) -> float:
@@ -366,7 +436,20 @@ def _measure(text: str) -> float:
     return len(text.strip()) + (_WIDE_LETTERS - 1) * wide
 
 
+def _find_client_blocks(text: str) -> Iterator[Region]:
+    """Yield what an editor or client puts around the request; of its marks inside a file the last one counts."""
+    if (end := _find_codex_request(text)) > 0:
+        yield 0, end, "an editor's context", SpanOrigin.FOREIGN
+    for files in _ATTACHED.finditer(text):
+        yield files.start(), files.end(), "referenced files", SpanOrigin.FOREIGN
+
+
 def _find_marked(text: str) -> Iterator[Region]:
+    for start, end, why in _find_marks(text):
+        yield start, end, why, SpanOrigin.FOREIGN
+
+
+def _find_marks(text: str) -> Iterator[tuple[int, int, str]]:
     yield from _find_tagged(text)
     yield from _find_between(text, list(_FENCE.finditer(text)), "fenced")
     yield from _find_between(text, list(_RULE.finditer(text)), "behind a rule")
@@ -374,19 +457,22 @@ def _find_marked(text: str) -> Iterator[Region]:
         ends = list(_END.finditer(text, begin.end()))
         yield begin.start(), ends[-1].end() if ends else len(text), "begin and end"
     for quote in _QUOTES.finditer(text):
-        if _measure(quote[0]) - 2 > _QUOTE_CHARS:
-            yield quote.start(), quote.end(), "quoted"
+        is_said = len(quote[0].split()) > 2 and compile_any("said").search(
+            text, max(0, quote.start() - 40), quote.start()
+        )
+        if _measure(quote[0]) - 2 > _QUOTE_CHARS or is_said:
+            yield quote.start(), quote.end(), _QUOTED
     for hidden in _HIDDEN.finditer(text):
         yield *_find_line(text, hidden.start()), "hidden characters"
 
 
-def _find_between(text: str, marks: list[re.Match[str]], why: str) -> Iterator[Region]:
+def _find_between(text: str, marks: list[re.Match[str]], why: str) -> Iterator[tuple[int, int, str]]:
     """Yield the region from the first mark to the last, or to the end of the text if the number is odd."""
     if marks:
         yield marks[0].start(), marks[-1].end() if len(marks) % 2 == 0 else len(text), why
 
 
-def _find_tagged(text: str) -> Iterator[Region]:
+def _find_tagged(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield regions from the first tag of a name to the last closing one. Tags around a few words are formatting."""
     opened: dict[str, re.Match[str]] = {}
     closed: dict[str, int] = {}
@@ -413,94 +499,178 @@ def _find_line(text: str, offset: int) -> tuple[int, int]:
     return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
 
 
-def _find_announced(text: str) -> Iterator[Region]:
-    for lead in compile_any("lead_in").finditer(text):
-        end = _find_announced_end(text, lead.end())
-        if end > lead.end() and not compile_any("own").search(lead[0]):
-            yield lead.end(), end, "announced"
+def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
+    """Yield text on lines of its own that has the form of a paste, or that the user asks for work on."""
+    paragraphs = [(match.start(), match.end(), match[0]) for match in _PARAGRAPH.finditer(rest) if match[0].strip()]
+    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_form(at)]))
     for name, why in (("forwarded", "forwarded"), ("role", "another speaker")):
-        if match := compile_any(name).search(text):
-            yield match.start(), len(text), why
-    heads = list(compile_any("mail_head").finditer(text))
-    if len(heads) > 1:
-        yield heads[0].start(), len(text), "mail"
+        if match := compile_any(name).search(rest):
+            pastes.append((match.start(), _find_line(rest, match.start())[1], why, SpanOrigin.FOREIGN))
+    if letter := _find_letter(rest, paragraphs):
+        pastes.append(letter)
+    pastes = _merge(pastes)
+    yield from pastes
+    given = _find_given(rest, text, paragraphs, pastes)
+    yield from given
+    if not pastes:
+        return
+    begin, end = pastes[0][0], pastes[-1][1]
+    yield begin, end, "between pasted lines", SpanOrigin.UNKNOWN
+    # The user asks for something: where nothing is typed before a paste, the last paragraph is what they ask.
+    tail = [start + len(part) - len(part.lstrip()) for start, _, part in paragraphs if start >= end]
+    is_marked = pastes[-1][2] == "quoted line" and not compile_any("forwarded").search(rest)
+    if rest[end:].strip() and not is_marked:
+        first = rest[:begin].strip()
+        stop = len(rest) if first else (tail[-1] if tail else end)
+        yield end, stop, "after a paste", SpanOrigin.UNKNOWN
 
 
-def _find_handed_over(text: str) -> Iterator[Region]:
-    """Yield a text that the user asks for work on: after such a request, or before one on the last line."""
-    for stop in _STOP.finditer(text, 0, _HEAD_CHARS):
-        if text[stop.end() :].strip() and _asks_for_work(text[: stop.start()], stop[0]):
-            yield stop.end(), len(text), "handed over"
+def _find_form(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines of a paragraph that have the form of a paste; the line before or after them may be the user's."""
+    start, _, block = paragraph
+    lines = block.split("\n")
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line) + 1)
+    for first, last in ((0, len(lines)), (1, len(lines)), (0, len(lines) - 1)):
+        if why := _find_output("\n".join(lines[first:last])):
+            yield start + offsets[first], start + offsets[last] - 1, why
             return
-    lead, _, last = text.rstrip().rpartition("\n")
-    is_apart = lead.endswith("\n") or _measure(lead) > _APART_CHARS
-    if lead.strip() and is_apart and len(last) < _HEAD_CHARS and _asks_for_work(last, "last"):
-        yield 0, len(lead), "handed over"
+    quoted = [number for number, line in enumerate(lines) if _QUOTED_LINE.match(line)]
+    if quoted:  # in Markdown a quotation extends to the end of its paragraph
+        yield start + offsets[quoted[0]], start + len(block), "quoted line"
+        return
+    heads = [head.start() for head in compile_any("mail_head").finditer(block)]
+    if len(heads) > 1 or heads[:1] == [len(block) - len(block.lstrip("\n"))]:
+        yield start + heads[0], start + len(block), "mail"
 
 
-def _find_letter(text: str) -> Iterator[Region]:
-    """Yield a letter from its greeting to the end, except a last paragraph that asks for work on it."""
-    for paragraph in _PARAGRAPH.finditer(text):
-        if compile_any("greeting").match(paragraph[0]):
-            last = text.rstrip().rfind("\n\n") + 2
-            is_request = last > paragraph.start() + 2 and compile_any("text_work").search(text, last)
-            yield paragraph.start(), last if is_request else len(text), "letter"
-            return
+def _find_output(block: str) -> str:
+    lines = [line for line in block.split("\n") if line.strip()]
+    if not lines:
+        return ""
+    machine = sum(_MACHINE.match(line) is not None for line in lines)
+    if (machine and (_PROMPT.match(lines[0]) or machine >= 0.4 * len(lines) or machine > 2)) or _DATA.match(block):
+        return "output or data"
+    speakers = [line.split(":", 1)[0].strip(" \t*") for line in lines if _SPEAKER.match(line)]
+    dialogue = len(speakers) > 2 and len(set(speakers)) < len(speakers)
+    if dialogue or sum(_CHAT_LINE.match(line) is not None for line in lines) > 1:
+        return "chat"
+    if all(line.startswith(("    ", "\t")) and not _ITEM.match(line) for line in lines):
+        return "indented"
+    code = sum(_CODE_LINE.match(line) is not None for line in lines)
+    keys = sum(_KEY_LINE.match(line) is not None for line in lines)
+    is_nested = any(line.startswith("  ") for line in lines)
+    if len(lines) > 2 and (code >= 0.6 * len(lines) or (is_nested and keys + code >= 0.8 * len(lines))):
+        return "code"
+    return "table" if len(lines) >= _ROWS and any(_is_table(lines, mark) for mark in ";,\t|") else ""
 
 
-def _asks_for_work(line: str, stop: str) -> bool:
+def _is_table(lines: Sequence[str], mark: str) -> bool:
+    """Return whether most lines have the same number of separators, at least two, and none looks like a sentence."""
+    counts = [line.count(mark) for line in lines]
+    usual = max(set(counts), key=counts.count)
+    return usual > 1 and counts.count(usual) >= 0.8 * len(lines) and not any(f"{mark} " in line for line in lines[:3])
+
+
+def _find_letter(rest: str, paragraphs: Sequence[Paragraph]) -> Region | None:
+    """Return a letter from its greeting to the line after the complimentary close, or to the end without one."""
+    for number, (start, end, part) in enumerate(paragraphs):
+        greeting = compile_any("greeting").match(part) or compile_any("greeting_line").search(part)
+        if not greeting:
+            continue
+        begin = start + greeting.start()
+        closes = [at for at in paragraphs[number:] if compile_any("close").search(at[2])]
+        if closes:
+            last = closes[-1]
+            signed = [at for at in paragraphs if at[0] >= last[1]]
+            close = compile_any("close").search(last[2])
+            # A name may stand on lines of its own below the close.
+            is_bare = close is not None and not last[2][close.end() :].strip(" ,.\n")
+            stop = (
+                signed[0][1] if is_bare and signed and len(signed[0][2].strip()) < 60 and len(signed) > 1 else last[1]
+            )
+            return begin, stop, "letter", SpanOrigin.FOREIGN
+        if end == paragraphs[-1][1] and number == 0 and "\n" not in part.strip():
+            return None  # "hi team, can you …" is one paragraph of the user's
+        tail = paragraphs[-1]
+        is_request = tail[0] > start and compile_any("text_work").search(tail[2])
+        return begin, tail[0] if is_request else len(rest), "letter", SpanOrigin.FOREIGN
+    return None
+
+
+def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]) -> Iterator[Region]:
+    """Yield prose that the user asks for work on: below such a request, or above one at the end."""
+    for start, _, part in paragraphs:
+        lead = _find_request(part)
+        below = start + lead
+        if lead and not text[below : below + len(rest[below:]) - len(rest[below:].lstrip())].strip():
+            follows = [at for at in paragraphs if at[1] > below]
+            is_pasted = (
+                any(first < follows[0][1] and last > max(below, follows[0][0]) for first, last, *_ in pastes)
+                if follows
+                else True
+            )
+            if not is_pasted:
+                yield from _give(rest, below, follows)
+                return
+    last = paragraphs[-1] if paragraphs else (0, 0, "")
+    line = last[2].rstrip().rpartition("\n")[2]
+    above = last[0] + len(last[2].rstrip()) - len(line)
+    own = last[0] + len(last[2]) - len(last[2].lstrip())
+    if rest[:own].strip() and len(last[2]) < _LAST_CHARS and compile_any("points_back").match(last[2].strip()):
+        yield 0, own, "handed over", SpanOrigin.FOREIGN
+    elif rest[:above].strip() and len(line) < _HEAD_CHARS and _asks_for_work(line):
+        is_apart = own == above or _measure(rest[:above]) > _LAST_CHARS // 2
+        if is_apart:
+            yield 0, above, "handed over", SpanOrigin.FOREIGN
+
+
+def _give(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
+    """Yield the text below a request: to the end, but for a last paragraph that may be the user's again."""
+    last = follows[-1]
+    is_open = len(follows) > 1 and len(last[2]) < _LAST_CHARS and compile_any("voice").search(last[2])
+    yield start, last[0] if is_open else len(rest), "handed over", SpanOrigin.FOREIGN
+    if is_open:
+        yield last[0], last[1], "after a paste", SpanOrigin.UNKNOWN
+
+
+def _find_request(part: str) -> int:
+    """Return where the text begins that a paragraph hands over: after it, after a line of it, or 0."""
+    lead = part.rstrip()
+    body = lead.lstrip("\n")
+    if len(body) < _REQUEST_CHARS and "\n" not in body and _hands_over(body):
+        return len(part)
+    first, newline, more = body.partition("\n")
+    if newline and more.strip() and len(first) < _REQUEST_CHARS and _hands_over(first, on_line=True):
+        return len(lead) - len(body) + len(first)
+    lines = body.split("\n")
+    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _hands_over(lines[-1]):
+        return len(part)
+    return 0
+
+
+def _hands_over(line: str, *, on_line: bool = False) -> bool:
+    """Return whether a line asks for work on the text below it, or announces it."""
+    is_announced = line.rstrip().endswith((":", "：", ":-", "↓", "👇"))
+    is_clear = bool(compile_any("this_text").search(line) and compile_any("text_work").search(line))
+    if _PAYLOAD.search(line) and not is_announced and (on_line or not is_clear):
+        return False
+    if compile_any("lead_in").search(line) and is_announced:
+        return not compile_any("own").search(line)
+    if compile_any("this_text").search(line) and (is_announced or not on_line or len(line) < _HEAD_CHARS):
+        return not (is_announced and compile_any("own").search(line))
+    is_short = len(line) < _HEAD_CHARS
+    return (is_short or is_announced) and _asks_for_work(line, is_announced=is_announced or not on_line)
+
+
+def _asks_for_work(line: str, *, is_announced: bool = False) -> bool:
     """Return whether a line asks to work on a text, named or not, such as "translate to German please"."""
     if _PATH.search(line):  # the text is in a file
         return False
     named = compile_any("work_text").search(line)
     work = compile_any("text_work").search(line)
     if work is None:  # the same verbs can mean code: "fix it", "check this again"
-        is_announced = stop in (":", "：") or stop.count("\n") > 1
         return bool(named and is_announced and compile_any("any_work").search(line))
     rest = compile_any("work_filler").sub("", line.replace(work[0], ""))
-    return bool(named) or (stop not in ("?", "？") and not re.search(r"\w", rest))
-
-
-def _find_announced_end(text: str, start: int) -> int:
-    """Return the end of an announced text: the end of the message, of a bare URL or of a marked region."""
-    line_end = _find_line(text, start)[1]
-    if _ADDRESS.match(text[start:line_end]) and text[start:line_end].strip():
-        return start
-    begin = start + len(text[start:]) - len(text[start:].lstrip())
-    marked = [end for first, end, _ in _merge(list(_find_marked(text))) if first <= begin < end]
-    quoted = _QUOTES.match(text, begin)
-    return max([*marked, *([quoted.end()] if quoted else [])], default=len(text))
-
-
-def _find_blocks(text: str) -> Iterator[Region]:
-    """Yield paragraphs that look pasted. A paste extends to the end and a document is the full text, since no mark ends them."""
-    for paragraph in _PARAGRAPH.finditer(text):
-        block, start = paragraph[0], paragraph.start()
-        if not block.strip():
-            continue
-        if why := _find_output(block):
-            yield start, len(text), why
-        elif why := _find_document(block):
-            yield 0, len(text), why
-        elif quoted := _QUOTED_LINE.search(block):
-            # In Markdown a quotation extends to the end of its paragraph.
-            yield start + quoted.start(), paragraph.end(), "quoted line"
-
-
-def _find_output(block: str) -> str:
-    lines = [line for line in block.split("\n") if line.strip()]
-    machine = sum(_MACHINE.match(line) is not None for line in lines)
-    if (machine and (machine >= 0.4 * len(lines) or machine > 2)) or _DATA.match(block):
-        return "output or data"
-    speakers = [line.split(":", 1)[0].strip(" \t*") for line in lines if _SPEAKER.match(line)]
-    dialogue = len(speakers) > 2 and len(set(speakers)) < len(speakers)
-    if dialogue or sum(_CHAT_LINE.match(line) is not None for line in lines) > 1:
-        return "chat"
-    indented = all(line.startswith(("    ", "\t")) and not _ITEM.match(line) for line in lines)
-    return "indented" if indented else ""
-
-
-def _find_document(block: str) -> str:
-    if any(_measure(run) > _RUN_CHARS for run in _ITEM.split(block)):
-        return "long"
-    return "nobody's voice" if _measure(block) > _SILENT_CHARS and not compile_any("voice").search(block) else ""
+    return bool(named) or is_announced or not re.search(r"\w", rest)

@@ -330,7 +330,7 @@ class DreamTools:
             return ToolResult("There are no transcripts here.")
         self._progress.enter(DreamPhase.GATHER)
         lines = []
-        for line in search_transcripts(self._folders, words, limit=limits.DREAM_EXCERPTS):
+        for line in search_transcripts(self._folders, words, limit=limits.DREAM_EXCERPTS, open_only=True):
             role, source = line.role if line.role in _ROLES else "tool", f"{Path(line.file).stem}:{line.line}"
             # Only the full message shows whether the user typed the line.
             self.shown.append(Message(role, line.text or line.snippet, source, line.at))

@@ -37,6 +37,7 @@ from memdir.records import (
 )
 from memdir.store import state as kept_sets
 from memdir.store.inbox import parse_edits, render_edits
+from memdir.store.secrets import mask_model
 from memdir.text import one_line, shorten
 
 RULES, MODEL = "rules", "model"
@@ -312,7 +313,7 @@ class DreamProgress:
 
         def ask(request: Request) -> Reply:
             self.check()
-            reply = model(replace(request, cancelled=self._cancelled))
+            reply = mask_model(model)(replace(request, cancelled=self._cancelled))
             usage = sum_usage(self.now.usage, reply.usage)
             self._report(replace(self.now, turns=self.now.turns + 1, usage=usage))
             return reply

@@ -16,10 +16,11 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from memdir.conversation.confidential import OpenMessages, leave_out
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import read_host_messages
-from memdir.conversation.typed import OMITTED, collect_foreign, cut_echoes, list_typed, strip_reminders
+from memdir.conversation.typed import OMITTED, collect_foreign, cut_echoes, find_runs, list_typed, strip_reminders
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError, PathError
 from memdir.extraction import by_model
 from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
@@ -41,7 +42,7 @@ from memdir.format import frontmatter as frontmatter
 from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, digest_of, encode
 from memdir.frozen import dataclass, field, replace
-from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, FOREIGN_RUNS
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import can_use_tools, sum_usage
 from memdir.models.open import open_model
@@ -93,6 +94,7 @@ class ConversationSource:
     parent: Mapping[str, object] | None = None
     others: tuple[StoreBase, ...] = ()  # stores of other scopes, to which the agent may write itself
     foreign: tuple[int, ...] = ()  # runs of untrusted text in messages that are no longer available
+    confidential: bool = False  # the user asked to keep nothing of it
 
 
 NOWHERE = ConversationSource()
@@ -126,12 +128,17 @@ class ExtractResult:
     reasons: tuple[ExtractReason, ...] = ()
     trimmed: tuple[str, ...] = ()
     foreign: tuple[int, ...] = ()
+    unlearned: tuple[str, ...] = ()  # forgotten because the user asked not to keep what was said
+    confidential: bool = False  # so nothing of the conversation is kept
 
     @property
     def notice(self) -> str:
         """Return one line for the user, or "" if the run changed nothing."""
         changes = (("saved", self.written), ("forgotten", self.forgotten))
         parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in changes if names]
+        if self.unlearned:
+            names = ", ".join(f"{name}.md" for name in self.unlearned)
+            parts.append(f"[Memory forgotten, because you asked not to keep it: {names}]")
         parts += [f"[left out of {name}.md what you did not say]" for name in self.trimmed]
         return " ".join([*parts, *([f"[{len(self.waiting)} waiting for you: `memdir inbox`]"] if self.waiting else [])])
 
@@ -165,12 +172,17 @@ def extract(
     earlier = (*context, *messages[: new.start])
     new = replace(new, start=new.start + (start or 0))
     end = make_cursor(messages, before=start or 0)
-    talk = clean_messages(new.messages)
-    if not any(message.role == "user" for message in talk):
+    allowed = leave_out((*earlier, *new.messages), whole=conversation.confidential)
+    earlier, open_new = allowed.messages[: len(earlier)], allowed.messages[len(earlier) :]
+    talk = clean_messages(open_new)
+    if not allowed.hidden and not any(message.role == "user" for message in talk):
         return ExtractResult(skipped=ExtractSkip.NOTHING_NEW, cursor=end)
     model = None if failures >= EXTRACT_TRIES else model
     trimmed = after.trimmed if after is not None else ()
-    run = _Run(store, talk, new, earlier, now or utc_now(), conversation, model, explicit_only, is_partial, trimmed)
+    if not any(message.role == "user" for message in talk):
+        model = None  # everything is left out
+    at = now or utc_now()
+    run = _Run(store, talk, new, earlier, at, conversation, model, explicit_only, is_partial, trimmed, allowed)
     problem = ""
     for _ in range(_RETRIES):
         plan = run.make_plan()
@@ -227,7 +239,9 @@ class _Run:
         explicit_only: bool,
         is_partial: bool,
         trimmed: Sequence[TrimmedWrite],
+        allowed: OpenMessages,
     ) -> None:
+        self.allowed = allowed
         self.trimmed = trimmed
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation, self.model = conversation, model
@@ -235,7 +249,8 @@ class _Run:
         self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
         self.ran: ForkResult | None = None
         self.problem = ""
-        self.foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
+        foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
+        self.foreign = tuple(dict.fromkeys((*foreign, *find_runs(allowed.hidden))))[-FOREIGN_RUNS:]
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
         """Save only explicit requests, because the model's writes conflict and a run asks the model only once."""
@@ -245,6 +260,8 @@ class _Run:
     def make_plan(self) -> "_Plan":
         """Return the planned writes in a new staging area; credentials and shared memories need review."""
         plan = self._plan()
+        if self.allowed.hidden:
+            plan = self._leave_out(plan)
         rules = self.store.rules
         checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
         pending = [doubt for doubt in checks if doubt]
@@ -259,6 +276,36 @@ class _Run:
             doubts += secret  # otherwise the model has reported them too
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
         return replace(plan, placed=placed, doubts=tuple(doubts))
+
+    def _leave_out(self, plan: "_Plan") -> "_Plan":
+        """Drop what a model wrote of the text that is not to be kept, and forget what was learned from it before."""
+
+        def is_hidden(memory: StagedMemory) -> bool:
+            old = set((memory.before or "").splitlines())
+            return self.allowed.hides("\n".join(line for line in (memory.text or "").splitlines() if line not in old))
+
+        dropped = {memory.name for memory in plan.staging.staged if is_hidden(memory)}
+        for name in dropped:
+            plan.staging.drop(name)
+        placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
+        doubts = tuple(doubt for doubt in plan.doubts if not is_hidden(doubt.staged))
+        trimmed = {name: cut for name, cut in plan.trimmed.items() if name not in dropped}
+        writes = tuple(write for write in plan.cut_writes if not self.allowed.hides(write.text))
+        unlearned = tuple(self._unlearn(plan.staging))
+        return replace(plan, placed=placed, doubts=doubts, trimmed=trimmed, cut_writes=writes, unlearned=unlearned)
+
+    def _unlearn(self, staging: Staging) -> Iterator[str]:
+        """Take back what this conversation's earlier runs wrote of that text, and yield the names."""
+        before: dict[str, str | None] = {}
+        for change in self.store.changes(limit=_RECENT_CHANGES) if self.conversation.session else ():
+            if change.origin.who == WHO and change.origin.session == self.conversation.session:
+                before |= {file.path.removesuffix(".md"): file.before for file in change.files if file.splice is None}
+        for name, digest in before.items():
+            with suppress(NotFoundError, PathError):
+                memory = self.store.read(name)
+                if self.allowed.whole or self.allowed.hides(memory.text):
+                    text = None if digest is None else decode(self.store.read_content(digest))
+                    yield staging.put(StagedMemory(name, text, memory.text, memory.digest))
 
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
@@ -434,6 +481,7 @@ class _Plan:
     by: str = ""
     ran: ForkResult | None = None
     error: str = ""
+    unlearned: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -457,6 +505,7 @@ class _Plan:
 
     def report(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
         staged = self.staging.staged
+        own = [memory for memory in staged if memory.name not in self.unlearned]
         skipped = self.skipped
         if repeated and skipped is None:
             skipped = ExtractSkip.REPEATED
@@ -472,11 +521,12 @@ class _Plan:
             for name, sentences in self.trimmed.items()
             for sentence in sentences
         ]
+        reasons += [ExtractReason(name, "forget", "you asked not to keep it") for name in self.unlearned]
         for doubt in self.doubts:
             reasons.append(ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or ""))
         return ExtractResult(
-            written=() if repeated else tuple(memory.name for memory in staged if memory.text is not None),
-            forgotten=() if repeated else tuple(memory.name for memory in staged if memory.text is None),
+            written=() if repeated else tuple(memory.name for memory in own if memory.text is not None),
+            forgotten=() if repeated else tuple(memory.name for memory in own if memory.text is None),
             waiting=tuple(doubt.staged.name for doubt in self.doubts),
             skipped=skipped,
             cursor=replace(end, trimmed=self.cut_writes) if end is not None and self.is_complete else None,
@@ -488,6 +538,8 @@ class _Plan:
             reasons=tuple(reasons),
             trimmed=tuple(self.trimmed),
             foreign=self.run.foreign,
+            unlearned=() if repeated else self.unlearned,
+            confidential=self.run.allowed.whole,
         )
 
     def _make_item(self, prefix: str, origin: Origin, doubt: DoubtfulWrite) -> InboxItem:

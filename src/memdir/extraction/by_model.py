@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 
-from memdir.conversation.typed import OMITTED, cut_echoes, split_typed
+from memdir.conversation.typed import OMITTED, cut_echoes, show_typed
 from memdir.errors import ReplyError
 from memdir.extraction.provenance import render_today
 from memdir.format.shown import TextVoice, show_header, show_line, show_text
@@ -27,12 +27,14 @@ from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, s
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
 from memdir.store.contract import StoreBase
+from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
 CONTEXT_MESSAGES = 6  # before the new ones: "no, not like that" needs the message it answers
 _CLOSE = 8  # memories whose text is shown to a model that cannot read files
 _NEWEST = 20  # entries of a shortened manifest that are the newest
+_FOREIGN = "\n[text from elsewhere, {lines} lines]\n"
 _CALL_CHARS = 160  # of one call's arguments
 _MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # so that no message crowds out the others
 _CONTEXT_CHARS = 4_000  # of a message before the new ones
@@ -83,7 +85,7 @@ def fork_for_operations(
         today=render_today(task.now),
     )
     request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    result = run_fork(model, request, MemoryTools(staging, memory, tree))
+    result = run_fork(mask_model(model), request, MemoryTools(staging, memory, tree))
     if result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (result.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the model did not finish ({result.end})", hint="no changes were made; the next run retries")
     return ModelExtraction(result, {})
@@ -104,7 +106,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
     evidence: dict[str, str] = {}
     usages: list[Usage] = []
     for turn in (1, 2):
-        reply = model(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
+        reply = mask_model(model)(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
         usages.append(reply.usage)
         try:
             result = stage(_parse(reply), staging)
@@ -140,20 +142,11 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
         return ""
     day = f", {message.at:%A %Y-%m-%d %H:%M}" if message.at else ""
     if message.role == "user":
-        return f"[the person{day}]\n{cut_middle(_mark_foreign(message), chars)}"
+        return f"[the person{day}]\n{cut_middle(show_typed(message, _FOREIGN), chars)}"
     prose = cut_echoes(cut_middle(message.text, chars), foreign)
     calls = (cut_echoes(_render_call(call.name, call.input), foreign) for call in message.calls)
     lines = [prose, *(f"({call})" for call in calls if call != OMITTED)]
     return f"[the agent{day}]\n" + "\n".join(line for line in lines if line.strip())
-
-
-def _mark_foreign(message: Message) -> str:
-    """Return a message with each paste replaced by a line stating its length."""
-    parts = []
-    for span in split_typed(message):
-        count = len(span.text.strip().splitlines())
-        parts.append(span.text if span.plain or not span.text.strip() else f"\n[text from elsewhere, {count} lines]\n")
-    return "".join(parts).strip()
 
 
 def _render_call(name: str, arguments: Mapping[str, object]) -> str:

@@ -197,7 +197,11 @@ def _read_message(message: Message, now: datetime) -> Iterator[MemoryRequest]:
     spans = ((span.text if span.plain else "\n" if "\n" in span.text else " … ") for span in split_typed(message))
     sentences = split_sentences("".join(spans))
     refused = any(has(language.refusals, sentence.hidden) for language in languages for sentence in sentences)
-    if refused or find_ignoring(message.text) in (IgnoreReach.TURN, IgnoreReach.CONVERSATION):
+    if (
+        refused
+        or compile_any("irony").search(message.text)
+        or find_ignoring(message.text) in (IgnoreReach.TURN, IgnoreReach.CONVERSATION)
+    ):
         return
     for match in _join(sentences, languages, now):
         for part in split_items(match.content) if match.category is RequestCategory.REQUEST else [match.content]:
@@ -215,7 +219,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
         if number <= last:
             continue
         match = next(filter(None, (_match(sentence, language, now) for language in languages)), None)
-        order = matches[-1] if last == number - 1 and matches and matches[-1].category in _WAYS else None
+        order = matches[-1] if last == number - 1 and matches and matches[-1].category not in _EXPLICIT[:2] else None
         if match is None:
             if order and _continues_order(sentence, order.language):
                 matches[-1] = _put_after(order, sentence.text, sentence.text)
@@ -226,7 +230,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
         if items:
             matches += [replace(match, content=item.text, about=item.text, quote=item.text) for item in items]
         elif match.content and not starts(match.language.pronouns, match.content):
-            is_more = order and match.category in _WAYS
+            is_more = order and not sentence.begins and _KINDS.get(match.category) is _KINDS[order.category]
             matches.append(_put_after(matches.pop(), match.content, match.quote) if is_more else match)
         elif (
             match.category is RequestCategory.REQUEST

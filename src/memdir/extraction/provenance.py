@@ -26,7 +26,7 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
-from memdir.store.secrets import find_new_secrets, find_secrets, mask, render_findings
+from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
 from memdir.text import find_json, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
@@ -98,7 +98,7 @@ def render_typed(typed: Sequence[TypedMessage]) -> str:
     for message in reversed(typed):
         day = f" ({message.at:%A, %Y-%m-%d})" if message.at else ""
         reply = f"The agent had written:\n{message.reply_to}\n\n" if message.reply_to else ""
-        block = f"{reply}The person{day}:\n{message.text}"
+        block = f"{reply}The person{day}:\n{message.shown or message.text}"
         room -= len(block)
         if room < 0 and blocks:
             break
@@ -136,7 +136,7 @@ def ask_second_opinion(
     request = Request(
         render_prompt("opinion_system"), (Message("user", content),), OPINION_TOKENS, _SCHEMA, purpose=PURPOSE
     )
-    reply = model(request)
+    reply = mask_model(model)(request)
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined the second check")
     for value in find_json(reply.text):
@@ -224,7 +224,7 @@ class _TypedText:
         own = [message.text for message in typed if _is_talk(message.text)]
         sentences = [sentence for text in own for sentence in MemoryDocument(text).list_sentences()]
         lines = [line for text in own for line in text.splitlines()]
-        words = " ¶ ".join(fold_words(message.text) for message in typed)
+        words = " ¶ ".join(fold_words(message.shown or message.text) for message in typed)
         return _TypedText(f" {words} ", {key: text for text in (*lines, *sentences) if (key := fold_words(text))})
 
     def says(self, sentence: str) -> bool:

@@ -24,9 +24,11 @@ from memdir.store.contract import StoreBase, Workplace
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.sessions import (
+    CONFIDENTIAL,
     Cursor,
     SessionFile,
     SessionRecord,
+    is_confidential,
     make_cursor,
     parse_cursor,
     render_cursor,
@@ -136,7 +138,12 @@ def extract_turn(
                 model=None if model is None else new_run(model),
                 after=_read_cursor(session, record),
                 now=now,
-                conversation=replace(turn.conversation, session=session.id, foreign=session.read_foreign()),
+                conversation=replace(
+                    turn.conversation,
+                    session=session.id,
+                    foreign=session.read_foreign(),
+                    confidential=is_confidential(record),
+                ),
                 explicit_only=options.explicit_only or (turn.is_headless and options.headless != HEADLESS_ON),
                 failures=_read_failures(record),
                 start=turn.start,
@@ -144,6 +151,8 @@ def extract_turn(
                 is_partial=is_throttled,
             )
             session.write_foreign(result.foreign)
+            if result.confidential:
+                session.change(lambda old: replace(old, extra={**old.extra, CONFIDENTIAL: True}))
             if result.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:

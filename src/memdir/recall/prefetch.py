@@ -39,6 +39,7 @@ from memdir.recall.select import ENCODER, LocalSearch
 from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
 from memdir.store.contract import StoreReader
 from memdir.store.open import Project
+from memdir.store.secrets import mask_model
 from memdir.store.sessions import QUESTION, SessionFile
 from memdir.store.state import note_problem
 from memdir.text import find_json, fold, one_line, shorten
@@ -180,7 +181,7 @@ class ModelSelector:
     name = "model"
 
     def __init__(self, model: Model, fallback: Selector) -> None:
-        self._model = model
+        self._model = mask_model(model)
         self._fallback = fallback
 
     def __call__(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:

@@ -27,6 +27,7 @@ from memdir.errors import SettingsError
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.project.settings import Environment, read_config
+from memdir.records import Model, Reply, Request
 from memdir.text import FoldedText, decode_percent, find_dense, fold_text
 
 _TABLES_FILE = Path(__file__).with_name("secret_rules.toml")
@@ -169,6 +170,18 @@ def mask(text: str, findings: Iterable[SecretFinding]) -> str:
             parts += [text[offset : finding.start], f"[masked: {finding.rule}]"]
         offset = finding.end
     return "".join([*parts, text[offset:]])
+
+
+def mask_model(model: Model) -> Model:
+    """Return the model for requests of memory's own, in which secrets are masked; a host's request stays as it was."""
+
+    def ask(request: Request) -> Reply:
+        texts = (
+            one if one.raw else replace(one, text=mask(one.text, find_secrets(one.text))) for one in request.messages
+        )
+        return model(replace(request, messages=tuple(texts)))
+
+    return ask
 
 
 def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tuple[str, ...]:

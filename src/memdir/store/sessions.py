@@ -34,6 +34,7 @@ PROMPT = ".prompt"
 DAY = "day"  # in a record: the last date given to the conversation
 STARTED = "started"  # in a record: memory was on at the start; whether the user or a program writes
 QUESTION, SELECTION = "question", "selection"  # prompts: the background question and its selection
+CONFIDENTIAL = "confidential"  # in a record: the user asked to keep nothing of the conversation
 _INDEXED = "indexed"
 _FOREIGN, _TRIMMED = "foreign", "trimmed"
 _ENTRY_BYTES = 16_384  # of a queue entry: two paths and an id
@@ -75,6 +76,10 @@ class SessionRecord:
 
 
 _OWN = set(list_fields(SessionRecord)) - {"extra"}
+
+
+def is_confidential(record: SessionRecord) -> bool:
+    return record.extra.get(CONFIDENTIAL) is True
 
 
 class SessionFile:

@@ -1,0 +1,179 @@
+"""Leave out what the user does not want to be remembered: "don't write this down", "off the record".
+
+    messages --leave_out--> the same messages without it, for every request of memory's own and for the patterns
+
+A request is found by patterns of six languages, `confidential` in the language data; other languages are left to the model.
+It covers its own sentence and the next ones, and what stands before it if it holds nothing itself; the earlier message if it
+refers to what was said, only the sentences about a subject if it names one; or the whole conversation. Where that is unclear
+it covers more. What the user asks to keep in the same breath stays. Sentences that repeat it later are left out as well, and
+so are the answers of the agent.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+from memdir.conversation.typed import find_runs, find_typed, is_by_person, strip_reminders
+from memdir.frozen import compile_late, dataclass, replace
+from memdir.language import load_stop_words, read_sections
+from memdir.language.sentences import find_sentences
+from memdir.records import Message
+from memdir.text import CJK, fold_words
+
+_STEM, _WORD_CHARS = 5, 4
+_FACT_WORDS, _FACT_CHARS = 5, 14  # of a request that holds the fact itself; in Chinese and Japanese, characters
+_ABOUT = 0.5  # share of a text's words that stand in what was left out
+_WIDE = compile_late(rf"[{CJK}]")
+_WIDE_PAIR = compile_late(rf"(?=([{CJK}]{{2}}))")
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestPatterns:
+    """The patterns of one language; all but `ask` count in a sentence with a request, `keeps` in its neighbours."""
+
+    code: str
+    ask: re.Pattern[str]  # asks not to keep something
+    whole: re.Pattern[str]  # in the full conversation
+    back: re.Pattern[str]  # refers to what was said before
+    about: re.Pattern[str]  # the subject, as the group `what`
+    keeps: re.Pattern[str]  # is to be kept all the same
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMessages:
+    """Messages without what the user does not want to be kept; `hidden` is that text, `whole` says it is everything."""
+
+    messages: tuple[Message, ...]
+    hidden: str = ""
+    whole: bool = False
+
+    def hides(self, text: str) -> bool:
+        """Return whether a text is about what was left out: it repeats a passage, or most of its words stand there."""
+        if not self.hidden:
+            return False
+        shown = "\n".join(message.text for message in self.messages if is_by_person(message))
+        if not find_runs(text).isdisjoint(find_runs(self.hidden) - find_runs(shown)):
+            return True
+        own, hidden = _list_stems(text), _list_stems(self.hidden)
+        return bool((own & hidden) - _list_stems(shown)) and len(own & hidden) >= _ABOUT * len(own)
+
+
+@cache
+def _load_patterns() -> tuple[_RequestPatterns, ...]:
+    sections = read_sections("confidential")
+    return tuple(
+        _RequestPatterns(code, **{name: re.compile(pattern, re.IGNORECASE) for name, pattern in section.items()})
+        for code, section in sections.items()
+    )
+
+
+def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessages:
+    """Return the messages without what is not to be kept; `whole` if an earlier request was about the conversation."""
+    texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
+    hidden: dict[int, list[Span]] = {}
+    for number, message in enumerate(messages):
+        if texts[number] and (patterns := _find_languages(find_typed(message))):
+            for found in patterns:
+                whole = _cover(texts, number, found, hidden) or whole
+    if whole:
+        gone = "\n".join(text for text in texts if text)
+        return OpenMessages(tuple(replace(one, text="", calls=()) for one in messages), gone, True)
+    if not hidden:
+        return OpenMessages(tuple(messages))
+    gone = "\n".join(texts[number][slice(*span)] for number, spans in hidden.items() for span in spans)
+    return OpenMessages(tuple(_cut(messages, texts, hidden, find_runs(gone))), gone)
+
+
+def _find_languages(typed: str) -> list[_RequestPatterns]:
+    return [patterns for patterns in _load_patterns() if patterns.ask.search(_straighten(typed))]
+
+
+def _straighten(text: str) -> str:
+    return text.replace("\u2019", "'")
+
+
+def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
+    """Add what the requests in a message cover; return whether it is the conversation."""
+    text = _straighten(texts[number])
+    sentences = list(find_sentences(text))
+    for index, (start, end) in enumerate(sentences):
+        sentence = text[start:end]
+        if not (asked := patterns.ask.search(sentence)):
+            continue
+        if patterns.whole.search(sentence):
+            return True
+        back = patterns.back.search(sentence)
+        spans = [(start, end), *_take(text, sentences[index + 1 :], end, patterns)]
+        above = list(_take(text, sentences[:index][::-1], start, patterns))
+        if back or not _has_fact(sentence, asked):
+            spans += above
+            ends_open = sentence.rstrip().endswith((":", "："))
+            if (back or not above) and not ends_open and not _cover_earlier(texts, number, sentence, patterns, hidden):
+                following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
+                for later in following if not above and len(spans) == 1 else ():
+                    hidden.setdefault(later, []).append((0, len(texts[later])))
+        hidden.setdefault(number, []).extend(spans)
+    return False
+
+
+def _take(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
+    """Yield the neighbours of a request in its paragraph, up to a sentence that is to be kept."""
+    for start, end in sentences:
+        gap = text[end:edge] if end <= edge else text[edge:start]
+        if "\n" in gap or patterns.keeps.search(text[start:end]):
+            return
+        yield start, end
+        edge = start if end <= edge else end
+
+
+def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
+    rest = sentence.replace(asked[0], " ")
+    return len(rest.split()) >= _FACT_WORDS or len(_WIDE.findall(rest)) >= _FACT_CHARS
+
+
+def _cover_earlier(
+    texts: Sequence[str], number: int, sentence: str, patterns: _RequestPatterns, hidden: dict[int, list[Span]]
+) -> bool:
+    """Add the earlier sentences about the request's subject, or else the message before; return whether there is one."""
+    subject = patterns.about.search(sentence)
+    stems = _list_stems(subject["what"], patterns.code) if subject else set()
+    earlier = [index for index in range(number) if texts[index].strip()]
+    found = False
+    for index in earlier if stems else ():
+        for start, end in find_sentences(texts[index]):
+            if stems & _list_stems(texts[index][start:end]):
+                hidden.setdefault(index, []).append((start, end))
+                found = True
+    if not found and earlier:
+        hidden.setdefault(earlier[-1], []).append((0, len(texts[earlier[-1]])))
+    return bool(earlier)
+
+
+def _cut(
+    messages: Sequence[Message], texts: Sequence[str], hidden: dict[int, list[Span]], runs: set[int]
+) -> Iterator[Message]:
+    is_answer = False
+    for number, message in enumerate(messages):
+        if is_by_person(message):
+            is_answer = number in hidden
+            yield replace(message, text=_drop(texts[number], hidden.get(number, []), runs))
+        elif is_answer and not message.is_meta:
+            yield replace(message, text="", calls=())
+        else:
+            yield replace(message, text=_drop(message.text, [], runs))
+
+
+def _drop(text: str, spans: Iterable[Span], runs: set[int]) -> str:
+    repeats = () if runs.isdisjoint(find_runs(text)) else find_sentences(text)
+    spans = [*spans, *((start, end) for start, end in repeats if not runs.isdisjoint(find_runs(text[start:end])))]
+    for start, end in sorted(set(spans), reverse=True):
+        text = f"{text[:start]}\n{text[end:]}" if end <= len(text) else text[:start]
+    return re.sub(r"\n[\n\s]*\n", "\n\n", text).strip() if spans else text
+
+
+def _list_stems(text: str, code: str = "en") -> set[str]:
+    """Return the beginnings of a text's longer words, and the pairs of its Chinese and Japanese characters."""
+    words = (word for word in fold_words(text).split() if len(word) >= _WORD_CHARS and not _WIDE.search(word))
+    spaced = {word[:_STEM] for word in words if word not in load_stop_words(code)}
+    return spaced | {pair[1] for pair in _WIDE_PAIR.finditer(text)}
