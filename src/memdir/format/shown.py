@@ -65,6 +65,8 @@ _FRAME = compile_late(
     re.IGNORECASE,
 )
 
+_FENCE = compile_late(r"^[ \t]*[=\uff1d\u2550]{5,}[ \t]*$", re.MULTILINE)  # what prompts put around material
+
 _QUOTED = "| "  # not `>`, which `defuse` may replace
 
 
@@ -82,6 +84,16 @@ def show_line(text: str, limit: int = 0) -> str:
 def show_text(text: str, voice: TextVoice) -> str:
     """Return a printable text that cannot be mistaken for the host's; others' text is quoted line by line."""
     return defuse(printable(_mark_lines(text.replace("\r\n", "\n"), voice)))
+
+
+def show_fenced(text: str) -> str:
+    """Return text to be put between a prompt's lines of equals signs, which it cannot end."""
+    return _FENCE.sub("(a line of equals signs)", text)
+
+
+def show_unknown(text: str) -> str:
+    """Return a passage of unknown origin, labelled and quoted line by line."""
+    return f"[passage of unknown origin, typed or pasted:]\n{show_text(text.strip(), TextVoice.SHARED)}\n[end of the passage]"
 
 
 def show_memory(excerpt: Excerpt, *, now: datetime, quoted: str | None = None) -> str:
