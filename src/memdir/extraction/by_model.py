@@ -37,6 +37,7 @@ _NEWEST = 20  # entries of a shortened manifest that are the newest
 _CALL_CHARS = 160  # of one call's arguments
 _MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # so that no message crowds out the others
 _CONTEXT_CHARS = 4_000  # of a message before the new ones
+_LAST = "done"  # what the task asks for beside the last calls
 _NONE = "(none)"
 _SCOPES = {
     Scope.PRIVATE: "This project",
@@ -86,7 +87,7 @@ def fork_for_operations(
         today=render_today(task.now),
     )
     request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    result = run_fork(model, request, MemoryTools(staging, memory, tree))
+    result = run_fork(model, request, MemoryTools(staging, memory, tree), last=_LAST)
     if result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (result.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the model did not finish ({result.end})", hint="no changes were made; the next run retries")
     return ModelExtraction(result, {})

@@ -20,7 +20,7 @@ from memdir.extraction.find import mask_values
 from memdir.format import frontmatter
 from memdir.format.document import MemoryDocument, PartKind, add_to_fact, drop_sentences, parse_document
 from memdir.format.frontmatter import check_description, make_slug
-from memdir.format.shown import show_fenced
+from memdir.format.shown import TextVoice, show_fenced, show_text
 from memdir.format.when import PATTERN_KEYS, keep_valid, read_when, render_when
 from memdir.frozen import dataclass, field, replace
 from memdir.language import compile_any, read_file
@@ -157,7 +157,9 @@ def ask_second_opinion(
             blocks += [f"{label}:\n" + "\n".join(numbered)] if numbered else []
         sources = [f"What they had said before, as it is remembered:\n{case.before.strip()}"] if case.before else []
         sources += [f"Also theirs:\n{case.typed.strip()}"] if case.typed else []
-        sources += [f"They wrote this in the message:\n{case.message.strip()}"] if case.message else []
+        # Quoted, because a message may have numbered lines too.
+        said = show_text(case.message.strip(), TextVoice.SHARED)
+        sources += [f"It was found in this message of theirs:\n{said}"] if said else []
         parts.append("\n\n".join([*sources, *blocks]))
     if not statements:
         return SecondOpinion({})

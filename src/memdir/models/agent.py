@@ -90,9 +90,18 @@ class ForkResult:
 
 
 def run_fork(
-    model: Model, request: Request, run_tool: RunTool, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
+    model: Model,
+    request: Request,
+    run_tool: RunTool,
+    *,
+    turns: int = FORK_TURNS,
+    calls: int = FORK_CALLS,
+    last: str = "",
 ) -> ForkResult:
-    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError."""
+    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError.
+
+    With the word `last` beside its calls it says that no more will follow, which ends the run if none of them is refused.
+    """
     result = ForkResult(ForkEnd.TURNS)
     past_calls: set[str] = set()
     while result.turns < turns:
@@ -117,6 +126,9 @@ def run_fork(
             answer = run_tool(call)
             answers.append(Message("tool", answer.text, answers=call.id, failed=answer.refused))
             result = replace(result, calls=result.calls + 1, refused=result.refused + answer.refused)
+        is_last = bool(last) and reply.text.strip().strip('."`*').lower() == last
+        if is_last and not any(answer.failed for answer in answers):
+            return replace(result, end=ForkEnd.DONE)
         turn = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
         request = replace(request, messages=(*request.messages, turn, *answers))
     return result
