@@ -26,6 +26,7 @@ from memdir.text import CJK, decode_percent, fold_words
 OMITTED = "[…]"
 _RUN, _RUN_CJK = 5, 8  # words, or Chinese and Japanese characters, that do not repeat by chance
 _LETTERS = 24  # in a row, as many as five words have
+_SPREAD = 24  # lines over which a sentence may be spread
 _REPLY_CHARS = 1_000  # of the agent's message that the user replied to
 _WIDE = compile_late(rf"[{CJK}]")
 _ENCODED = compile_late(r"[A-Za-z0-9+/]{24,}={0,2}")
@@ -132,8 +133,14 @@ def cut_echoes(text: str, foreign: Set[int]) -> str:
     # Imported here: a prompt needs only `strip_host_text`, and these patterns take longer to compile than a search.
     from memdir.language.sentences import find_sentences
 
-    sentences = (text[start:end] for start, end in find_sentences(text))
+    sentences = [text[start:end] for start, end in find_sentences(text)]
     parts = [sentence if foreign.isdisjoint(find_runs(sentence)) else OMITTED for sentence in sentences]
+    for start in range(len(parts)) if not foreign.isdisjoint(find_runs("\n".join(parts))) else ():
+        end = start + 1  # a sentence may be spread over lines
+        while end < len(parts) and OMITTED not in parts[start : end + 1] and end - start < _SPREAD:
+            end += 1
+            if not foreign.isdisjoint(find_runs("\n".join(parts[start:end]))):
+                parts[start:end] = [OMITTED] * (end - start)
     return re.sub(rf"(?:{re.escape(OMITTED)}\s*)+", f"{OMITTED} ", " ".join(parts)).strip()
 
 

@@ -46,6 +46,7 @@ _DESCRIPTION_CHARS = 140
 _ALIKE = 0.6  # share of an old sentence's words that a new one must have to count as a rewording
 _TALK_CHARS = 400  # a shorter message surely contains no paste
 _STEM = 5  # letters that identify a word in a name
+_TELLING_CHARS = 20  # of a sentence, or a part of one, that tells whose it is
 _TELLING = 5  # max characters of a secret at the end of a name: `ghp` reveals nothing
 
 _DIGITS_MAX = 30  # more are no number that anybody says
@@ -419,7 +420,7 @@ class _Writing:
         writing = _Writing(staged, source, fields, document, sentences, frozenset(known - {""}), gone)
         said = source.said.add(before)
         texts = [text for text in (*writing._list_head(), *sentences) if fold_words(text) not in known]
-        theirs = {text for text in texts if fold_words(text) in shared and not source.resembles(text)}
+        theirs = {text for text in texts if _is_among(fold_words(text), shared) and not source.resembles(text)}
         return replace(
             writing,
             barred=frozenset(
@@ -583,6 +584,14 @@ def _is_alike(old: str, new: str) -> bool:
     """Return whether a new sentence rewords an old one, that is, contains most of its words."""
     mine, other = (set(fold_words(text).split()) for text in (old, new))
     return len(mine & other) >= _ALIKE * len(mine)
+
+
+def _is_among(words: str, sentences: Collection[str]) -> bool:
+    """Return whether folded words are one of these sentences, contain one, or are a part of one; a few words are not."""
+    return words in sentences or any(
+        min(len(words), len(one)) >= _TELLING_CHARS and (f" {one} " in f" {words} " or f" {words} " in f" {one} ")
+        for one in sentences
+    )
 
 
 def _is_talk(text: str) -> bool:

@@ -65,7 +65,7 @@ _FRAME = compile_late(
     re.IGNORECASE,
 )
 
-_FENCE = compile_late(r"^[ \t]*[=\uff1d\u2550]{5,}[ \t]*$", re.MULTILINE)  # what prompts put around material
+_FENCE = compile_late(r"[=\uff1d\u2550]{5,}")  # what prompts put around material
 
 _QUOTED = "| "  # not `>`, which `defuse` may replace
 
@@ -88,7 +88,7 @@ def show_text(text: str, voice: TextVoice) -> str:
 
 def show_fenced(text: str) -> str:
     """Return text to be put between a prompt's lines of equals signs, which it cannot end."""
-    return _FENCE.sub("(a line of equals signs)", text)
+    return _FENCE.sub("(equals signs)", text)
 
 
 def show_unknown(text: str) -> str:
