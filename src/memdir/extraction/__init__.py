@@ -262,7 +262,7 @@ class _Run:
         if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(secret):
             doubts += secret  # otherwise the model has reported them too
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
-        return replace(plan, placed=placed, doubts=tuple(doubts))
+        return replace(plan, placed=placed, doubts=_join_doubts(doubts))
 
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
@@ -598,6 +598,16 @@ def _answers_another(request: MemoryRequest) -> bool:
     return request.action != FORGET and any(
         has(language.corrects, request.quote) and starts(language.pronouns, request.body) for language in languages
     )
+
+
+def _join_doubts(doubts: Iterable[DoubtfulWrite]) -> tuple[DoubtfulWrite, ...]:
+    """Return one doubt for each memory, with all reasons."""
+    joined: dict[str, DoubtfulWrite] = {}
+    for doubt in doubts:
+        first = joined.setdefault(fold(doubt.staged.name), doubt)
+        if doubt.why not in first.why:
+            joined[fold(doubt.staged.name)] = replace(first, why=f"{first.why}; {doubt.why}")
+    return tuple(joined.values())
 
 
 def _name_case(number: int) -> str:

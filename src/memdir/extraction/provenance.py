@@ -36,10 +36,10 @@ from memdir.text import CJK, find_json, fold, fold_letters, fold_words, one_line
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
-SHARED = "a team shares it, and only a person may say so"
-UNTYPED = "it does not follow from what you typed"
-UNASKED = "nobody asked to forget it"
-UNCHECKED = "it is not in your own words, and the second check failed"
+SHARED = "others will read it; approve it if they may"
+UNTYPED = "nothing you typed says it; approve it only if it is right"
+UNASKED = "you did not ask to forget it; approve it if it is to go"
+UNCHECKED = "the second check failed, and it is not in your own words; approve it if it is right"
 _SCHEMA = make_object({"follow": {"type": "array", "items": {"type": "integer"}}})
 _TITLE_CHARS = 60
 _DESCRIPTION_CHARS = 140
