@@ -91,11 +91,6 @@ def show_fenced(text: str) -> str:
     return _FENCE.sub("(equals signs)", text)
 
 
-def show_unknown(text: str) -> str:
-    """Return a passage of unknown origin, labelled and quoted line by line."""
-    return f"[passage of unknown origin, typed or pasted:]\n{show_text(text.strip(), TextVoice.SHARED)}\n[end of the passage]"
-
-
 def show_memory(excerpt: Excerpt, *, now: datetime, quoted: str | None = None) -> str:
     """Return a memory as it is shown in a conversation: information, not orders. `quoted` replaces its text."""
     path, dated = one_line(excerpt.path), excerpt.dated
