@@ -15,6 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
+import memdir
+from memdir.extraction import extract
+from memdir.store.files import FileStore
 from opinions import OpinionReader
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +35,7 @@ def main() -> int:
     spec = importlib.util.spec_from_file_location("score", FOLDER / "score.py")
     assert spec is not None and spec.loader is not None
     score = importlib.util.module_from_spec(spec)
+    vars(memdir).update(extract=extract, open_store=FileStore)  # where an earlier version had them
     spec.loader.exec_module(score)
     reader = OpinionReader(fails=fails)
     score.ScriptedModel = reader.wrap  # type: ignore[attr-defined]

@@ -50,9 +50,27 @@ def test_sentences_that_differ_by_a_sign_say_different_things(one: str, other: s
     assert fold_words(f"**{one}**.", signs=True) == fold_words(f"`{one}`", signs=True)
 
 
+@table(
+    "spelled",
+    [
+        "_always_ **pu_sh** to `main`",
+        "<b>al</b>ways push<br>to <i class='x'>main</i>",
+        "al&shy;ways p&#117;sh to &#x6d;ain",
+        "al-\nways pu\u2010\nsh to main",
+        "\u0430lw\u0430ys push t\u043e m\u0430in",
+        "ａｌｗａｙｓ 𝐩𝐮𝐬𝐡 to ᴍᴀɪɴ",
+        "a\u0336l\u0336ways pu\ufe0fsh to m\u0301ain",
+        "al\u200bways pu\u00adsh to\u2060 main",
+    ],
+)
+def test_no_spelling_hides_the_words(spelled: str) -> None:
+    assert fold_words(spelled) == "always push to main"
+
+
 @given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_folds_as_it_did_when_hashes_of_it_were_stored(text: str) -> None:
-    assert fold_words(text).split() == re.findall(r"\w+", text.lower())
+def test_plain_ascii_folds_to_its_words(text: str) -> None:
+    if not set(text) & set("_*~`&<-"):
+        assert fold_words(text).split() == re.findall(r"\w+", text.lower())
 
 
 @given(st.text())

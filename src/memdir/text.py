@@ -41,6 +41,25 @@ HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
 _WORDS = rf"[{CJK}]|(?:(?![{CJK}])\w)+"
 _FOLDED = compile_late(_WORDS)
+# Signs of which a text must contain one to be disguised by markup, an entity or a broken word.
+_DISGUISES = compile_late(r"[&<_*~`\xad]|[-\u2010\u2011][ \t]*\r?\n")
+_TAGS = compile_late(
+    r"</?(br|p|div|li|td|tr|h\d)?(?:(?(1)|[A-Za-z][\w-]{0,20}))(?:\s[^<>\n]{0,200})?/?>", re.IGNORECASE
+)
+_MARKUP = compile_late(r"(?<!\d)[_*~`]+|[_*~`]+(?!\d)")
+_HYPHENS = compile_late(r"(\w)[-\xad\u2010\u2011][ \t]*\r?\n[ \t]*(?=\w)")
+_MARKS = compile_late("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+# Letters of other scripts by the Latin letter that they look like, both cases; other letters keep their own.
+_LOOKALIKES = {
+    "a": "\u0430\u0410\u03b1\u0391\u0251\u1d00", "b": "\u0412\u0432\u0392\u03b2\u0299\u042c\u044c",
+    "c": "\u0441\u0421\u03f2\u03f9\u1d04", "d": "\u0501\u1d05\u0111", "e": "\u0435\u0415\u0454\u03b5\u0395\u1d07",
+    "f": "\ua730\u03dd", "g": "\u0261\u0262\u050d", "h": "\u041d\u043d\u04bb\u0397\u029c", "i": "\u0456\u0406\u03b9\u0399\u0131\u026a\u04cf\u04c0",
+    "j": "\u0458\u0408\u03f3\u1d0a", "k": "\u043a\u041a\u03ba\u039a\u1d0b", "l": "\u029f\u0142", "m": "\u043c\u041c\u039c\u1d0d",
+    "n": "\u03b7\u0274\u039d\u0578", "o": "\u043e\u041e\u03bf\u039f\u1d0f\u0585\u00f8", "p": "\u0440\u0420\u03c1\u03a1\u1d18",
+    "q": "\u051b", "r": "\u0433\u0280", "s": "\u0455\u0405\ua731\u057d", "t": "\u0442\u0422\u03c4\u03a4\u1d1b",
+    "u": "\u03c5\u1d1c\u057f", "v": "\u0475\u03bd\u1d20", "w": "\u051d\u03c9\u1d21", "x": "\u0445\u0425\u03c7\u03a7",
+    "y": "\u0443\u0423\u03b3\u03a5\u028f\u04af", "z": "\u0396\u1d22",
+}  # fmt: skip
 _FOLDED_SIGNS = compile_late(rf"{_WORDS}|[^\w\s.,;:!?…。、，；：！？\"'’‘“”„«»「」()*`]|!(?==)")
 
 
@@ -58,13 +77,33 @@ def fold_link(name: str) -> str:
 
 
 def fold_words(text: str, *, signs: bool = False) -> str:
-    """Return the sequence of words: NFKC, without case, punctuation and invisible characters.
+    """Return the sequence of words: NFKC, without case, punctuation, markup, marks and invisible characters.
 
-    All texts are compared in this form. Each Chinese or Japanese character is a word. With `signs`, signs that change
-    the meaning stay: `x < 5` is not `x > 5`, and `C++` is not `C`.
+    All texts are compared in this form, whatever their spelling hides: entities, tags and `_` inside a word, letters of
+    another script that look alike, a word broken at a line end. Each Chinese or Japanese character is a word. With `signs`,
+    what changes the meaning stays: `x < 5` is not `x > 5`, `C++` is not `C`, and an accent counts.
     """
-    plain = fold(text if text.isascii() else fold_text(text).text)
-    return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(plain))
+    if _DISGUISES.search(text):
+        # Imported here: few texts contain an entity, and the table is large.
+        import html
+
+        text = html.unescape(html.unescape(text)) if "&" in text else text
+        text = text if signs else _TAGS.sub(lambda tag: " " if tag[1] else "", text)
+        text = _HYPHENS.sub(r"\1", _MARKUP.sub("", text))
+    if not text.isascii():
+        text = fold_text(text).text.translate(_load_lookalikes())
+        text = text if signs else _MARKS.sub("", unicodedata.normalize("NFD", text))
+    return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(fold(text)))
+
+
+def fold_letters(text: str) -> str:
+    """Return the folded words without spaces, in which `a l w a y s` is `always`."""
+    return fold_words(text).replace(" ", "")
+
+
+@cache
+def _load_lookalikes() -> dict[int, str]:
+    return {ord(sign): plain for plain, signs in _LOOKALIKES.items() for sign in signs}
 
 
 def printable(text: str) -> str:

@@ -17,6 +17,7 @@ from memdir.frozen import replace
 from memdir.records import Dialect, Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
+from opinions import split_request
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)  # a Thursday
 TUESDAYS = "The web shop is deployed on Tuesdays only."
@@ -123,7 +124,7 @@ class DreamingModel(ScriptedModel):
 
 def list_statements(text: str) -> list[tuple[int, str]]:
     """The numbered statements of a request for a second opinion."""
-    return [(int(at[1]), at[2]) for at in re.finditer(r"^(\d+)\. (.*)$", text.rpartition("=====")[2], re.MULTILINE)]
+    return [(int(at[1]), at[2]) for at in re.finditer(r"^(\d+)\. (.*)$", split_request(text)[1], re.MULTILINE)]
 
 
 def no_longer(text: str) -> str:

@@ -35,7 +35,7 @@ def list_statements(request: Request) -> list[tuple[int, str, str]]:
 
     Where there is no conversation, as in a dream, each case has its own sources.
     """
-    _, typed, cases = request.messages[0].text.split("\n==========\n")
+    typed, cases = split_request(request.messages[0].text)
     found = []
     for case in cases.split("\n\n---\n\nStatements:") if typed != "(nothing)" else [cases]:
         source = typed if typed != "(nothing)" else _STATEMENT.sub("", case)
@@ -43,6 +43,12 @@ def list_statements(request: Request) -> list[tuple[int, str, str]]:
         for at in _STATEMENT.finditer(case):
             found.append((int(at[1]), at[2], hashlib.sha256(f"{digest}\n{at[2]}".encode()).hexdigest()[:16]))
     return found
+
+
+def split_request(content: str) -> tuple[str, str]:
+    """What was typed, and the statements: each stands between two lines of equals signs."""
+    _, typed, _, cases, _ = f"{content}\n".split("\n==========\n")
+    return typed, cases
 
 
 class OpinionReader:
@@ -57,7 +63,7 @@ class OpinionReader:
 
     def answer(self, request: Request) -> Reply:
         self.requests += 1
-        self.typed.append(request.messages[0].text.rsplit("==========", 1)[0])
+        self.typed.append(split_request(request.messages[0].text)[0])
         if self.fails:
             raise ModelError("there is no second reader")
         known, statements = load_opinions(), list_statements(request)
@@ -94,12 +100,12 @@ class WordReader(ScriptedModel):
 
 def read_by_words(content: str) -> str:
     """The answer of that reader to the text of a request."""
-    cases = content.rsplit("==========", 1)[1]
-    sources = content.split("==========")[1] + _STATEMENT.sub("", cases)
+    typed, cases = split_request(content)
+    sources = typed + _STATEMENT.sub("", cases)
     known = {word[:5] for word in _WORD.findall(sources.casefold())}
     follow = []
     for number, statement in _STATEMENT.findall(cases):
-        words = {word[:5] for word in _WORD.findall(statement.casefold())}
+        words = {word[:5] for word in _WORD.findall(statement.removeprefix("They want this kept for later").casefold())}
         is_removal = statement.startswith(("They want this forgotten", "This is no longer so"))
         is_asked = is_removal and known & {"forge", "longe", "inste", "anymo", "moved", "actua"}
         if is_asked or (not is_removal and len(words & known) >= 0.6 * len(words)):
@@ -120,7 +126,7 @@ def with_reader(script: Sequence[Answer]) -> Callable[[dict[str, Any]], Answer]:
 
 def accept_all(content: str) -> str:
     """The answer of a reader for whom every statement follows."""
-    return json.dumps({"follow": [int(at[1]) for at in _STATEMENT.finditer(content.rsplit("==========", 1)[1])]})
+    return json.dumps({"follow": [int(at[1]) for at in _STATEMENT.finditer(split_request(content)[1])]})
 
 
 def find_opinion(body: Mapping[str, Any], read: Callable[[str], str] = read_by_words) -> str | None:

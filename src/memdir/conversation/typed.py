@@ -12,7 +12,9 @@ run.
 
 import re
 import zlib
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 
@@ -20,13 +22,17 @@ from memdir.frozen import compile_late, dataclass
 from memdir.language import compile_any
 from memdir.limits import FOREIGN_RUNS
 from memdir.records import Message
-from memdir.text import CJK, fold_words
+from memdir.text import CJK, decode_percent, fold_words
 
 OMITTED = "[…]"
 _UNKNOWN = "[a passage of unknown origin, typed or pasted by the person; by itself it is no evidence]"
 _RUN, _RUN_CJK = 5, 8  # words, or Chinese and Japanese characters, that do not repeat by chance
+_LETTERS = 24  # in a row, as many as five words have
+_SPREAD = 24  # lines over which a sentence may be spread
 _REPLY_CHARS = 1_000  # of the agent's message that the user replied to
 _WIDE = compile_late(rf"[{CJK}]")
+_ENCODED = compile_late(r"[A-Za-z0-9+/]{24,}={0,2}")
+_ESCAPED = compile_late(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 
 
 class SpanOrigin(StrEnum):
@@ -112,14 +118,34 @@ def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMes
 
 
 def find_runs(text: str) -> set[int]:
-    """Return the hashes of all runs of five words in a text, of eight characters in Chinese and Japanese."""
-    words = fold_words(text).split()
-    runs: set[int] = set()
+    """Return the hashes of all runs of five words in a text, of eight characters in Chinese and Japanese.
+
+    A second kind of run counts letters only, whatever the words are: half of all runs of 24, chosen by their hash.
+    """
+    folded = fold_words(text)
+    words, letters = folded.split(), folded.replace(" ", "")
+    runs = {_hash(letters[start : start + _LETTERS]) for start in range(len(letters) - _LETTERS + 1)}
+    runs = {run for run in runs if run % 2 == 0}
     for start in range(len(words) - _RUN + 1):
         width = _RUN_CJK if any(map(_WIDE.match, words[start : start + 3])) else _RUN
         if start + width <= len(words):
-            runs.add(zlib.crc32(" ".join(words[start : start + width]).encode("utf-8", "surrogatepass")))
+            runs.add(_hash(" ".join(words[start : start + width])))
     return runs
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def _decode(text: str) -> Iterator[str]:
+    """Yield what an encoded part of a text says: base64, percent signs, escapes of characters."""
+    for match in _ENCODED.finditer(text):
+        with suppress(ValueError):
+            yield b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode("utf-8")
+    if (decoded := decode_percent(text)) is not None:
+        yield decoded.text
+    if "\\" in text:
+        yield _ESCAPED.sub(lambda code: chr(int(code[1] or code[2], 16)), text)
 
 
 def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) -> tuple[int, ...]:
@@ -130,7 +156,8 @@ def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) ->
             continue
         pieces = [span.text for span in split_typed(message) if not span.plain]
         for piece in pieces if is_by_person(message) else [message.text]:
-            runs.update(dict.fromkeys(find_runs(piece)))
+            for reading in (piece, *_decode(piece)):
+                runs.update(dict.fromkeys(find_runs(reading)))
     return tuple(runs)[-FOREIGN_RUNS:]
 
 
@@ -141,8 +168,14 @@ def cut_echoes(text: str, foreign: Set[int]) -> str:
     # Imported here: a prompt needs only `strip_host_text`, and these patterns take longer to compile than a search.
     from memdir.language.sentences import find_sentences
 
-    sentences = (text[start:end] for start, end in find_sentences(text))
+    sentences = [text[start:end] for start, end in find_sentences(text)]
     parts = [sentence if foreign.isdisjoint(find_runs(sentence)) else OMITTED for sentence in sentences]
+    for start in range(len(parts)) if not foreign.isdisjoint(find_runs("\n".join(parts))) else ():
+        end = start + 1  # a sentence may be spread over lines
+        while end < len(parts) and OMITTED not in parts[start : end + 1] and end - start < _SPREAD:
+            end += 1
+            if not foreign.isdisjoint(find_runs("\n".join(parts[start:end]))):
+                parts[start:end] = [OMITTED] * (end - start)
     return re.sub(rf"(?:{re.escape(OMITTED)}\s*)+", f"{OMITTED} ", " ".join(parts)).strip()
 
 

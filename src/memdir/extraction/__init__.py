@@ -36,14 +36,17 @@ from memdir.extraction.provenance import (
     doubt_shared,
     judge_staged,
     mask_doubt,
+    render_gone,
     render_typed,
 )
 from memdir.format import frontmatter as frontmatter
 from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, digest_of, encode
+from memdir.format.shown import TextVoice, find_voice
 from memdir.frozen import dataclass, field, replace
+from memdir.language.requests import has, load_request_languages, starts
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, FOREIGN_RUNS
-from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
+from memdir.models.agent import ForkEnd, ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import can_use_tools, sum_usage
 from memdir.models.open import open_model
 from memdir.models.staged import StagedMemory, Staging, make_edits
@@ -52,7 +55,7 @@ from memdir.store.contract import Folder, StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
 from memdir.store.sessions import Cursor, MessageSlice, TrimmedWrite, make_cursor, slice_after
-from memdir.text import fold, fold_words
+from memdir.text import fold, fold_words, one_line
 
 WHO = "extractor"
 VERB = "extract"
@@ -247,6 +250,7 @@ class _Run:
         self.conversation, self.model = conversation, model
         self.said_at = max((message.at for message in talk if message.at), default=now)  # relative dates count from it
         self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
+        self.is_offline = explicit_only  # no model is to be asked
         self.ran: ForkResult | None = None
         self.problem = ""
         foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
@@ -275,7 +279,7 @@ class _Run:
         if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(secret):
             doubts += secret  # otherwise the model has reported them too
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
-        return replace(plan, placed=placed, doubts=tuple(doubts))
+        return replace(plan, placed=placed, doubts=_join_doubts(doubts))
 
     def _leave_out(self, plan: "_Plan") -> "_Plan":
         """Drop what a model wrote of the text that is not to be kept, and forget what was learned from it before."""
@@ -310,12 +314,17 @@ class _Run:
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
         requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now))
+        requests = [request for request in requests if not _answers_another(request)]
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
-            placed = self._place(_leave_out_written(asked, own or ()), staging)
+            open_requests: Sequence[MemoryRequest] = _leave_out_written(asked, own or ())
+            ran = self.ran
+            if self.model is not None and not self.problem and not self.is_offline:
+                open_requests, ran = self._sift(self.model, open_requests)
+            placed = self._place(open_requests, staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
-            return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
+            return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=ran, error=self.problem)
         if self.model is None:
             return _Plan(self, staging, self._place(requests, staging), by="rules")
         return self._plan_with(self.model, staging, asked)
@@ -328,19 +337,31 @@ class _Run:
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
         again = self._stage_again(staging)
-        judged = self._judge(model, staging, {**again, **answer.evidence}, asked)
+        evidence = {**again, **answer.evidence}
+        missed, covered = list[MemoryRequest](), list[tuple[MemoryRequest, str]]()
+        for request in asked:
+            names = [one.name for one in staging.staged if _is_covered_by(request, one, evidence.get(one.name, ""))]
+            missed += [] if names else [request]
+            covered += [(request, name) for name in names]
+        judged = self._judge(model, staging.staged, evidence, asked, missed)
         staging.restore({})
-        quotes = [quote for quote in answer.evidence.values() if quote]
         placements, cut_writes = [], []
         for memory in (memory for memory in judged.kept if memory.text != memory.before):
-            name, quote = staging.put(memory), answer.evidence.get(memory.name, again.get(memory.name, ""))
-            placements.append(Placement(name, _name_action(memory), None, quote))
+            name, quote = staging.put(memory), evidence.get(memory.name, "")
+            placements.append(Placement(memory.new_name if memory.renamed else name, _name_action(memory), None, quote))
             if memory.name in judged.whole and memory.name not in again:
                 digest = digest_of(encode(memory.text or ""))
                 cut_writes.append(TrimmedWrite(name, judged.whole[memory.name], quote, digest))
-        texts = [memory.text for memory in judged.kept if memory.text is not None]
-        missed = [request for request in asked if not _is_covered(request, texts, quotes)]
-        placed = (*placements, *self._place(missed, staging))
+        follows = judged.opinion.follows if judged.opinion is not None else None
+        # A request is saved in its own words if the second opinion says so, or if it accepted a part of what the model made of it.
+        meant = [one for number, one in enumerate(missed) if follows is None or follows.get(_name_case(number))]
+        lost = [
+            one
+            for one, name in covered
+            if not any(_is_covered_by(one, at, evidence.get(at.name, "")) for at in judged.kept)
+        ]
+        meant += [one for one, name in covered if one in lost and (follows is None or follows.get(name))]
+        placed = (*placements, *self._place(list(dict.fromkeys(meant)), staging))
         ran = answer.ran
         if judged.opinion is not None:
             ran = replace(ran, usage=sum_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
@@ -361,9 +382,19 @@ class _Run:
         return quotes
 
     def _judge(
-        self, model: Model, staging: Staging, evidence: Mapping[str, str], asked: Sequence[MemoryRequest]
+        self,
+        model: Model,
+        staged: Sequence[StagedMemory],
+        evidence: Mapping[str, str],
+        asked: Sequence[MemoryRequest],
+        missed: Sequence[MemoryRequest],
     ) -> Judgement:
         typed = list_typed((*self._context, *self.talk), frozenset(self.foreign))
+        messages = {message.id: message.text for message in typed if message.id}
+        requests = [
+            OpinionCase(_name_case(number), (_render_request(one),), message=messages.get(one.message, one.quote))
+            for number, one in enumerate(missed)
+        ]
 
         def opine(cases: Sequence[OpinionCase]) -> SecondOpinion | None:
             try:
@@ -374,7 +405,24 @@ class _Run:
         def is_asked(text: str) -> bool:
             return any(request.action == FORGET and is_said(request, text) for request in asked)
 
-        return judge_staged(staging.staged, evidence, typed, opine, is_asked=is_asked)
+        shared = self._list_shared() if staged else frozenset[str]()
+        return judge_staged(staged, evidence, typed, opine, is_asked=is_asked, requests=requests, shared=shared)
+
+    def _sift(self, model: Model, asked: Sequence[MemoryRequest]) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
+        """Return the requests that are meant in the judgement of a second opinion, all of them if it fails."""
+        opinion = self._judge(model, (), {}, asked, asked).opinion if asked else None
+        if opinion is None:
+            return asked, None
+        meant = [one for number, one in enumerate(asked) if opinion.follows.get(_name_case(number))]
+        return meant, ForkResult(ForkEnd.DONE, turns=opinion.requests, usage=opinion.usage, first=opinion.usage)
+
+    def _list_shared(self) -> frozenset[str]:
+        """Return the folded sentences of the memories that others write."""
+        stores = (self.store, *self.conversation.others)
+        theirs = [(store, one) for store in stores for one in store.scan() if find_voice(one.scope) is TextVoice.SHARED]
+        texts = [(one.title, one.description, store.read(one.name).text) for store, one in theirs]
+        sentences = (text for *head, body in texts for text in (*head, *parse_document(body).list_sentences()))
+        return frozenset(map(fold_words, sentences)) - {""}
 
     def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
@@ -500,7 +548,8 @@ class _Plan:
             self.run.store.inbox_replace(prefix, [self._make_item(prefix, origin, doubt) for doubt in self.doubts])
         key = _make_key(session, end)
         key = _ASKED + key if key and not self.is_complete else key
-        changed = self.run.store.change(make_edits(self.staging.staged), verb=VERB, origin=origin, mark=key)
+        edits = make_edits(self.staging.staged, self.run.store)
+        changed = self.run.store.change(edits, verb=VERB, origin=origin, mark=key)
         return self.report(end, changed.change, repeated=changed.repeated)
 
     def report(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
@@ -511,7 +560,7 @@ class _Plan:
             skipped = ExtractSkip.REPEATED
         elif skipped is None and not staged and not self.doubts:
             skipped = ExtractSkip.NOTHING_FOUND
-        texts = {memory.name: memory.text or "" for memory in staged}
+        texts = {memory.new_name: memory.text or "" for memory in staged}
         reasons = []
         for one in self.placed:
             why = one.request.why if one.request else "by the model"
@@ -525,7 +574,7 @@ class _Plan:
         for doubt in self.doubts:
             reasons.append(ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or ""))
         return ExtractResult(
-            written=() if repeated else tuple(memory.name for memory in own if memory.text is not None),
+            written=() if repeated else tuple(memory.new_name for memory in own if memory.text is not None),
             forgotten=() if repeated else tuple(memory.name for memory in own if memory.text is None),
             waiting=tuple(doubt.staged.name for doubt in self.doubts),
             skipped=skipped,
@@ -583,14 +632,44 @@ def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
                 continue  # purged
 
 
-def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[str]) -> bool:
-    """Return whether the model quoted this request, or wrote a memory with most of its words."""
-    mine = fold_words(request.quote)
-    if any(quote and (quote in mine or mine in quote) for quote in map(fold_words, quotes)):
+def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> bool:
+    """Return whether a write is what was asked for: it quotes the request, or has most of its words."""
+    mine, theirs = fold_words(request.quote), fold_words(quote)
+    if theirs and (theirs in mine or mine in theirs):
         return True
+    if memory.text is None:
+        return request.action == FORGET and is_said(request, memory.before or "")
     words = set(fold_words(request.body).split())
-    shares = (len(words & set(fold_words(text).split())) >= _COVERED * len(words) for text in texts)
-    return (request.action != FORGET and any(shares)) or any(is_said(request, text) for text in texts)
+    has_words = len(words & set(fold_words(memory.text).split())) >= _COVERED * len(words)
+    return (request.action != FORGET and has_words) or is_said(request, memory.text)
+
+
+def _answers_another(request: MemoryRequest) -> bool:
+    """Return whether this corrects something in another message, without which it says nothing."""
+    languages = [language for language in load_request_languages() if language.name == request.language]
+    return request.action != FORGET and any(
+        has(language.corrects, request.quote) and starts(language.pronouns, request.body) for language in languages
+    )
+
+
+def _join_doubts(doubts: Iterable[DoubtfulWrite]) -> tuple[DoubtfulWrite, ...]:
+    """Return one doubt for each memory, with all reasons."""
+    joined: dict[str, DoubtfulWrite] = {}
+    for doubt in doubts:
+        first = joined.setdefault(fold(doubt.staged.name), doubt)
+        if doubt.why not in first.why:
+            joined[fold(doubt.staged.name)] = replace(first, why=f"{first.why}; {doubt.why}")
+    return tuple(joined.values())
+
+
+def _name_case(number: int) -> str:
+    return f"?{number}"  # not a valid name of a memory
+
+
+def _render_request(request: MemoryRequest) -> str:
+    if request.action == FORGET:
+        return render_gone("", request.target)
+    return f"They want this kept for later: “{one_line(request.body)}”"
 
 
 def _takes_away(staging: Staging, name: str) -> bool:

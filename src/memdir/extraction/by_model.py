@@ -17,7 +17,7 @@ from pathlib import Path
 from memdir.conversation.typed import OMITTED, cut_echoes, show_typed
 from memdir.errors import ReplyError
 from memdir.extraction.provenance import render_today
-from memdir.format.shown import TextVoice, show_header, show_line, show_text
+from memdir.format.shown import TextVoice, find_voice, show_byline, show_fenced, show_header, show_line, show_text
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
@@ -25,8 +25,9 @@ from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, stage
 from memdir.recall.select import LocalSearch
-from memdir.records import Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
+from memdir.records import TEAM_FOLDER, Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
 from memdir.store.contract import StoreBase
+from memdir.store.facts import find_authors
 from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, one_line, shorten
 
@@ -38,11 +39,13 @@ _FOREIGN = "\n[text from elsewhere, {lines} lines]\n"
 _CALL_CHARS = 160  # of one call's arguments
 _MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # so that no message crowds out the others
 _CONTEXT_CHARS = 4_000  # of a message before the new ones
+_LAST = "done"  # what the task asks for beside the last calls
 _NONE = "(none)"
 _SCOPES = {
     Scope.PRIVATE: "This project",
-    Scope.TEAM: "The team (needs a person's approval)",
+    Scope.TEAM: "The team, written by its members (needs a person's approval)",
     Scope.USER: "All projects (read only here)",
+    Scope.PROJECT: "The repository, written by whoever changes it (read only here)",
 }
 
 
@@ -79,13 +82,14 @@ def fork_for_operations(
         "extract_task",
         count=str(len(task.messages)),
         rules=render_prompt("extract_rules"),
+        scopes=render_prompt("extract_scopes_team" if (memory / TEAM_FOLDER).is_dir() else "extract_scopes"),
         directory=str(memory),
         manifest=_render_manifest(task),
         turns=str(FORK_TURNS),
         today=render_today(task.now),
     )
     request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    result = run_fork(mask_model(model), request, MemoryTools(staging, memory, tree))
+    result = run_fork(mask_model(model), request, MemoryTools(staging, memory, tree), last=_LAST)
     if result.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (result.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the model did not finish ({result.end})", hint="no changes were made; the next run retries")
     return ModelExtraction(result, {})
@@ -97,9 +101,9 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
         "extract_slice",
         today=render_today(task.now),
         manifest=_render_manifest(task),
-        texts=_render_closest(task),
-        context=render_conversation(task.context, task.foreign, chars=_CONTEXT_CHARS) or _NONE,
-        conversation=render_conversation(task.messages, task.foreign),
+        texts=show_fenced(_render_closest(task)),
+        context=show_fenced(render_conversation(task.context, task.foreign, chars=_CONTEXT_CHARS)) or _NONE,
+        conversation=show_fenced(render_conversation(task.messages, task.foreign)),
     )
     system = render_prompt("extract_system", rules=render_prompt("extract_rules"))
     messages: tuple[Message, ...] = (Message("user", content),)
@@ -146,7 +150,8 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
     prose = cut_echoes(cut_middle(message.text, chars), foreign)
     calls = (cut_echoes(_render_call(call.name, call.input), foreign) for call in message.calls)
     lines = [prose, *(f"({call})" for call in calls if call != OMITTED)]
-    return f"[the agent{day}]\n" + "\n".join(line for line in lines if line.strip())
+    said = "\n".join(line for line in lines if line.strip())
+    return f"[the agent{day}]\n{said}" if said else ""
 
 
 def _render_call(name: str, arguments: Mapping[str, object]) -> str:
@@ -196,6 +201,8 @@ def _render_closest(task: ExtractTask) -> str:
     for header in _find_closest(task, _CLOSE):
         homes = (home for home in task.stores if home.scope is header.scope)
         store = next(homes, task.stores[0])
-        text = show_text(store.read(header.name).text.rstrip(), TextVoice.FILE)
-        texts.append(f"{show_line(header.file)}:\n{text}")
+        voice = find_voice(header.scope)
+        byline = show_byline(header.scope, find_authors(store, [header.name]).get(header.name, ""))
+        text = show_text(store.read(header.name).text.rstrip(), TextVoice.FILE if voice is TextVoice.OWN else voice)
+        texts.append("\n".join(filter(None, (f"{show_line(header.file)}:", byline, text))))
     return "\n\n".join(texts) or _NONE

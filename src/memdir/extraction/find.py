@@ -51,7 +51,13 @@ _KINDS = {
     RequestCategory.IDENTITY: Kind.USER,
     RequestCategory.POINTER: Kind.REFERENCE,
 }
-_SAID = "What the person said: "  # starts a description that would be too short: "I'm vegan"
+# Starts a description that would be too short: "I'm vegan".
+_SUBJECTS = {
+    Kind.USER: "Who the person is, for advice and examples: ",
+    Kind.FEEDBACK: "How the person wants work done here: ",
+    Kind.PROJECT: "What holds for the work on this project: ",
+    Kind.REFERENCE: "Where the person looks things up: ",
+}
 
 _TOKEN = re.compile(r"[!-~]{24,}")  # a key or a URL, which does not help to detect the language
 _CODE = re.compile(r"[(（]|//|#|\$ |\[(?:WARN|ERROR|INFO)|Traceback")
@@ -356,7 +362,7 @@ def _word(
     title = _make_title(about, language)
     is_empty = compile_pattern(language.small_talk).fullmatch(content.strip(" .,!?")) or not count_content(body).telling
     if title and not is_empty and (not language.spaced or len(content.split()) > 1):
-        for line in (body, _SAID + body):
+        for line in (body, _SUBJECTS[kind] + body):
             description = shorten(one_line(line), _DESCRIPTION).rstrip(".。")
             with suppress(FormatError):
                 check_description(description, kind)

@@ -9,8 +9,10 @@ memory needs review.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 
 from memdir.conversation.typed import TypedMessage
 from memdir.errors import FormatError, ReplyError
@@ -19,29 +21,48 @@ from memdir.format import frontmatter
 from memdir.format.document import MemoryDocument, PartKind, add_to_fact, drop_sentences, parse_document
 from memdir.format.fields import FieldValue, FrontmatterFields
 from memdir.format.frontmatter import check_description, make_slug
+from memdir.format.shown import TextVoice, show_fenced, show_text
+from memdir.format.when import PATTERN_KEYS, keep_valid, read_when, render_when
 from memdir.frozen import dataclass, field, replace
-from memdir.language import compile_any
+from memdir.language import compile_any, read_file
+from memdir.language.dates import load_date_languages
+from memdir.language.requests import find_request_languages
 from memdir.limits import OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
-from memdir.records import Message, Model, Request, StopReason, Usage
+from memdir.records import Message, Model, Request, StopReason, Usage, When
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
 from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
-from memdir.text import find_json, fold_words, one_line, shorten
+from memdir.text import CJK, find_json, fold, fold_letters, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
-SHARED = "a team shares it, and only a person may say so"
-UNTYPED = "it does not follow from what you typed"
-UNASKED = "nobody asked to forget it"
-UNCHECKED = "it is not in your own words, and the second check failed"
+SHARED = "others will read it; approve it if they may"
+UNTYPED = "nothing you typed says it; approve it only if it is right"
+UNASKED = "you did not ask to forget it; approve it if it is to go"
+UNCHECKED = "the second check failed, and it is not in your own words; approve it if it is right"
 _SCHEMA = make_object({"follow": {"type": "array", "items": {"type": "integer"}}})
 _TITLE_CHARS = 60
 _DESCRIPTION_CHARS = 140
 _ALIKE = 0.6  # share of an old sentence's words that a new one must have to count as a rewording
 _TALK_CHARS = 400  # a shorter message surely contains no paste
 _STEM = 5  # letters that identify a word in a name
+_TELLING_CHARS = 20  # of a sentence, or a part of one, that tells whose it is
 _TELLING = 5  # max characters of a secret at the end of a name: `ghp` reveals nothing
+
+_DIGITS_MAX = 30  # more are no number that anybody says
+_TOKEN = re.compile(rf"(?:(?![{CJK}])[^\W_])(?:(?![{CJK}])[\w.@:/%+~'’-])*")
+_ADDRESS = re.compile(r"@\w|://|\w{2,}\.(?!(?:js|ts|py|json|ya?ml|toml|sql|css|html)\b)[^\W\d]{2,}|\d\.\d+\.\d")
+_DIGITS = re.compile(r"\d+")
+_DATE = re.compile(
+    r"\b\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])\b|\d{1,4}\s?[年月日号]|\b(?:20\d\d-?)?[QT][1-4]\b|\b\d{1,2}/\d{1,2}(?:/\d{2,4})?\b"
+)
+_START = re.compile(r"(?:^|[.!?:;…\n\"“„«(*–—-]\s*)$")  # before the first word of a sentence
+_MOMENTS = {
+    "paths": "in the files “{}”",
+    "commands": "at the command “{}”",
+    "content": "at the text “{}”",
+}
 
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
@@ -49,7 +70,10 @@ _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class OpinionCase:
-    """Sentences to check against `typed`; `advice` say how to apply the others, `phrases` are used for recall."""
+    """Sentences to check against `typed`: `advice` says how to apply the others, `phrases` are for recall, `labels` are names.
+
+    `message` is the one that contains them, if they were found in one.
+    """
 
     name: str
     sentences: tuple[str, ...]
@@ -57,6 +81,8 @@ class OpinionCase:
     before: str = ""
     advice: frozenset[str] = frozenset()
     phrases: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +143,15 @@ def ask_second_opinion(
     parts: list[str] = []
     for case in cases:
         blocks = []
-        advice, phrases = case.advice - case.phrases, case.phrases
-        plain = frozenset(case.sentences) - advice - phrases
-        for label, group in (("Statements", plain), ("How to apply them", advice), ("Search phrases", phrases)):
+        advice, phrases, labels = case.advice - case.phrases, case.phrases, case.labels - case.advice - case.phrases
+        plain = frozenset(case.sentences) - advice - phrases - labels
+        groups = (
+            ("Statements", plain),
+            ("How to apply them", advice),
+            ("Search phrases", phrases),
+            ("File name", labels),
+        )
+        for label, group in groups:
             numbered = []
             for sentence in dict.fromkeys(sentence for sentence in case.sentences if sentence in group):
                 statements.append((case.name, sentence))
@@ -127,12 +159,14 @@ def ask_second_opinion(
             blocks += [f"{label}:\n" + "\n".join(numbered)] if numbered else []
         sources = [f"What they had said before, as it is remembered:\n{case.before.strip()}"] if case.before else []
         sources += [f"Also theirs:\n{case.typed.strip()}"] if case.typed else []
+        # Quoted, because a message may have numbered lines too.
+        said = show_text(case.message.strip(), TextVoice.SHARED)
+        sources += [f"It was found in this message of theirs:\n{said}"] if said else []
         parts.append("\n\n".join([*sources, *blocks]))
     if not statements:
         return SecondOpinion({})
-    content = render_prompt(
-        "opinion", today=render_today(now), conversation=conversation or "(nothing)", cases="\n\n---\n\n".join(parts)
-    )
+    shown, data = show_fenced(conversation) or "(nothing)", show_fenced("\n\n---\n\n".join(parts))
+    content = render_prompt("opinion", today=render_today(now), conversation=shown, cases=data)
     request = Request(
         render_prompt("opinion_system"), (Message("user", content),), OPINION_TOKENS, _SCHEMA, purpose=PURPOSE
     )
@@ -157,6 +191,95 @@ def render_today(now: datetime) -> str:
     return f"{local:%A, %Y-%m-%d, %H:%M} (UTC{local:%z})"
 
 
+# Names, addresses and numbers that nobody typed
+
+
+@dataclass(frozen=True, slots=True)
+class SaidWords:
+    """What the person said, to look up names and numbers: the beginnings of its words, its letters, its numbers."""
+
+    stems: frozenset[str]
+    letters: str
+    numbers: frozenset[int]
+
+    @staticmethod
+    def read(text: str) -> "SaidWords":
+        folded = fold_words(text)
+        numbers = {int(digits) for digits in _DIGITS.findall(_join_digits(text)) if len(digits) < _DIGITS_MAX}
+        words = set(folded.split())
+        numbers |= {
+            value for word, value in _load_numbers().items() if word in words or (word in folded and word > "\u2e80")
+        }
+        return SaidWords(frozenset(word[:_STEM] for word in words), folded.replace(" ", ""), frozenset(numbers))
+
+    def add(self, text: str) -> "SaidWords":
+        other = SaidWords.read(text)
+        return SaidWords(self.stems | other.stems, f"{self.letters} {other.letters}", self.numbers | other.numbers)
+
+
+def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list[str]:
+    """Return the names, hosts, addresses and numbers in a text that the person did not say, apart from dates.
+
+    With `only_hosts` names and numbers may be there: a search phrase claims nothing.
+    """
+    is_dated = _compile_said("months").search(text) is not None
+    plain = _DATE.sub(" ", text)
+    is_title = sum(word[:1].isupper() for word in plain.split()) * 2 > len(plain.split())
+    has_common_capitals = is_title or any(one.name == "de" for one in find_request_languages(plain))
+    unsaid = []
+    for match in _TOKEN.finditer(plain):
+        token = match[0].rstrip(".:/-+~'’")
+        letters = fold_letters(token)
+        if not letters or letters in said.letters:
+            continue
+        if _ADDRESS.search(token):
+            unsaid.append(token)
+        elif only_hosts:
+            continue
+        elif digits := _DIGITS.findall(_join_digits(token)):
+            values = {int(digit) for digit in digits if len(digit) < _DIGITS_MAX}
+            spare = said.numbers | {0, 1, 2} | (frozenset(range(32)) if is_dated else frozenset())
+            spare |= {hour + 12 for hour in said.numbers} if ":" in token else set()
+            is_year = len(digits) == 1 and len(digits[0]) == 4 and digits[0].startswith("20")
+            if len(values) < len(set(digits)) or not (values <= spare or is_year):
+                unsaid.append(token)
+        elif not has_common_capitals and _is_name(plain, match.start(), token):
+            parts = re.findall(r"[^\W_]+", token)
+            unsaid += [part for part in parts if len(part) > 2 and fold_words(part)[:_STEM] not in said.stems]
+    return unsaid
+
+
+def _is_name(text: str, offset: int, token: str) -> bool:
+    """Return whether a word with a capital is a name by its place: not first, not shouted, not one that qualifies a noun."""
+    if not token[0].isupper() or token.isupper() or _START.search(text, 0, offset):
+        return False
+    is_followed = text[offset + len(token) :].lstrip(" ")[:1].islower()
+    return not (is_followed and _compile_said("qualifies").search(text[:offset]))
+
+
+def _join_digits(text: str) -> str:
+    """Return a text with the separators of thousands removed, and "10k" written out."""
+    text = re.sub(r"(?<=\d)[,.'\u202f\u00a0 ](?=\d{3}(?!\d))", "", unicodedata.normalize("NFKC", text))
+    return re.sub(r"(?<=\d)k\b", "000", text, flags=re.IGNORECASE)
+
+
+@cache
+def _load_numbers() -> dict[str, int]:
+    small = {
+        word: value
+        for one in load_date_languages()
+        for value, words in enumerate(one.numbers, 1)
+        for word in words.split()
+    }
+    large = {word: int(value) for value, words in read_file("said")["numbers"].items() for word in words.split()}
+    return {fold_words(word): value for word, value in {**large, **small}.items()}
+
+
+@cache
+def _compile_said(name: str) -> re.Pattern[str]:
+    return re.compile(read_file("said")["words"][name].replace("\n", ""))
+
+
 # The writes of a run
 
 
@@ -167,19 +290,22 @@ def judge_staged(
     opine: Opine,
     *,
     is_asked: Callable[[str], bool],
+    requests: Sequence[OpinionCase] = (),
+    shared: Collection[str] = (),
 ) -> Judgement:
-    """Decide which of a run's writes to save. `is_asked` returns whether the user asked to forget a text."""
+    """Decide which of a run's writes to save. `is_asked` returns whether the user asked to forget a text.
+
+    `requests` are judged along with them. `shared` are the folded sentences of what a team or a repository wrote.
+    """
     source = _TypedText.read(typed)
     own = [memory for memory in staged if not is_team(memory.name)]
-    written = {memory.name: _Writing.read(memory) for memory in own if memory.text is not None}
-    gone = {memory.name: _render_gone(memory.before or "") for memory in own if memory.text is None}
-    asking: list[OpinionCase] = []
+    written = {memory.name: _Writing.read(memory, source, shared) for memory in own if memory.text is not None}
+    gone = {memory.name: render_gone(memory.before or "") for memory in own if memory.text is None}
+    asking: list[OpinionCase] = list(requests)
     for memory in staged:
-        if memory.name in written and (open_questions := written[memory.name].list_open()):
-            if source.has_quote(evidence.get(memory.name)):
-                advice = frozenset(written[memory.name].document.list_sentences(PartKind.HOW))
-                phrases = frozenset((*written[memory.name].fields.cues, written[memory.name].name_words))
-                asking.append(OpinionCase(memory.name, open_questions, "", memory.before or "", advice, phrases))
+        if memory.name in written and written[memory.name].list_open():
+            if written[memory.name].is_carried(evidence.get(memory.name)):
+                asking.append(written[memory.name].make_case())
         elif memory.name in gone and not is_asked(memory.before or ""):
             asking.append(OpinionCase(memory.name, (gone[memory.name],)))
     opinion = opine(asking) if asking and typed else None
@@ -197,12 +323,12 @@ def judge_staged(
                 kept.append(memory)
             else:
                 doubts.append(DoubtfulWrite(memory, UNASKED, quote))
-        elif not source.has_quote(evidence.get(memory.name)):
+        elif not written[memory.name].is_carried(evidence.get(memory.name)):
             doubts.append(DoubtfulWrite(memory, UNTYPED, quote))
         else:
             writing = written[memory.name]
             is_judged = opinion is not None or not writing.list_open()
-            verdict = writing.trim(follows) if is_judged else writing.keep_typed(quote, source)
+            verdict = writing.trim(follows, quote) if is_judged else writing.keep_typed(quote)
             if verdict.staged is not None:
                 kept.append(verdict.staged)
             if verdict.why:
@@ -214,10 +340,15 @@ def judge_staged(
 
 @dataclass(frozen=True, slots=True)
 class _TypedText:
-    """The words and sentences of typed talk, without messages that may contain an unmarked paste."""
+    """The words and sentences of typed talk, without messages that may contain an unmarked paste.
+
+    `said` are the words and numbers that a memory may contain: what was typed, and the agent's message where it was taken up.
+    """
 
     words: str
+    letters: str
     sentences: Mapping[str, str]
+    said: SaidWords
 
     @staticmethod
     def read(typed: Sequence[TypedMessage]) -> "_TypedText":
@@ -225,10 +356,19 @@ class _TypedText:
         sentences = [sentence for text in own for sentence in MemoryDocument(text).list_sentences()]
         lines = [line for text in own for line in text.splitlines()]
         words = " ¶ ".join(fold_words(message.shown or message.text) for message in typed)
-        return _TypedText(f" {words} ", {key: text for text in (*lines, *sentences) if (key := fold_words(text))})
+        keys = {key: text for text in (*lines, *sentences) if (key := fold_words(text))}
+        replies = [message.reply_to for message in typed if _compile_said("accepts").search(message.text)]
+        said = SaidWords.read("\n".join((*(message.text for message in typed), *replies)))
+        # What the work is about has its name from the agent too: "the Compose screens". It carries no claim.
+        named = SaidWords.read("\n".join(message.reply_to for message in typed))
+        said = replace(said, stems=said.stems | named.stems)
+        return _TypedText(f" {words} ", words.replace(" ", ""), keys, said)
 
     def says(self, sentence: str) -> bool:
         return fold_words(sentence) in self.sentences
+
+    def resembles(self, sentence: str) -> bool:
+        return any(_is_alike(sentence, typed) for typed in self.sentences.values())
 
     def has_quote(self, quote: str | None) -> bool:
         """Return whether the text contains a quote, perhaps with gaps; for an empty quote, whether any text exists."""
@@ -258,68 +398,138 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One memory that a run wrote, split into sentences."""
+    """One memory that a run wrote, split into sentences; `barred` are those that no second opinion makes the person's."""
 
     staged: StagedMemory
+    source: _TypedText
     fields: FrontmatterFields
     document: MemoryDocument
     sentences: tuple[str, ...]
     old: frozenset[str]
     gone: tuple[str, ...]
+    barred: frozenset[str] = frozenset()
+    is_laundered: bool = False
 
     @staticmethod
-    def read(staged: StagedMemory) -> "_Writing":
+    def read(staged: StagedMemory, source: _TypedText, shared: Collection[str]) -> "_Writing":
         text, before = staged.text or "", staged.before or ""
         fields, document = frontmatter.parse_fields(text), MemoryDocument(frontmatter.split_frontmatter(text).body)
         old_fields, old = frontmatter.parse_fields(before), parse_document(before).list_sentences()
         sentences = document.list_sentences()
         known = {fold_words(text) for text in (*old, old_fields.title, old_fields.description, *old_fields.cues)}
         gone = tuple(sentence for sentence in old if not any(_is_alike(sentence, new) for new in sentences))
-        return _Writing(staged, fields, document, sentences, frozenset(known - {""}), gone)
+        writing = _Writing(staged, source, fields, document, sentences, frozenset(known - {""}), gone)
+        said = source.said.add(before)
+        texts = [text for text in (*writing._list_head(), *sentences) if fold_words(text) not in known]
+        theirs = {text for text in texts if _is_among(fold_words(text), shared) and not source.resembles(text)}
+        return replace(
+            writing,
+            barred=frozenset(
+                {text for text in texts if find_unsaid(text, said, only_hosts=text in fields.cues)} | theirs
+            ),
+            is_laundered=not theirs.isdisjoint(sentences),
+        )
 
     @property
     def name_words(self) -> str:
-        """Return the words in a new memory's name, or "" if its title and text contain them all."""
+        """Return the words in a memory's new name, or "" if its title and text contain them all."""
+        name = self.staged.name if self.staged.before is None else self.staged.renamed
         text = f"{self.fields.title} {self.fields.description} {self.document.text}"
         stems = {word[:_STEM] for word in fold_words(text).split()}
-        words = fold_words(self.staged.name.rpartition("/")[2].replace("_", " ")).split()
-        return "" if self.staged.before is not None or {word[:_STEM] for word in words} <= stems else " ".join(words)
+        words = re.findall(r"[^\W_]+", fold(name.rpartition("/")[2]))
+        return "" if {fold_words(word)[:_STEM] for word in words} <= stems else " ".join(words)
+
+    @property
+    def moments(self) -> dict[str, tuple[str, str]]:
+        """Return a search phrase for each of the patterns in `when`, and its key and pattern."""
+        when = self.fields.when
+        return {_MOMENTS[key].format(one): (key, one) for key in PATTERN_KEYS for one in getattr(when, key)}
+
+    @property
+    def _always(self) -> str:
+        """Return the statement that this is a standing rule, or "" if it is not one or has been one."""
+        was = frontmatter.parse_fields(self.staged.before or "").when.always
+        rule = one_line(" ".join(self.document.list_sentences(PartKind.FACT)))
+        return (
+            f"This holds always, not only for the task at hand: “{rule}”" if self.fields.when.always and not was else ""
+        )
+
+    def _list_head(self) -> tuple[str, ...]:
+        head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
+        return tuple(filter(None, head))
 
     def list_open(self) -> tuple[str, ...]:
         """Return the memory's new sentences, and a statement for each sentence it lost."""
-        head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
-        new = [text for text in (*head, *self.sentences) if text and fold_words(text) not in self.old]
-        return (*dict.fromkeys(new), *map(_render_dropped, self.gone))
+        new = [text for text in (*self._list_head(), *self.sentences) if fold_words(text) not in self.old]
+        before = frontmatter.parse_fields(self.staged.before or "").when
+        moments = [phrase for phrase, (key, one) in self.moments.items() if one not in getattr(before, key)]
+        always = [self._always] if self._always else []
+        return (*dict.fromkeys(new), *moments, *always, *map(_render_dropped, self.gone))
 
-    def trim(self, follows: Collection[str]) -> _Verdict:
+    def make_case(self) -> OpinionCase:
+        advice = frozenset(self.document.list_sentences(PartKind.HOW))
+        phrases, labels = frozenset((*self.fields.cues, *self.moments)), frozenset({self.name_words} - {""})
+        before = self.staged.before or ""
+        return OpinionCase(
+            self.staged.name, self.list_open(), before=before, advice=advice, phrases=phrases, labels=labels
+        )
+
+    def is_carried(self, quote: str | None) -> bool:
+        """Return whether typed words carry this: a quote, or a sentence as it was typed."""
+        return self.source.has_quote(quote) or any(map(self.source.says, self.sentences))
+
+    def trim(self, follows: Collection[str], quote: str) -> _Verdict:
         """Cut the unsupported sentences; rejects the memory if that is more than half of it."""
 
         def fits(text: str) -> bool:
-            return not text or text in follows or fold_words(text) in self.old
+            return not text or fold_words(text) in self.old or (text in follows and text not in self.barred)
 
         refused = [sentence for sentence in self.sentences if not fits(sentence)]
         first = [sentence for sentence in self.document.list_sentences(PartKind.FACT) if sentence not in refused]
+        body = drop_sentences(self.document, refused)
+        if not first and len(refused) < len(self.sentences) and (first := self.source.find_around(quote)):
+            body = _add_sentences(MemoryDocument(body), first)  # what is left explains a fact, which the person typed
         if len(refused) * 2 > len(self.sentences) or not first:
             return _Verdict(None, why=f"{UNTYPED}: “{shorten(one_line((refused or [self.document.text])[0]), 80)}”")
-        back = [sentence for sentence in self.gone if _render_dropped(sentence) not in follows]
-        body = _add_sentences(MemoryDocument(drop_sentences(self.document, refused)), back)
+        # What a team wrote never replaces the person's own sentence.
+        back = [text for text in self.gone if self.is_laundered or _render_dropped(text) not in follows]
+        body = _add_sentences(MemoryDocument(body), back)
         title, description = self.fields.title, self.fields.description
         cut = [*refused, *(text for text in (title, description) if not fits(text))]
         if not fits(title):
             title = shorten(_strip_end(first[0]), _TITLE_CHARS)
         if not fits(description):
             description = shorten(first[0], _DESCRIPTION_CHARS)
-        name = self.staged.name
+        name, renamed = self.staged.name, self.staged.renamed
         if not fits(self.name_words) or (self.staged.before is None and not fits(self.fields.title)):
-            name = name[: name.rfind("/") + 1] + make_slug(title)
+            name = name if renamed else name[: name.rfind("/") + 1] + make_slug(title)
+            renamed = ""
         cues = tuple(cue for cue in self.fields.cues if fits(cue))
         try:
-            return _Verdict(self._write(name, title, description, body, cues), tuple(cut))
+            staged = self._write(name, title, description, body, cues, self._trim_when(follows))
         except FormatError:
             return _Verdict(None, why=UNTYPED)
+        return _Verdict(replace(staged, renamed=renamed), tuple(cut))
 
-    def keep_typed(self, quote: str, source: _TypedText) -> _Verdict:
+    def _trim_when(self, follows: Collection[str]) -> When:
+        """Return the moments that follow or were there before, and what only a person may set as it was."""
+        before, when = frontmatter.parse_fields(self.staged.before or "").when, self.fields.when
+        always = when.always and (before.always or self._always in follows)
+        lists = {
+            at: [one for text, (own, one) in self.moments.items() if own == at and self._keeps(text, follows)]
+            for at in PATTERN_KEYS
+        }
+        kept = keep_valid(read_when({"always": always, **lists})) or When()
+        return replace(kept, enforce=before.enforce if kept.commands or kept.content else None)
+
+    def _keeps(self, phrase: str, follows: Collection[str]) -> bool:
+        key, pattern = self.moments[phrase]
+        before = frontmatter.parse_fields(self.staged.before or "").when
+        return phrase in follows or pattern in getattr(before, key)
+
+    def keep_typed(self, quote: str) -> _Verdict:
         """Keep only sentences that the user typed literally; the rest need review."""
+        source = self.source
         typed = [text for text in self.sentences if source.says(text) and fold_words(text) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
         if not typed or self.fields.kind is None:
@@ -328,31 +538,35 @@ class _Writing:
             if self.staged.before is not None:
                 old = frontmatter.parse_fields(self.staged.before)
                 body = _add_sentences(MemoryDocument(frontmatter.split_frontmatter(self.staged.before).body), typed)
-                staged = self._write(self.staged.name, old.title, old.description, body, old.cues)
+                staged = self._write(self.staged.name, old.title, old.description, body, old.cues, old.when)
                 return _Verdict(staged, (), UNCHECKED)
             title, line = shorten(_strip_end(typed[0]), _TITLE_CHARS), shorten(typed[0], _DESCRIPTION_CHARS)
             folder = self.staged.name[: self.staged.name.rfind("/") + 1]
-            staged = self._write(folder + make_slug(title), title, line, " ".join(typed) + "\n", ())
+            staged = self._write(folder + make_slug(title), title, line, " ".join(typed) + "\n", (), When())
             return _Verdict(staged, (), UNCHECKED)
         except FormatError:
             return _Verdict(None, why=UNCHECKED)
 
-    def _write(self, name: str, title: str, description: str, body: str, cues: tuple[str, ...]) -> StagedMemory:
+    def _write(
+        self, name: str, title: str, description: str, body: str, cues: tuple[str, ...], when: When
+    ) -> StagedMemory:
         """Return the memory with these fields, without any other new frontmatter fields."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
         values: dict[str, FieldValue] = {"name": title, "description": description, "cues": cues or None}
+        values["when"] = render_when(when)
         if self.staged.before is None or not frontmatter.split_frontmatter(self.staged.before).opening:
             text = frontmatter.set_fields(self.staged.text or "", {**values, "pinned": None})
         else:
             kind = self.fields.kind.value if self.fields.kind else None
             text = frontmatter.set_fields(self.staged.before, {**values, **({"type": kind} if kind else {})})
-        return replace(self.staged, name=name, text=frontmatter.replace_body(text, body))
+        return replace(self.staged, name=name, renamed="", text=frontmatter.replace_body(text, body))
 
 
-def _render_gone(before: str) -> str:
+def render_gone(before: str, about: str = "") -> str:
+    """Return the statement that a memory, or what it is about, is to be forgotten."""
     fields = frontmatter.parse_fields(before)
-    about = ": ".join(part for part in (fields.title, fields.description) if part)
+    about = about or ": ".join(part for part in (fields.title, fields.description) if part)
     return f"They want this forgotten, or say that it is no longer so: “{about}”"
 
 
@@ -371,6 +585,14 @@ def _is_alike(old: str, new: str) -> bool:
     """Return whether a new sentence rewords an old one, that is, contains most of its words."""
     mine, other = (set(fold_words(text).split()) for text in (old, new))
     return len(mine & other) >= _ALIKE * len(mine)
+
+
+def _is_among(words: str, sentences: Collection[str]) -> bool:
+    """Return whether folded words are one of these sentences, contain one, or are a part of one; a few words are not."""
+    return words in sentences or any(
+        min(len(words), len(one)) >= _TELLING_CHARS and (f" {one} " in f" {words} " or f" {words} " in f" {one} ")
+        for one in sentences
+    )
 
 
 def _is_talk(text: str) -> bool:

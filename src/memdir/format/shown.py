@@ -65,6 +65,8 @@ _FRAME = compile_late(
     re.IGNORECASE,
 )
 
+_FENCE = compile_late(r"[=\uff1d\u2550]{5,}")  # what prompts put around material
+
 _QUOTED = "| "  # not `>`, which `defuse` may replace
 
 
@@ -91,6 +93,11 @@ def show_value(value: object) -> object:
 def show_text(text: str, voice: TextVoice) -> str:
     """Return a printable text that cannot be mistaken for the host's; others' text is quoted line by line."""
     return defuse(printable(_mark_lines(text.replace("\r\n", "\n"), voice)))
+
+
+def show_fenced(text: str) -> str:
+    """Return text to be put between a prompt's lines of equals signs, which it cannot end."""
+    return _FENCE.sub("(equals signs)", text)
 
 
 def show_memory(excerpt: Excerpt, *, now: datetime, quoted: str | None = None) -> str:

@@ -90,6 +90,21 @@ def check_expression(pattern: str) -> None:
         raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
 
 
+def keep_valid(when: When) -> When | None:
+    """Return what a model may set of these moments, without what is invalid, or None if nothing is left."""
+    valid = {key: [one for one in getattr(when, key) if _is_valid(key, one)] for key in PATTERN_KEYS}
+    kept = read_when({"always": when.always, **valid})
+    return kept if kept.always or kept.has_patterns else None
+
+
+def _is_valid(key: str, pattern: str) -> bool:
+    try:
+        check_when(read_when({key: pattern}))
+    except FormatError:
+        return False
+    return True
+
+
 def keep_enforce(when: When, before: When) -> When:
     """Return `when` with the `enforce` it had before: only the person changes that."""
     return replace(when, enforce=before.enforce if when.commands or when.content else None)

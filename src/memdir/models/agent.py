@@ -24,12 +24,13 @@ from memdir import files as guard
 from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.index import INDEX_FILE
-from memdir.format.shown import show_manifest
+from memdir.format.shown import show_byline, show_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import as_list, as_table, sum_usage
 from memdir.models.staged import Staging, make_object
-from memdir.records import Message, Model, Request, StopReason, Tool, ToolCall, Usage
+from memdir.records import Message, Model, Request, Scope, StopReason, Tool, ToolCall, Usage
+from memdir.store.plan import is_team
 from memdir.text import one_line, replace_surrogates, shorten
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
@@ -90,9 +91,18 @@ class ForkResult:
 
 
 def run_fork(
-    model: Model, request: Request, run_tool: RunTool, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
+    model: Model,
+    request: Request,
+    run_tool: RunTool,
+    *,
+    turns: int = FORK_TURNS,
+    calls: int = FORK_CALLS,
+    last: str = "",
 ) -> ForkResult:
-    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError."""
+    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError.
+
+    With the word `last` beside its calls it says that no more will follow, which ends the run if none of them is refused.
+    """
     result = ForkResult(ForkEnd.TURNS)
     past_calls: set[str] = set()
     while result.turns < turns:
@@ -117,6 +127,9 @@ def run_fork(
             answer = run_tool(call)
             answers.append(Message("tool", answer.text, answers=call.id, failed=answer.refused))
             result = replace(result, calls=result.calls + 1, refused=result.refused + answer.refused)
+        is_last = bool(last) and reply.text.strip().strip('."`*').lower() == last
+        if is_last and not any(answer.failed for answer in answers):
+            return replace(result, end=ForkEnd.DONE)
         turn = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
         request = replace(request, messages=(*request.messages, turn, *answers))
     return result
@@ -253,7 +266,8 @@ class MemoryTools:
             return self._see(self._project().read(path))
         if path == INDEX_FILE:
             return show_manifest(self.staging.scan()) or "The index is empty."
-        return self.staging.read(path.removesuffix(".md"))
+        text = self.staging.read(path.removesuffix(".md"))
+        return f"{show_byline(Scope.TEAM)}\n\n{text}" if is_team(path) else text
 
     def _search(self, values: Mapping[str, object]) -> str:
         words = pick(values, _WORDS)

@@ -7,6 +7,7 @@ A model without tools, or a host whose prompt prefix is unknown, uses operations
 `parse_operations` reads and `stage` applies one by one. All problems are returned together as text to send back.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
@@ -14,19 +15,21 @@ from typing import Protocol
 from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
 from memdir.files import check_name
 from memdir.format import frontmatter
+from memdir.format.age import find_links
 from memdir.format.document import compose_body
 from memdir.format.fields import list_set
-from memdir.format.frontmatter import check_description, decode, digest_of, encode, split_frontmatter
+from memdir.format.frontmatter import check_description, decode, digest_of, encode, make_slug, split_frontmatter
+from memdir.format.when import PATTERN_KEYS, keep_valid, read_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
-from memdir.records import Draft, Edit, Forget, Header, Kind, Rewrite, Save, StoredMemory
+from memdir.records import Draft, Edit, Forget, Header, Kind, Put, Rewrite, Save, StoredMemory, When
 from memdir.store.plan import StoreView, WriteRules, check_file, number_names, plan_write, resolve_text
-from memdir.text import check_text, find_json, fold, one_line, shorten
+from memdir.text import check_text, find_json, fold, fold_link, one_line, shorten
 
 KEY = "operations"
 _ACTIONS = ("create", "update", "delete")
-_TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence")
-_REASON, _CUES = "reason", "cues"
+_TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how")
+_REASON, _CUES, _EVIDENCE, _WHEN, _NEW_NAME = "reason", "cues", "evidence", "when", "new_name"
 _DESCRIPTION_CHARS = 140  # of a description made from the body
 
 
@@ -41,12 +44,20 @@ class StagedView(StoreView, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedMemory:
-    """One memory after the run; None means no file. `before` is the text before the run, `digest` its digest."""
+    """One memory after the run; None means no file. `before` is the text before the run, `digest` its digest.
+
+    `renamed` is the name an existing memory gets.
+    """
 
     name: str
     text: str | None
     before: str | None
     digest: str | None
+    renamed: str = ""
+
+    @property
+    def new_name(self) -> str:
+        return self.renamed or self.name
 
 
 class Staging:
@@ -101,6 +112,14 @@ class Staging:
         if after is not None:
             self._staged[fold(name)] = replace(self._find(name), name=name, text=after.decode("utf-8"))
         return name
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give an existing memory another name in its folder, unless that is taken or the memory is new in this run."""
+        folder = name[: name.rfind("/") + 1]
+        new_name, current = folder + make_slug(new_name), self._find(name)
+        is_taken = fold(new_name) == fold(name) or self.read_bytes(f"{new_name}.md") is not None
+        if current.before is not None and current.text is not None and not is_taken:
+            self._staged[fold(name)] = replace(current, renamed=new_name)
 
     def forget(self, name: str) -> None:
         self.read(name)
@@ -157,16 +176,39 @@ class Staging:
         return StagedMemory(memory.header.name, memory.text, memory.text, memory.digest)
 
 
-def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
+def make_edits(staged: Iterable[StagedMemory], view: StagedView | None = None) -> tuple[Edit, ...]:
+    """Return the edits of these memories; with a view, also of the memories there that link to a renamed one."""
+    staged = tuple(staged)
+    renames = {memory.name: memory.renamed for memory in staged if memory.renamed and memory.text is not None}
     edits: list[Edit] = []
     for memory in staged:
-        if memory.text is None:
+        text = None if memory.text is None else rename_links(memory.text, renames)
+        if text is None:
             edits.append(Forget(memory.name, memory.digest))
         elif memory.digest is None:
-            edits.append(Save(parse_draft(memory.name, memory.text)))
+            edits.append(Save(parse_draft(memory.name, text)))
+        elif memory.renamed:
+            edits += [Put(memory.renamed, text), Forget(memory.name, memory.digest)]
         else:
-            edits.append(Rewrite(memory.name, memory.text, memory.digest))
+            edits.append(Rewrite(memory.name, text, memory.digest))
+    if view is not None and renames:
+        names = {memory.name for memory in staged}
+        for other in (view.read(header.name) for header in view.scan() if header.name not in names):
+            if (text := rename_links(other.text, renames)) != other.text:
+                edits.append(Rewrite(other.header.name, text, other.digest))
     return tuple(edits)
+
+
+def rename_links(text: str, renames: Mapping[str, str]) -> str:
+    """Return a text whose `[[links]]` name renamed memories by their new names, in full or by the last part."""
+    for old, new in renames.items():
+        parts = old.rpartition("/")[2], new.rpartition("/")[2]
+        pairs = [pair for pair in ((old, new) if "/" in old else parts, parts) if pair[0] != pair[1]]
+        for spelled in {link for link, _ in find_links(text)} if pairs else ():
+            target = next((new for old, new in pairs if fold_link(spelled.removesuffix(".md")) == fold_link(old)), None)
+            if target is not None:
+                text = re.sub(rf"\[\[\s*{re.escape(spelled)}(?=\s*(?:\||\]\]))", f"[[{target}", text)
+    return text
 
 
 def parse_draft(name: str, text: str) -> Draft:
@@ -177,7 +219,10 @@ def parse_draft(name: str, text: str) -> Draft:
         hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
     body = split_frontmatter(text).body.lstrip("\r\n")
-    own = {row.key: value for row, value in list_set(replace(fields, cues=fields.cues[:CUES]))}
+    own = {
+        row.key: value
+        for row, value in list_set(replace(fields, cues=fields.cues[:CUES], when=keep_valid(fields.when)))
+    }
     return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, **own)
 
 
@@ -187,21 +232,26 @@ def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _make_schema(keys: Sequence[str]) -> Mapping[str, object]:
+_STRING = {"type": "string"}
+_STRINGS = {"type": "array", "items": _STRING}
+
+
+def _make_schema(*others: str, evidence: Mapping[str, object]) -> Mapping[str, object]:
     # Strict schemas require every key; a deletion leaves the others empty.
     enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": ["", *(kind.value for kind in Kind)]}}
-    row = {key: {"type": "string", **enums.get(key, {})} for key in keys}
-    cues = {_CUES: {"type": "array", "items": {"type": "string"}}}
-    return make_object({KEY: {"type": "array", "items": make_object({**row, **cues})}})
+    row: dict[str, object] = {key: {**_STRING, **enums.get(key, {})} for key in (*_TEXTS, _NEW_NAME, *others)}
+    when = make_object({"always": {"type": "boolean"}, **dict.fromkeys(PATTERN_KEYS, _STRINGS)})
+    row |= {_EVIDENCE: evidence, _CUES: _STRINGS, _WHEN: when}
+    return make_object({KEY: {"type": "array", "items": make_object(row)}})
 
 
-SCHEMA = _make_schema(_TEXTS)
-REASONED = _make_schema((*_TEXTS, _REASON))  # for a task that asks for reasons
+SCHEMA = _make_schema(evidence=_STRINGS)
+REASONED = _make_schema(_REASON, evidence=_STRING)  # for a task that asks for reasons
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One requested change; `evidence` quotes the conversation, `reason` is set if the task asks for it."""
+    """One requested change; `evidence` quotes the conversation, one passage a line; `reason` is set if the task asks for it."""
 
     action: str
     name: str
@@ -212,6 +262,8 @@ class Operation:
     evidence: str = ""
     reason: str = ""
     cues: tuple[str, ...] = ()
+    when: When | None = None
+    new_name: str = ""  # of an update
     problem: str = ""  # why it cannot be applied, if already known
 
 
@@ -276,19 +328,22 @@ def _stage_one(operation: Operation, staging: Staging) -> str:
             check_description(description, operation.kind)
     except FormatError:  # a bad description does not discard the memory; its body is descriptive enough
         description = shorten(one_line(body), _DESCRIPTION_CHARS)
-    return staging.save(Draft(operation.kind, title, description, body, name, cues=cues))
+    name = staging.save(Draft(operation.kind, title, description, body, name, cues=cues, when=operation.when))
+    if operation.new_name:
+        staging.rename(name, operation.new_name)
+    return name
 
 
 def _parse_row(row: object) -> Operation:
     if not isinstance(row, dict):
         return Operation("", "", problem="it is not an object")
-    values = {key: value.strip() for key in (*_TEXTS, _REASON) if isinstance(value := row.get(key), str)}
+    keys = (*_TEXTS, _NEW_NAME, _REASON)
+    values = {key: value.strip() for key in keys if isinstance(value := row.get(key), str)}
     action = values.get("action", "").lower()
     name = values.get("name", "").removeprefix("./").removesuffix(".md")
     problem = "" if action in _ACTIONS else f"it has no action of {', '.join(_ACTIONS)}"
     kind = values.get("type", "").lower()
-    cues = row.get(_CUES)
-    lines = [one_line(cue) for cue in cues if isinstance(cue, str)] if isinstance(cues, list) else []
+    lines, quotes = map(one_line, _list_texts(row.get(_CUES))), map(str.strip, _list_texts(row.get(_EVIDENCE)))
     return Operation(
         action,
         name,
@@ -296,8 +351,14 @@ def _parse_row(row: object) -> Operation:
         one_line(values.get("title", "")),
         one_line(values.get("description", "")),
         compose_body(values.get("body", ""), values.get("why"), values.get("how")),
-        values.get("evidence", ""),
+        "\n".join(filter(None, quotes)),
         one_line(values.get(_REASON, "")),
         tuple(line for line in lines if 0 < len(line) <= CUE_CHARS)[:CUES],
+        keep_valid(read_when(row.get(_WHEN))),
+        values.get(_NEW_NAME, "").removesuffix(".md"),
         problem or ("" if name else "it has no name"),
     )
+
+
+def _list_texts(value: object) -> list[str]:
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]

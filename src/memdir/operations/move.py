@@ -6,14 +6,13 @@ between, the memory is in both, and moving it again completes the move. The targ
 """
 
 import os
-import re
 from collections.abc import Iterator
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, SettingsError
 from memdir.format import index
-from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import replace
+from memdir.models.staged import rename_links
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change
 from memdir.records import TEAM_FOLDER, Edit, Forget, Put, Rewrite, Scope
 from memdir.store.contract import StoreBase
@@ -21,7 +20,6 @@ from memdir.store.facts import find_sources
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import index_path, is_team
-from memdir.text import fold_link
 
 _VERBS = ("promote", "demote")
 
@@ -130,9 +128,6 @@ def _relink(store: FileStore, old: str, new: str) -> Iterator[Edit]:
         except MemdirError:
             continue
         text = decode(data)
-        spelled = {link for link, _ in find_links(text) if fold_link(link.removesuffix(".md")) == fold_link(old)}
-        changed = text
-        for link in spelled:
-            changed = re.sub(rf"\[\[\s*{re.escape(link)}(?=\s*(?:\||\]\]))", lambda _: f"[[{new}", changed)
+        changed = rename_links(text, {old: new})
         if changed != text:
             yield Rewrite(header.name, changed, digest_of(data))
