@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
@@ -81,6 +81,19 @@ def test_the_page_lists_every_command_and_its_row() -> None:
     page = (DOCS / "json.md").read_text(encoding="utf-8")
     rows = {path: (schema.get("items") or schema)["$ref"].rpartition("/")[2] for path, schema in COMMANDS.items()}
     assert [path for path, row in rows.items() if f"`{path}`" not in page or f"`{row}`" not in page] == []
+
+
+def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    row = cli.save("x", "Text.", "--json").json
+    check("save", row)
+    for wrong in (
+        {**row, "change": "1"},
+        {**row, "more": 1},
+        {key: value for key, value in row.items() if key != "title"},
+    ):
+        with pytest.raises(ValidationError):
+            check("save", wrong)
 
 
 @pytest.fixture
