@@ -320,9 +320,13 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
 def test_the_rule_holds_and_sees_a_planted_breach(
     rule: Callable[[Sources], list[str]], module: str, breach: str
 ) -> None:
-    sources = read_sources()
-    assert rule(sources) == []
-    assert rule({**sources, module: breach}) != []
+    assert find_breaches(rule) == []
+    assert rule({**read_sources(), module: breach}) != []
+
+
+@cache
+def find_breaches(rule: Callable[[Sources], list[str]]) -> list[str]:
+    return rule(read_sources())
 
 
 def test_a_small_module_with_one_importer_is_seen() -> None:

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
@@ -28,7 +28,7 @@ from memdir.store.inbox import render_edits
 from memdir.store.open import AgentScope
 from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
 from note_taker import serve_note_taker
-from tables import read_rows
+from tables import read_rows, table
 from teams import make_remote
 
 ROWS = read_rows("json_docs")
@@ -83,6 +83,19 @@ def test_the_page_lists_every_command_and_its_row() -> None:
     assert [path for path, row in rows.items() if f"`{path}`" not in page or f"`{row}`" not in page] == []
 
 
+def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    row = cli.save("x", "Text.", "--json").json
+    check("save", row)
+    for wrong in (
+        {**row, "change": "1"},
+        {**row, "more": 1},
+        {key: value for key, value in row.items() if key != "title"},
+    ):
+        with pytest.raises(ValidationError):
+            check("save", wrong)
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     """A project with a little of everything."""
@@ -119,14 +132,22 @@ def cli(tmp_path: Path) -> Cli:
     return cli
 
 
-RUNS: list[list[str]] = ROWS["RUNS"]  # fmt: skip
+READS: list[list[str]] = ROWS["READS"]
+CHANGES: list[list[str]] = ROWS["CHANGES"]
 
 
 def name_command(argv: list[str]) -> str:
     return " ".join(argv[: 2 if argv[0] in ("config", "inbox", "notes", "log", "agent", "team", "sync") else 1])
 
 
-@pytest.mark.parametrize("argv", RUNS, ids=" ".join)
+@table("argv", READS)
+def test_what_a_command_that_changes_nothing_prints_is_what_the_file_says(cli: Cli, argv: list[str]) -> None:
+    told = cli(*argv, "--json")
+    assert told.code == (1 if argv[0] == "doctor" else 0), told.err
+    check(name_command(argv), told.json)
+
+
+@pytest.mark.parametrize("argv", CHANGES, ids=" ".join)
 def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) -> None:
     command = name_command(argv)
     with serve_note_taker() as variables:
@@ -137,7 +158,11 @@ def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) 
 
 
 def test_every_command_is_run_here() -> None:
-    run = {name_command(argv) for argv in RUNS} | {"chat", "relink", *(f"team {verb}" for verb in TEAM_VERBS)}
+    run = {name_command(argv) for argv in READS + CHANGES} | {
+        "chat",
+        "relink",
+        *(f"team {verb}" for verb in TEAM_VERBS),
+    }
     run |= {f"sync {verb}" for verb in SYNC_VERBS} | {f"serve {verb}" for verb in SERVE_VERBS}
     assert run == set(COMMANDS)
 

@@ -262,27 +262,27 @@ def cli(tmp_path: Path) -> Cli:
 def test_log_appends_shows_and_lists(cli: Cli) -> None:
     assert cli.real("log", "the", "release", "is out").out == "logged in logs/2026/03/2026-03-05.md\n"
     assert cli.real("log", "-", given=b"a\nb\n").code == 0
-    assert cli.real("log", "add", "--", "--show").code == 0
+    assert cli("log", "add", "--", "--show").code == 0
     text = "- 12:00 the release is out\n- 12:00 a\n  b\n- 12:00 --show\n"
     for argv in (["log"], ["log", "show"], ["log", "show", "today"], ["log", "show", "2026-03-05"]):
-        assert cli.real(*argv).out == text
-    assert cli.real("log", "show", "yesterday", MEMDIR_NOW="2026-03-06T00:00:01Z").out == text
-    assert cli.real("log", "list").out == f"2026-03-05\t{len(text)}\twaits\tlogs/2026/03/2026-03-05.md\n"
+        assert cli(*argv).out == text
+    assert cli("log", "show", "yesterday", MEMDIR_NOW="2026-03-06T00:00:01Z").out == text
+    assert cli("log", "list").out == f"2026-03-05\t{len(text)}\twaits\tlogs/2026/03/2026-03-05.md\n"
     assert (cli.memory / "logs/2026/03/2026-03-05.md").read_text(encoding="utf-8") == text
 
 
 def test_log_in_json(cli: Cli) -> None:
-    row = cli.real("log", "x", "--json").json
+    row = cli("log", "x", "--json").json
     assert row == {
         "day": "2026-03-05",
         "at": "2026-03-05T12:00:00.000+00:00",
         "path": str(cli.memory / "logs/2026/03/2026-03-05.md"),
         "bytes": 10,
     }
-    assert cli.real("log", "show", "--json").json["text"] == "- 12:00 x\n"
+    assert cli("log", "show", "--json").json["text"] == "- 12:00 x\n"
     with FileStore(cli.memory) as store:
         distil(store)
-    assert [(at["day"], at["distilled"]) for at in cli.real("log", "list", "--json").json] == [("2026-03-05", True)]
+    assert [(at["day"], at["distilled"]) for at in cli("log", "list", "--json").json] == [("2026-03-05", True)]
 
 
 def test_what_log_refuses_it_refuses_in_one_line(cli: Cli) -> None:

@@ -209,6 +209,13 @@ def test_without_a_second_reader_only_what_stands_to_the_letter_is_done(store: F
     assert "limit-old" in list_names(store) and [at.name for at in list_asked(store)] == ["limit-old"]
 
 
+def test_cues_are_judged_as_well(store: FileStore) -> None:
+    cues = ["should replies end with a summary?", "where is the vault key of the bank?"]
+    row = {"action": "update", "name": "terse", "cues": cues}
+    dream(store, model=Toolless([operations(row)]), now=NOW)
+    assert cues[0] in store.read("terse").text and "vault" not in store.read("terse").text and list_asked(store) == []
+
+
 def test_a_sentence_whose_number_stands_nowhere_is_lost_whatever_the_reader_says(store: FileStore) -> None:
     put(store, "limits", make_text("Limits", "The API limits what each key may do", "Each key of the API is limited."))
     model = DreamingModel([use(delete("limits", "said by limit-new")), end()], ["Each key of the API is limited."])
@@ -483,6 +490,13 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     }
     asked = [item.name for item in list_asked(store)]
     assert asked == ([] if "passwords" in text else [name]), "a description that nothing supports is left as it was"
+
+
+def test_a_model_pins_nothing(store: FileStore) -> None:
+    put(store, "server", make_text("Server", "Reset of the staging server at night", FACT))
+    text = make_text("Server", "Reset of the staging server at night", FACT, "project", "pinned: true")
+    dream(store, model=DreamingModel([use(write("server", text, "so that it stays")), end()]), now=NOW)
+    assert not store.read("server").header.pinned and FACT in store.read("server").body
 
 
 def test_a_log_is_distilled_once_and_only_after_it_was_applied(store: FileStore) -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -22,37 +21,6 @@ def in_child(action: Callable[[], object], *, as_nobody: bool = False) -> Outcom
         return run_in_child(action, as_nobody=as_nobody)
     except Unavailable as reason:
         pytest.skip(f"pressure unavailable: {reason}")
-
-
-def test_a_child_brings_back_its_result_or_the_words_of_its_error() -> None:
-    assert run_in_child(lambda: {"a": (1, "x" * 200_000)}).value == {"a": (1, "x" * 200_000)}
-    failed = run_in_child(lambda: int("no"))
-    assert failed.error == "ValueError: invalid literal for int() with base 10: 'no'"
-    assert "Traceback" in failed.detail
-    assert run_in_child(lambda: os.kill(os.getpid(), signal.SIGKILL)).error.startswith("Ended: the child was killed by")
-
-
-def test_a_child_that_hangs_is_killed_at_its_deadline(tmp_path: Path) -> None:
-    def hang() -> None:
-        (tmp_path / "pid").write_bytes(b"%d" % os.getpid())
-        signal.pause()
-
-    with pytest.raises(TimeoutError):
-        run_in_child(hang, deadline=0.5)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_bytes()), 0)
-
-
-def test_a_grandchild_holding_the_pipe_does_not_hold_the_test(tmp_path: Path) -> None:
-    def action() -> int:
-        pid = os.fork()
-        if pid == 0:
-            signal.pause()
-        return pid
-
-    left = run_in_child(action, deadline=10.0).value
-    assert isinstance(left, int)
-    os.kill(left, signal.SIGKILL)
 
 
 def test_what_is_unavailable_in_the_child_is_unavailable_in_the_parent() -> None:
@@ -175,9 +143,3 @@ def test_a_check_before_an_open_escapes_under_the_swapper(tmp_path: Path) -> Non
             except FileNotFoundError:
                 continue
     assert escaped
-
-
-def test_a_swapper_with_nothing_to_swap_says_so(tmp_path: Path) -> None:
-    (tmp_path / "inside.swap").mkdir()
-    with pytest.raises(FileExistsError):
-        Swapper(tmp_path / "inside", tmp_path).start()

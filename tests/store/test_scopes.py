@@ -179,7 +179,7 @@ def test_a_put_lays_bytes_where_nothing_is_and_reads_back_as_json(store: FileSto
     for name, more, reason in (
         ("sub/Deploys", "", "exists already"),
         ("sub/x", "\u202e", "U\\+202E"),
-        ("sub/y", "x" * 2_000_000, "bytes"),
+        ("sub/y", "x" * 1_100_000, "bytes"),
     ):
         with pytest.raises((FormatError, ConflictError), match=reason):
             store.change([Put(name, text + more)], verb="promote")

@@ -109,6 +109,13 @@ def test_somebody_elses_memory_carries_their_name(cli: Cli) -> None:
     assert "tracker" not in (cli.memory / ".memdir" / "team-authors.json").read_text(encoding="utf-8")
 
 
+def test_two_titles_never_meet_in_one_team_memory(cli: Cli) -> None:
+    for title in ("Deploys?", "Deploys!", "Deploys?"):
+        told = cli("save", "--title", title, "--scope", "team", *FACT)
+        assert told.code == 0, told.err
+    assert sorted(rows(cli)) == ["team/deploys", "team/deploys-2"]
+
+
 def test_a_team_that_is_off_is_listed_but_neither_loaded_nor_recalled(cli: Cli) -> None:
     saved = cli("save", "--name", "deploys", "--scope", "team", *FACT, MEMDIR_TEAM="0")
     assert saved.code == 0 and "config set team true" in saved.err
@@ -160,6 +167,20 @@ def test_a_secret_is_refused_in_what_others_share_and_warned_of_elsewhere(cli: C
     refused = cli("save", "--name", "x", *FACT[:-1], f"Take {TOKEN}.")
     assert refused.code == 1 and TOKEN not in refused.out + refused.err
     assert "github-token" in cli("promote", "x").refusal and rows(cli)["x"]["scope"] == "private"
+
+
+def test_what_is_remembered_privately_leaves_the_teams_memory_alone(cli: Cli) -> None:
+    cli("remember", "--scope", "team", "we deploy on Tuesdays only")
+    (before,) = cli("list", "--json").json
+    assert before["scope"] == "team"
+    cli("remember", "we deploy on Fridays only")
+    found = rows(cli)
+    assert sorted(at["scope"] for at in found.values()) == ["private", "team"]
+    assert "Tuesdays" in cli("read", before["name"]).out
+    told = cli("remember", "we deploy on Tuesdays only", "--json").json
+    assert (told["name"], told["action"]) == (before["name"], "unchanged"), "the team says so already"
+    cli("remember", "--scope", "team", "no, we deploy on Wednesdays only")
+    assert "Wednesdays" in cli("read", before["name"]).out and len(rows(cli)) == 2
 
 
 def test_a_repositorys_own_memory_is_read_written_and_left_uncommitted(cli: Cli) -> None:
