@@ -254,7 +254,7 @@ def test_a_store_that_asks_for_review_gets_it(org: Organisation) -> None:
     assert put(writer, store, "key", memory(body=SECRET))[0] == 422
     assert other("POST", f"{store}/inbox/1/approve", {})[0] == 403
     (item,) = other("GET", f"{store}/inbox")[1]["items"]
-    assert item["edits"][0]["name"] == "deploys" and item["why"].startswith("this store asks")
+    assert item["edits"][0]["name"] == "deploys" and item["why"].startswith("this store requires review")
     assert org.admin("POST", f"{store}/inbox/1/approve", {"note": "fine"})[1]["version"] == 1
     assert other("GET", f"{store}/memories/deploys")[1]["content"] == memory()
     assert org.admin("POST", f"{store}/inbox/1/approve", {})[0] == 409
@@ -540,7 +540,7 @@ def test_mcp_has_the_tools_and_the_rights_of_the_token(
     assert call_mcp(org.admin, "memory_update", name="deploys", body="Horse.")["version"] == 2
     assert call_mcp(org.admin, "memory_list")["memories"][0]["name"] == "deploys"
     reader = org.client("read_only")
-    assert "not write" in call_mcp(reader, "memory_forget", name="deploys")["refused"]
+    assert "read-only" in call_mcp(reader, "memory_forget", name="deploys")["refused"]
     assert "secret" in call_mcp(org.admin, "memory_save", **{**given, "name": "key", "body": SECRET})["refused"]
     assert "needs name" in call_mcp(org.admin, "memory_read")["refused"]
     stranger = Organisation(postgres, port)
