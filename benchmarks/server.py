@@ -136,18 +136,23 @@ def bench_store(database: PostgresDatabase, owner: str, app: str, rounds: int) -
         finally:
             postgres.execute = plain
 
-    last = [copy.snapshot().key]
+    last = [copy._read_snapshot().key]
 
     def replay(turn: int) -> None:
         for text, values in sent[turn]:
-            given = values | {"tenant": copy.tenant, "store": copy.store, "key": uuid4(), "last": last[-1]}
+            given = values | {
+                "tenant": copy._table.tenant,
+                "store": copy._table.store,
+                "key": uuid4(),
+                "last": last[-1],
+            }
             last.append(given["key"])
             assert plain(bare, text, given)[1] == [(1,)], "the change was made"
 
     read_text = f"{postgres._TENANT};{postgres._READ}"
 
     def read_bare(turn: int) -> None:
-        values = {"tenant": copy.tenant, "store": copy.store, "paths": [f"service-{turn % 100}.md"]}
+        values = {"tenant": copy._table.tenant, "store": copy._table.store, "paths": [f"service-{turn % 100}.md"]}
         plain(bare, read_text, values)
 
     ours, theirs = find_pid(database), bare.info.backend_pid

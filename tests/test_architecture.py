@@ -290,6 +290,35 @@ def stores_told_by_type(sources: Sources) -> list[str]:
     ]
 
 
+def names_beyond_the_contract(sources: Sources) -> list[str]:
+    """Find public methods and attributes of stores that no class of the contract has."""
+
+    def list_names(node: ast.ClassDef) -> Iterator[str]:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.FunctionDef) and inner in node.body:
+                yield inner.name
+            if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name) and inner in node.body:
+                yield inner.target.id
+            if (
+                isinstance(inner, ast.Attribute)
+                and isinstance(inner.ctx, ast.Store)
+                and ast.unparse(inner.value) == "self"
+            ):
+                yield inner.attr
+
+    def list_classes(*modules: str) -> list[ast.ClassDef]:
+        return [node for module in modules for node in parse(sources[module]).body if isinstance(node, ast.ClassDef)]
+
+    known = {name for node in list_classes("store.contract", "store.inbox") for name in list_names(node)}
+    return [
+        f"{node.name}.{name} is not in the contract of a store"
+        for node in list_classes("store.files", "store.memory", "postgres.store")
+        if any(ast.unparse(base) == "StoreBase" for base in node.bases)
+        for name in list_names(node)
+        if not name.startswith("_") and name not in known
+    ]
+
+
 RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (modules_outside_the_order, "rooms.index", ""),
     (imports_going_up, "format.index", "from memdir.store.plan import FileChange\n"),
@@ -312,6 +341,11 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (stores_told_by_type, "recall.find", "x = isinstance(store, FileStore)\n"),
     (stores_told_by_type, "recall.find", "x = isinstance(self.store, Project | PostgresStore)\n"),
     (stores_told_by_type, "recall.find", "x = getattr(self.store, 'root', None)\n"),
+    (
+        names_beyond_the_contract,
+        "store.memory",
+        "class M(StoreBase):\n    def look(self) -> None:\n        self.x = 1\n",
+    ),
     (scripts_of_languages, "format.index", "x = '\u4e00'\n"),
 ]
 

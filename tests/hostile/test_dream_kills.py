@@ -64,7 +64,7 @@ def test_killed_anywhere_in_an_apply_the_directory_is_before_or_after(tmp_path: 
             assert healed in (before, after), f"neither before nor after: {sorted(healed)}"
             assert marked == (healed == after), "the mark and the files disagree"
             assert not progress.acked or marked, "an acknowledged dream is lost"
-            assert store.notice() == (), "healing is no outside edit"
+            assert store.note_outside() == (), "healing is no outside edit"
             assert marked or list_undistilled(store), "a log counts as distilled and nothing came of it"
             last = read_last(progress.place)
             assert last == NOW if progress.acked else last in (None, NOW)

@@ -177,7 +177,7 @@ def test_any_call_may_fail_and_all_later_ones_too(tmp_path: Path, error: int) ->
             failed += 1
             assert done.outcome.kind in ("DiskError", "PathError", "NotFoundError"), done.outcome.detail
         after = FileStore(place)
-        after.notice()
+        after.note_outside()
         names = {header.name for header in after.scan()}
         assert "terse-replies" in names
         if not done.outcome.error:

@@ -79,7 +79,7 @@ def sweep(places: Callable[[], Path], change: Callable[[FileStore], object], *, 
         with FileStore(place) as store:
             store.scan()
             assert not [path.name for path in place.rglob("*.tmp")], "a staged file was left behind"
-            store.notice()
+            store.note_outside()
             assert not [change.verb for change in store.changes() if change.verb == "outside"], (
                 "healing is no outside edit"
             )

@@ -94,7 +94,7 @@ def test_links_below_the_root_are_refused_for_writing_and_skipped_for_reading(
     with pytest.raises(PathError):
         store.delete("link")
     assert sorted(path.name for path in outside.iterdir()) == ["secret.md"]
-    assert "special_file" in [at for at in ("special_file",) if any(found.refusal for found in store.look())]
+    assert "special_file" in [at for at in ("special_file",) if any(found.refusal for found in store.list_entries())]
 
 
 def test_a_hard_link_is_not_written_through(memory: Path, outside: Path) -> None:
@@ -176,11 +176,11 @@ def test_special_and_huge_files_are_neither_read_nor_waited_for(memory: Path) ->
                     names.append(f"wrote {name}")
                 except MemdirError:
                     pass
-            fresh.notice()
+            fresh.note_outside()
             return names
 
         done = run_in_child(look, deadline=20)
     assert not done.error and done.value == ["terse-replies"]
-    refused = {found.path: found.refusal for found in store.look() if found.refusal}
+    refused = {found.path: found.refusal for found in store.list_entries() if found.refusal}
     assert refused["fifo.md"] == "it is a FIFO" and refused["socket.md"] == "it is a socket"
     assert "larger than" in refused["huge.md"] and refused["folder.md"] == "it is a folder"

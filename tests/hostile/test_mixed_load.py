@@ -218,7 +218,7 @@ def test_all_interfaces_at_once_with_kills_and_an_editor_lose_nothing(
         assert hooks.cli.real("extract").code == 0
     assert torn == [] and load.killed > 0
     with FileStore(memory) as store:
-        store.notice()
+        store.note_outside()
         texts = "\n".join(store.read(header.name).text.lower() for header in store.scan())
         gone = [(kind, text) for kind, text in load.acknowledged if text.lower() not in texts]
         assert [(*at, find_removal(store, at[1])) for at in gone] == [], "acknowledged, and in no file"

@@ -42,7 +42,7 @@ def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
 
         def look(place: Path) -> dict[str, str]:
             store = FileStore(place / "p" / "memory")
-            store.notice()
+            store.note_outside()
             found = {header.name: store.read(header.name).body.strip() for header in store.scan()}
             assert all(f"({at}.md)" in store.index() for at in found)
             assert not [change for change in store.changes() if change.verb == "outside"]

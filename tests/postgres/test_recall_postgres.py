@@ -68,7 +68,7 @@ def test_the_rows_follow_the_files(postgres: Postgres) -> None:
     store.delete("deploys", origin=Origin("agent"))
     assert "deploys" not in names("where is the zeppelin kept")
     store.purge("deploys")
-    assert "zeppelin" not in postgres.dump(store.tenant)
+    assert "zeppelin" not in postgres.dump(store._table.tenant)
 
 
 def test_odd_words_of_a_question_are_words(postgres: Postgres) -> None:

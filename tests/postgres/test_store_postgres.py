@@ -112,7 +112,7 @@ def test_the_application_owns_nothing_and_the_rows_are_guarded_for_all(postgres:
 def test_another_tenants_store_does_not_exist(postgres: Postgres, tenants: tuple[UUID, UUID]) -> None:
     theirs = postgres.store(tenants[1])
     theirs.write(sample_memory())
-    mine = PostgresStore(postgres.database, tenants[0], theirs.store)
+    mine = PostgresStore(postgres.database, tenants[0], theirs._table.store)
     assert mine.changes() == () and mine.index() == "" and mine.inbox() == ()
     for call in (lambda: mine.write(sample_memory()), lambda: mine.read("terse-replies"), mine.scan):
         with pytest.raises(NotFoundError):
@@ -199,10 +199,10 @@ def test_a_deadlock_is_retried(postgres: Postgres) -> None:
             tries.append(1)
             with db.transaction():
                 db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
-                db.execute(lock, (tenant, first.store))
+                db.execute(lock, (tenant, first._table.store))
                 if is_first:
                     barrier.wait(120)
-                db.execute(lock, (tenant, second.store))
+                db.execute(lock, (tenant, second._table.store))
 
         postgres.database.run(both)
 
@@ -217,7 +217,7 @@ def test_a_deadlock_is_retried(postgres: Postgres) -> None:
 def test_what_others_wrote_is_seen_by_a_store_that_remembers(postgres: Postgres) -> None:
     tenant = postgres.tenant()
     first = postgres.store(tenant)
-    second = PostgresStore(postgres.database, tenant, first.store)
+    second = PostgresStore(postgres.database, tenant, first._table.store)
     first.write(sample_memory())
     assert [at.name for at in second.scan()] == ["terse-replies"]
     saved = first.write(sample_memory(title="Second"))
@@ -238,11 +238,11 @@ def test_a_restored_database_is_not_taken_for_the_old_one(postgres: Postgres) ->
     store.write(sample_memory())
     store.write(sample_memory(title="Lost"))
     with psycopg.connect(postgres.owner) as db:
-        db.execute("SELECT set_config('app.tenant', %s, true)", (str(store.tenant),))
+        db.execute("SELECT set_config('app.tenant', %s, true)", (str(store._table.tenant),))
         db.execute("DELETE FROM memdir.changes WHERE change = 2")
         db.execute("DELETE FROM memdir.files WHERE path = 'lost.md'")
         db.execute("UPDATE memdir.stores SET revision = 1")
-    other = PostgresStore(postgres.database, store.tenant, store.store)
+    other = PostgresStore(postgres.database, store._table.tenant, store._table.store)
     other.write(sample_memory(title="Other"))
     assert sorted(at.name for at in store.scan()) == ["other", "terse-replies"]
 
@@ -308,9 +308,9 @@ def test_a_purge_leaves_no_row_of_a_memory(postgres: Postgres) -> None:
     store.undo()
     store.note_recalls([Surfacing(at, utc_now(), f"what of the {secret}?", "s1") for at in (secret, "neighbour")])
     store.inbox_add([InboxItem(InboxKind.PROPOSAL, secret, secret, utc_now(), "k", secret)])
-    assert secret in postgres.dump(store.tenant)
+    assert secret in postgres.dump(store._table.tenant)
     assert store.purge(secret) == 3
-    assert secret not in postgres.dump(store.tenant)
+    assert secret not in postgres.dump(store._table.tenant)
     assert store.read("neighbour").digest == other.digest and [at.name for at in store.scan()] == ["neighbour"]
     with pytest.raises(NotFoundError):
         store.purge(secret)
@@ -325,7 +325,7 @@ def test_a_redacted_version_keeps_its_trail(postgres: Postgres) -> None:
     store.write(Draft(Kind.PROJECT, "Plan", "The quarterly herd migration plan", "It walks."), expect=saved.digest)
     before = store.read_change(1)
     store.redact(1, "plan.md")
-    assert "zebra" not in postgres.dump(store.tenant)
+    assert "zebra" not in postgres.dump(store._table.tenant)
     after = store.read_change(1)
     assert [(at.path, at.before, at.after) for at in after.files] == [
         (at.path, at.before, at.after) for at in before.files
@@ -448,10 +448,10 @@ def test_a_point_read_and_a_write_go_by_the_key(postgres: Postgres) -> None:
     first.write(sample_memory())
     with psycopg.connect(postgres.owner, autocommit=True) as db:
         db.execute("ANALYZE")
-    values = {"tenant": first.tenant, "store": first.store, "paths": ["terse-replies.md"], "since": 0}
+    values = {"tenant": first._table.tenant, "store": first._table.store, "paths": ["terse-replies.md"], "since": 0}
     statements = [module._READ, module._LOCK, *module._SINCE]
     with psycopg.connect(postgres.app, cursor_factory=psycopg.ClientCursor) as db:
-        db.execute("SELECT set_config('app.tenant', %s, true)", (str(first.tenant),))
+        db.execute("SELECT set_config('app.tenant', %s, true)", (str(first._table.tenant),))
         # Tables of a test fit into a page, where a scan would be the faster: how would it be read if it were large?
         db.execute("SET LOCAL enable_seqscan = off")
         for statement in statements:

@@ -140,7 +140,7 @@ def test_a_touch_counts_before_and_after_it_was_noticed(memory: Path) -> None:
         touched = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         later = touched + DAY
         assert since(store, "terse-replies", later) == touched
-        store.notice()
+        store.note_outside()
         assert since(store, "terse-replies", later) == touched
 
 
@@ -151,7 +151,7 @@ def test_a_checkout_of_the_same_bytes_is_no_touch(memory: Path) -> None:
         path = memory / "terse-replies.md"
         replace_file(path, path.read_text(encoding="utf-8"), NOW + 500 * DAY)
         assert since(store, "terse-replies", NOW + 600 * DAY) == NOW - 40 * DAY
-        store.notice()
+        store.note_outside()
         assert since(store, "terse-replies", NOW + 600 * DAY) == NOW - 40 * DAY
 
 
@@ -170,20 +170,20 @@ def test_the_real_git_switching_there_and_back_makes_nothing_young(tmp_path: Pat
         git(memory, "commit", "-q", "-m", "two")
         git(memory, "switch", "-q", "main")
         clock.now = NOW
-        store.notice()
+        store.note_outside()
         git(memory, "switch", "-q", "more")
         assert since(store, "terse-replies", NOW + 9000 * DAY) == NOW - 40 * DAY
-        store.notice()
+        store.note_outside()
         assert since(store, "terse-replies", NOW + 9000 * DAY) == NOW - 40 * DAY
 
 
 def test_a_file_from_before_memdir_keeps_its_age_through_a_checkout(memory: Path) -> None:
     path = put(memory / "ports.md", PLAIN, NOW - 90 * DAY)
     with FileStore(memory, clock=Clock(NOW)) as store:
-        store.notice()
+        store.note_outside()
         replace_file(path, PLAIN, NOW - DAY)
         assert since(store, "ports") == NOW - 90 * DAY
-        store.notice()
+        store.note_outside()
         assert since(store, "ports") == NOW - 90 * DAY
         set_time(path, NOW - timedelta(hours=2))
         assert since(store, "ports") == NOW - timedelta(hours=2)
@@ -222,7 +222,7 @@ def test_an_edit_by_somebody_else_is_a_change(memory: Path) -> None:
         put(path, path.read_text(encoding="utf-8") + "\nMore.\n", NOW - 2 * DAY)
         assert since(store, "terse-replies") == NOW - 2 * DAY
         clock.now = NOW
-        store.notice()
+        store.note_outside()
         assert since(store, "terse-replies") == NOW - 2 * DAY
 
 
@@ -262,7 +262,7 @@ def test_a_history_from_before_there_were_dates_still_serves(memory: Path) -> No
         db.execute("PRAGMA user_version = 4")
     assert since(FileStore(memory), "terse-replies") == NOW - 40 * DAY
     with FileStore(memory) as again:
-        again.notice()
+        again.note_outside()
         assert since(again, "terse-replies") == NOW - 40 * DAY
 
 

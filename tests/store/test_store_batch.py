@@ -343,7 +343,7 @@ def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
             marked = store.has_mark("session:1-4")
             store.scan()
             assert not list(progress.place.rglob("*.tmp")), "a staged file was left behind"
-            assert store.notice() == (), "healing is no outside edit"
+            assert store.note_outside() == (), "healing is no outside edit"
             healed = image(progress.place)
             assert healed in (before, after), f"neither before nor after: {sorted(healed)}"
             assert marked == (healed == after), "the mark and the files disagree"

@@ -189,8 +189,8 @@ def test_edits_from_outside_are_noticed_and_can_be_undone(memory: Path) -> None:
     path.write_text(before + "by hand\n", encoding="utf-8")
     index = memory / "MEMORY.md"
     index.write_text(index.read_text(encoding="utf-8") + "\nprose\n", encoding="utf-8")
-    assert store.notice() == ("terse-replies.md", "MEMORY.md")
-    assert store.notice() == ()
+    assert store.note_outside() == ("terse-replies.md", "MEMORY.md")
+    assert store.note_outside() == ()
     newest = store.changes()[0:2]
     assert {change.verb for change in newest} == {"outside"} and {change.origin.who for change in newest} == {"outside"}
     (topic,) = [change for change in newest if change.files[0].path == "terse-replies.md"]
@@ -216,7 +216,7 @@ def test_a_touched_file_with_the_same_bytes_is_no_edit(memory: Path) -> None:
     store = FileStore(memory)
     store.write(sample_memory())
     os.utime(memory / "terse-replies.md", (1, 1))
-    assert store.notice() == () and len(store.changes()) == 1
+    assert store.note_outside() == () and len(store.changes()) == 1
 
 
 def test_a_write_records_the_outside_edit_it_meets(memory: Path) -> None:

@@ -264,15 +264,15 @@ def test_a_file_deleted_and_made_again_outside_is_in_two_changes(memory: Path) -
         text = store.write(sample_memory()).text
         path = memory / "terse-replies.md"
         path.unlink()
-        store.notice()
+        store.note_outside()
         path.write_text(text + "Again.\n", encoding="utf-8")
-        store.notice()
+        store.note_outside()
         kinds = [
             (at.verb, at.files[0].before is None, at.files[0].after is None) for at in store.changes("terse-replies")
         ]
         assert kinds == [("outside", True, False), ("outside", False, True), ("save", True, False)]
         (memory / "new.md").write_text(text, encoding="utf-8")
-        store.notice()
+        store.note_outside()
         assert store.changes("new") == (), "a file never seen before is its own beginning"
         assert store.find_damage() == ()
 
@@ -316,12 +316,12 @@ def test_compacting_keeps_the_last_version_of_everything_and_says_what_it_did(me
             moment[0] += timedelta(days=1)
             saved = store.edit("terse-replies", saved.text + f"Line {number}.\n", expect=saved.digest)
         count = store.count_changes()
-        done = store.compact(before=NOW + timedelta(days=10), most=0, origin=Origin("person"))
+        done = store.compact_history(before=NOW + timedelta(days=10), most=0, origin=Origin("person"))
         assert 5 <= done.versions <= 11 and done.bytes > 0
         assert store.count_changes() == count + 1 and store.changes(limit=1)[0].verb == "compact"
         assert store.read_content(gone.digest) and store.read_content(saved.digest)
         assert store.find_damage() == (), "what was removed on purpose is no damage"
-        assert store.compact(before=NOW + timedelta(days=10), most=0, origin=Origin("person")).versions == 0
+        assert store.compact_history(before=NOW + timedelta(days=10), most=0, origin=Origin("person")).versions == 0
         store.undo()
         assert store.read("terse-replies").text != saved.text, "undo goes on from the change before"
         first = store.changes("terse-replies")[-1].id
@@ -329,7 +329,7 @@ def test_compacting_keeps_the_last_version_of_everything_and_says_what_it_did(me
             store.restore("terse-replies", change=first)
         store.restore("gone")
         assert store.read("gone").digest == gone.digest
-        least = store.compact(before=None, most=1, origin=Origin("person"))
+        least = store.compact_history(before=None, most=1, origin=Origin("person"))
         assert least.versions > 0 and store.read_content(store.read("terse-replies").digest)
 
 

@@ -70,7 +70,7 @@ def make_store(memory: Path) -> FileStore:
     put(store, "tracker", make_text("Tracker", "Where billing bugs are tracked", note, "reference", "pinned: true"))
     index = memory / INDEX_FILE
     index.write_text(index.read_text(encoding="utf-8") + DEAD, encoding="utf-8")
-    store.notice()
+    store.note_outside()
     store.scan()
     return store
 

@@ -31,6 +31,7 @@ from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
+from memdir.store.contract import HistoryKeeper
 from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
@@ -153,7 +154,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     dead = [finding.message.split("`")[1].removesuffix(".md") for finding in findings if finding.kind == "dead_pointer"]
     unseen = [finding for finding in findings if finding.kind == "out_of_step"]
     if unseen:
-        store.notice()
+        store.note_outside()
     context = WriteContext(_ORIGIN, store.clock())
     if orphans:
         carry_out(store, lambda view: plan_pointers(view, orphans), orphans, context, verb="index")
@@ -275,7 +276,7 @@ def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
 
 def _check_entries(store: FileStore, headers: Sequence[Header]) -> Findings:
     listed = {header.file for header in headers}
-    for file in store.look():
+    for file in store.list_entries():
         stem, path = file.path.removesuffix(".md"), shlex.quote(str(store.root / file.path))
         if file.refusal:
             kind, fix = "special_file", f"replace it with a regular file, or move it away: `mv {path} /tmp/`"
@@ -408,7 +409,7 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
     """Yield an unreadable history, and unrecorded edits, which `undo` and `restore` cannot handle."""
     try:
         store.check_history()
-        recorded = store.recorded()
+        recorded = store.read_digests()
     except MemdirError as error:
         where = _show_path(store.state / HISTORY_FILE, store.state)
         yield DoctorFinding("history", where, str(error), error.hint or "move it away; memories are not affected")
@@ -421,7 +422,7 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
 
 
-def check_deep(store: FileStore) -> Findings:
+def check_deep(store: HistoryKeeper) -> Findings:
     """Yield every version, change and index line in the history that fails verification."""
     try:
         damage = store.find_damage()

@@ -87,7 +87,7 @@ def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Conten
 
     memories: list[StoredMemory] = []
     data: dict[str, bytes] = {}
-    unread = [(file.path, file.refusal) for file in store.look() if file.refusal and is_selected(file.path)]
+    unread = [(file.path, file.refusal) for file in store.list_entries() if file.refusal and is_selected(file.path)]
     for header in store.scan():
         if not is_selected(header.file):
             continue

@@ -165,7 +165,7 @@ class _Planning:
         facts = [MemoryFacts(memory) for memory in self._memories.values() if memory.header.kind is not None]
         # The memories of the store and of this import by their exact text, the first of equal ones.
         self._known = {fact.exact: fact for fact in reversed(facts) if fact.exact}
-        self._taken = {fold(file.path.removesuffix(".md")) for file in store.look()}
+        self._taken = {fold(file.path.removesuffix(".md")) for file in store.list_entries()}
         self._past = _find_past(store)
         self._dialect = store_plan.find_dialect(store, "")
 
@@ -360,7 +360,7 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
         with files.open_root(store.root) as root:
             for name, when in times:
                 files.set_time(root, f"{name}.md", int(when * 1e9))
-        store.notice()
+        store.note_outside()
 
 
 _DESCRIPTION = 140

@@ -12,8 +12,7 @@ from memdir.frozen import dataclass
 from memdir.limits import SYNC_DUE_MINUTES
 from memdir.recall.select import LocalSearch
 from memdir.records import Model, Origin
-from memdir.store.contract import Clock, StoreBase
-from memdir.store.files import FileStore
+from memdir.store.contract import Clock, HistoryKeeper, StoreBase
 from memdir.store.history import CompactResult
 from memdir.store.open import Project
 from memdir.store.sessions import prune_sessions
@@ -75,12 +74,12 @@ def do_chores(
                 report(chore, MemdirError(str(error)))
 
 
-def compact_history(project: Project, store: FileStore, origin: Origin) -> CompactResult:
+def compact_history(project: Project, store: HistoryKeeper, origin: Origin) -> CompactResult:
     """Remove old versions from a history that exceeds the configured limit, and record that in the history."""
     days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
     before = project.now() - timedelta(days=days) if days else None
     is_small = not days and (not most or store.measure_history() <= most)
-    return CompactResult() if is_small else store.compact(before=before, most=int(most), origin=origin)
+    return CompactResult() if is_small else store.compact_history(before=before, most=int(most), origin=origin)
 
 
 def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], object]]]:

@@ -130,7 +130,7 @@ class PostgresSearch(LocalSearch):
     def read_links(self) -> list[dict[str, frozenset[str]]]:
         self.refresh()
         select = f"SELECT path, links FROM memdir.search WHERE {OF_STORE} AND links <> ''"
-        results = (store.ask(select)[0] for store in self._sources)
+        results = (store._table.read(select)[0] for store in self._sources)
         return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in results]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
@@ -138,7 +138,7 @@ class PostgresSearch(LocalSearch):
         scores = super()._score(number, query, drop, worth)
         best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda score: score.score)
         if best:
-            hold = self._holds.enter_context(self._sources[number].holding(self._heads[number]))
+            hold = self._holds.enter_context(self._sources[number]._hold_memories(self._heads[number]))
             hold([score.path.removesuffix(".md") for score in best])
         return scores
 
@@ -159,7 +159,7 @@ class PostgresSearch(LocalSearch):
 
 
 def _read_head(store: PostgresStore) -> SearchHead:
-    (rows,) = store.ask(_HEAD)
+    (rows,) = store._table.read(_HEAD)
     return SearchHead(*rows[0]) if rows else SearchHead(0, 0, None, 0, 0, VERSION, 0, 0, 0)
 
 
@@ -167,10 +167,11 @@ def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, Se
     head = _read_head(store)
     if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
         return 0, head
-    base: dict[str, object] = {"tenant": store.tenant, "store": store.store}
+    own = store._table
+    base: dict[str, object] = {"tenant": own.tenant, "store": own.store}
     postings = _find_cached(store).rows.postings  # the frequency of words at the last search is near enough
     count = 0
-    with store.database.transaction(store.tenant) as db:
+    with own.database.transaction(own.tenant) as db:
         _, _, heads, *_, rows = execute(db, ";".join([*_ENTER, _STALE]), base)
         if not heads:  # the store was deleted since
             return 0, head
@@ -231,7 +232,9 @@ class _CachedRows:
             return self.rows
 
     def _update(self, store: PostgresStore) -> None:
-        (listed,) = store.ask(f"SELECT path, digest FROM memdir.search WHERE {OF_STORE} ORDER BY modified, path")
+        (listed,) = store._table.read(
+            f"SELECT path, digest FROM memdir.search WHERE {OF_STORE} ORDER BY modified, path"
+        )
         now: dict[str, str] = dict(listed)
         fresh = [path for path, digest in now.items() if self._digests.get(path, (0, ""))[1] != digest]
         gone = [path for path in self._digests if path not in now]
@@ -249,7 +252,7 @@ class _CachedRows:
         added: dict[str, array[int]] = {}
         for start in range(0, len(fresh), _BATCH):
             select = f"SELECT digest, {_COLUMNS} FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
-            (batch,) = store.ask(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])
+            (batch,) = store._table.read(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])
             for digest, *columns in batch:
                 row = _make_row(tuple(columns))
                 self._digests[row.path] = len(rows), digest
@@ -282,7 +285,7 @@ def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> Sear
     matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
     queries = [_render_query([term]) for term in terms]
     values = {"exact": _render_query(terms), "soft": soft, "words": terms, "queries": queries}
-    matches, counted = store.ask(matched, _COUNT_WORDS, **values)
+    matches, counted = store._table.read(matched, _COUNT_WORDS, **values)
     rows = [_make_row(row) for row in reversed(matches)]
     postings: dict[str, list[int]] = {}
     for number, row in enumerate(rows):

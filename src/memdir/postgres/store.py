@@ -37,7 +37,7 @@ from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache,
 from memdir.postgres.history import OF_STORE, Ask, PostgresHistory, PostgresInbox, Row, clean_text
 from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
 from memdir.store import inbox
-from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, utc_now
+from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, StoreHead, utc_now
 from memdir.store.history import find_leading, make_link_ends
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, list_folder
 from memdir.store.state import Author, make_author
@@ -199,18 +199,18 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreHead:
-    """The row of a store, and the size and limits of its organisation."""
+class StoreTable:
+    """The rows of one store in the database of all."""
 
-    revision: int
-    epoch: int
-    items: int
-    memories: int
-    bytes: int
-    all_memories: int
-    all_bytes: int
-    max_memories: int
-    max_bytes: int
+    database: PostgresDatabase
+    tenant: UUID
+    store: UUID
+
+    def read(self, *statements: str, **values: object) -> list[list[Row]]:
+        return self.database.read(self.tenant, *statements, store=self.store, **values)
+
+    def write(self, *statements: str, **values: object) -> list[list[Row]]:
+        return self.database.write(self.tenant, *statements, store=self.store, **values)
 
 
 # The rows that update a snapshot: the keys of two changes, files written since, files deleted since.
@@ -299,25 +299,27 @@ class PostgresStore(StoreBase):
         cache: "StoreCache | None" = None,
         screen: Screen | None = None,
     ) -> None:
-        self.database, self.tenant, self.store = database, tenant, store
+        self._table = StoreTable(database, tenant, store)
         self.scope, self.clock, self.actor, self.actor_name = scope, clock, actor, actor_name
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review, strict)
         self._cache = cache or StoreCache()
         self.screen = screen or self.screen
-        self._history = PostgresHistory(self.ask)
+        self._history = PostgresHistory(self._table.read)
         self._held: dict[str, StoredMemory] = {}
         self._keys: dict[str, object] = {"tenant": tenant, "store": store}
 
     # Reading
 
     def scan(self) -> tuple[Header, ...]:
-        snapshot = self.snapshot()
+        snapshot = self._read_snapshot()
         rows = {path: row for path, row in snapshot.files.items() if not is_index_path(path)}
         fields = self._cache.heads
         missing = list({row.digest for row in rows.values()} - fields.keys())
         for start in range(0, len(missing), 1000):
             select = f"SELECT digest, substring(data FROM 1 FOR {HEADER_BYTES}) FROM memdir.contents WHERE {OF_STORE}"
-            (contents,) = self.ask(f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000])
+            (contents,) = self._table.read(
+                f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000]
+            )
             for digest, data in contents:
                 self._cache.add_head(digest, parse_fields((data or b"").decode("utf-8", "replace")))
         headers = [
@@ -331,14 +333,14 @@ class PostgresStore(StoreBase):
         check_name(name)
         if (memory := self._held.get(name)) is not None:
             return memory
-        (rows,) = self.ask(_READ, paths=[f"{name}.md"])
+        (rows,) = self._table.read(_READ, paths=[f"{name}.md"])
         if not rows or rows[0][0] is None:
             raise NotFoundError(f"no memory named {name}", name=name)
         data, _, *file = rows[0]
         return make_memory(name, data, FileRow(*file).signature, self.scope)
 
     @contextmanager
-    def holding(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
+    def _hold_memories(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
         """Read some memories together and keep them within this context, for a search that reads them one by one.
         Memories cached as of `head` are not read again."""
 
@@ -352,7 +354,7 @@ class PostgresStore(StoreBase):
                     self._held[name] = memory
                 else:
                     paths.append(f"{name}.md")
-            (rows,) = self.ask(_READ, paths=paths) if paths else ([],)
+            (rows,) = self._table.read(_READ, paths=paths) if paths else ([],)
             for data, path, *file in rows:
                 if data is not None:
                     name = path.removesuffix(".md")
@@ -365,15 +367,13 @@ class PostgresStore(StoreBase):
             self._held = {}
 
     def read_bytes(self, path: str) -> bytes | None:
-        (rows,) = self.ask(_READ, paths=[path])
+        (rows,) = self._table.read(_READ, paths=[path])
         return rows[0][0] if rows else None
 
     def list_files(self, folder: str) -> list[str]:
-        return list_folder(self.snapshot().files, folder)
+        return list_folder(self._read_snapshot().files, folder)
 
     def read_changed(self, since: int, *, content: bool) -> tuple[StoreHead, list[Row], list[Row]]:
-        """Return the head, files written after a revision (path, digest, version, actor, time, content), and those
-        deleted (path, version, actor, time)."""
         data = "coalesce(f.data, b.data)" if content else "NULL"
         of_change = "h.tenant = f.tenant AND h.store = f.store AND h.change = f.change"
         mine = "f.tenant = %(tenant)s AND f.store = %(store)s"
@@ -390,18 +390,15 @@ class PostgresStore(StoreBase):
                 WHERE n.tenant = f.tenant AND n.store = f.store AND n.path = f.path)
             ORDER BY f.path, f.change DESC
         """
-        head, files, gone = self.ask(_HEAD, written, deleted, since=since)
+        head, files, gone = self._table.read(_HEAD, written, deleted, since=since)
         return self._make_head(head), files, gone
 
     def read_head(self) -> StoreHead:
-        (rows,) = self.ask(_HEAD)
+        (rows,) = self._table.read(_HEAD)
         return self._make_head(rows)
 
-    def ask(self, *statements: str, **values: object) -> list[list[Row]]:
-        return self.database.read(self.tenant, *statements, store=self.store, **values)
-
-    def tell(self, *statements: str, **values: object) -> list[list[Row]]:
-        return self.database.write(self.tenant, *statements, store=self.store, **values)
+    def read_digests(self) -> dict[str, str]:
+        return {path: row.digest for path, row in self._read_snapshot().files.items()}
 
     def read_signers(self, names: Collection[str] = ()) -> Mapping[str, Author]:
         if self.scope is not Scope.TEAM:
@@ -431,19 +428,20 @@ class PostgresStore(StoreBase):
         if random.random() < len(rows) / 100:  # now and then, the oldest are removed
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
-        self.tell(*statements, **values)
+        self._table.write(*statements, **values)
 
     def redact(self, change: int, path: str) -> None:
-        """Remove the content that a change wrote to a file; its author, time and digests are kept."""
         file = next((entry for entry in self.read_change(change).files if entry.path == path), None)
         if file is None or file.after is None or is_index_path(path):
             raise NotFoundError(f"change {change} did not write {path}", name=path)
-        (rows,) = self.ask(f"SELECT path FROM memdir.files WHERE {OF_STORE} AND digest = %(digest)s", digest=file.after)
+        (rows,) = self._table.read(
+            f"SELECT path FROM memdir.files WHERE {OF_STORE} AND digest = %(digest)s", digest=file.after
+        )
         if rows:
             hint = "change or forget it first; current content cannot be redacted"
             raise ConflictError(f"{rows[0][0]} still has this content", found=file.after, hint=hint)
         lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
-        self.tell(
+        self._table.write(
             f"UPDATE memdir.contents SET data = NULL WHERE {OF_STORE} AND digest = %(digest)s",
             # The memory's index line describes it.
             f"{lines} AND splice_at IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {OF_STORE}"
@@ -458,7 +456,7 @@ class PostgresStore(StoreBase):
         values = {name: clean_text(text) for name, text in {**words, "mark": mark}.items()}
         key = uuid4()
         change = _NewChange(key, values["mark"], {**values, "key": key, "undoes": undoes})
-        return self.database.run(lambda db, is_first: self._commit_once(db, is_first, change, planner))
+        return self._table.database.run(lambda db, is_first: self._commit_once(db, is_first, change, planner))
 
     def _commit_once(
         self, db: "psycopg.Connection[Row]", is_first: bool, change: "_NewChange", planner: Planner
@@ -540,7 +538,7 @@ class PostgresStore(StoreBase):
         return ChangeResult(number, tuple(changes))
 
     def _find_done(self, key: UUID) -> ChangeResult:
-        (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
+        (rows,) = self._table.read(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
         if not rows:
             raise DiskError("a change was recorded and then lost by the database", hint="check the current memories")
         change = self.read_change(rows[0][0])
@@ -553,14 +551,16 @@ class PostgresStore(StoreBase):
 
     def _make_head(self, rows: list[Row]) -> StoreHead:
         if not rows:
-            raise NotFoundError("this store does not exist", name=str(self.store), hint="GET /v1/stores lists them")
+            raise NotFoundError(
+                "this store does not exist", name=str(self._table.store), hint="GET /v1/stores lists them"
+            )
         return StoreHead(*rows[0])
 
-    def snapshot(self) -> StoreSnapshot:
+    def _read_snapshot(self) -> StoreSnapshot:
         """Return the current files, updated if they have changed."""
         snapshot = self._cache.snapshot
-        head, *rows = self.ask(_HEAD, *_SINCE, since=snapshot.revision)
-        return self._advance(snapshot, self._make_head(head), rows, lambda: self.ask(*_SINCE, since=0))
+        head, *rows = self._table.read(_HEAD, *_SINCE, since=snapshot.revision)
+        return self._advance(snapshot, self._make_head(head), rows, lambda: self._table.read(*_SINCE, since=0))
 
     def _advance(
         self, snapshot: StoreSnapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
@@ -590,7 +590,7 @@ class PostgresStore(StoreBase):
     @contextmanager
     def _using_inbox(self, *, write: bool) -> Iterator[PostgresInbox]:
         if not write:
-            yield PostgresInbox(self.ask)
+            yield PostgresInbox(self._table.read)
             return
         with self._locking() as ask:
             yield PostgresInbox(ask)
@@ -598,7 +598,7 @@ class PostgresStore(StoreBase):
     @contextmanager
     def _locking(self) -> Iterator[Ask]:
         """Lock the row of the store, and yield a function that runs statements in the same transaction."""
-        with self.database.transaction(self.tenant) as db:
+        with self._table.database.transaction(self._table.tenant) as db:
             self._make_head(execute(db, _LOCK, self._keys)[0])
             yield lambda *statements, **values: execute(db, ";".join(statements), {**self._keys, **values})
 

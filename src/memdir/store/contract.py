@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from memdir.errors import MemdirError, NotFoundError, ReviewError, SettingsError
 from memdir.files import (
     STATE,
     ChangedListing,
+    DiskEntry,
     Stat,
     check_name,
     disk_errors,
@@ -50,7 +51,7 @@ from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
 
 if TYPE_CHECKING:
-    from memdir.store.history import ChangeDate
+    from memdir.store.history import ChangeDate, CompactResult, MemorySource
     from memdir.store.state import Author
 
 Clock = Callable[[], datetime]
@@ -118,6 +119,73 @@ class Folder(Workplace, Protocol):
         self, marks: Mapping[str, Stat], read_known: Callable[[str], Mapping[str, int]]
     ) -> ChangedListing: ...
     def read_signatures(self, paths: Iterable[str]) -> dict[str, Stat]: ...
+    def list_entries(self) -> tuple[DiskEntry, ...]:
+        """Return all files that look like memories, with a reason for each that may not be read."""
+        ...
+
+
+class HistoryKeeper(Protocol):
+    """A store that checks and compacts its own history, and records what happens around it."""
+
+    def check_history(self) -> None:
+        """Raise DiskError if the history cannot be read, or cannot be written by this version."""
+
+    def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> "CompactResult":
+        """Remove old versions from the history, except the last one of each file; see `History.compact`."""
+        ...
+
+    def measure_history(self) -> int:
+        """Return the size of the history file in bytes, or 0 if it is missing."""
+        ...
+
+    def find_damage(self) -> tuple[tuple[str, str], ...]:
+        """Check every version, change and index line of the history; return the files with their problems."""
+        ...
+
+    def read_digests(self) -> dict[str, str]:
+        """Return the last recorded digest of every file, by path."""
+        ...
+
+    def note_outside(self, *, seconds: float | None = None) -> tuple[str, ...]:
+        """Record edits made outside memdir and return the files. A file not seen before becomes its own baseline."""
+        ...
+
+    def note_sources(self, sources: "Mapping[tuple[str, str], MemorySource]") -> None:
+        """Record the age and author of content by path and digest, before a change adds it here."""
+
+    def move_recalls(self, name: str, target: "StoreReader", new: str) -> None:
+        """Move a memory's recalls to `target` under the name `new`; ignores failures, like `note_recalls`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHead:
+    """The state of a store of an organisation, and the size and limits of the organisation."""
+
+    revision: int
+    epoch: int
+    items: int
+    memories: int
+    bytes: int
+    all_memories: int
+    all_bytes: int
+    max_memories: int
+    max_bytes: int
+
+
+class Replicated(Protocol):
+    """A store that others copy: its revision counts its changes, and content can be removed from its history."""
+
+    def read_head(self) -> StoreHead: ...
+    def read_digests(self) -> dict[str, str]: ...
+    def read_changed(
+        self, since: int, *, content: bool
+    ) -> tuple[StoreHead, list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Return the head, files written after a revision (path, digest, version, actor, time, content), and those
+        deleted (path, version, actor, time)."""
+        ...
+
+    def redact(self, change: int, path: str) -> None:
+        """Remove the content that a change wrote to a file; its author, time and digests are kept."""
 
 
 class FolderWorkplace:

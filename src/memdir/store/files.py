@@ -40,7 +40,7 @@ from memdir.records import (
     Surfacing,
 )
 from memdir.store import history, inbox, plan
-from memdir.store.contract import ChangeResult, Clock, StoreBase, Workplace, hold_state, utc_now
+from memdir.store.contract import ChangeResult, Clock, StoreBase, StoreReader, Workplace, hold_state, utc_now
 from memdir.store.history import CompactResult, History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
@@ -169,8 +169,7 @@ class FileStore(StoreBase):
         with guard.open_existing(self.root) as root:
             return root is not None and any(not entry.refusal for entry in guard.walk(root))
 
-    def look(self) -> tuple[guard.DiskEntry, ...]:
-        """Return all files that look like memories, with a reason for each that may not be read."""
+    def list_entries(self) -> tuple[guard.DiskEntry, ...]:
         with guard.open_existing(self.root) as root:
             return () if root is None else tuple(guard.walk(root))
 
@@ -214,30 +213,25 @@ class FileStore(StoreBase):
         return super().has_mark(mark)
 
     def check_history(self) -> None:
-        """Raise DiskError if the history cannot be read, or cannot be written by this version."""
         with self._reading_history() as past:
             past.check_version()
             past.read_changes(limit=1)
 
-    def compact(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
-        """Remove old versions from the history, except the last one of each file; see `History.compact`."""
+    def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
         with self._holding() as (_, past):
             return past.compact(self.clock(), origin, before=before, most=most)
 
     def measure_history(self) -> int:
-        """Return the size of the history file in bytes, or 0 if it is missing."""
         try:
             return os.lstat(self.state / history.FILE).st_size
         except OSError:
             return 0
 
     def find_damage(self) -> tuple[tuple[str, str], ...]:
-        """Check every version, change and index line of the history; return the files with their problems."""
         with self._reading_history() as past:
             return tuple(past.find_damage())
 
-    def recorded(self) -> dict[str, str]:
-        """Return the last recorded digest of every file, by path."""
+    def read_digests(self) -> dict[str, str]:
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()}
 
@@ -264,8 +258,7 @@ class FileStore(StoreBase):
                 with history.open_briefly(path, _NOTICE_SECONDS) as past:
                     past.add_recalls(recalls)
 
-    def move_recalls(self, name: str, target: "FileStore", new: str) -> None:
-        """Move a memory's recalls to `target` under the name `new`; ignores failures, like `note_recalls`."""
+    def move_recalls(self, name: str, target: StoreReader, new: str) -> None:
         with suppress(OSError, MemdirError):
             if recalls := self.recalls(name):
                 if target is not self:
@@ -275,13 +268,11 @@ class FileStore(StoreBase):
                     past.move_recalls(name, new if target is self else None)
 
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
-        """Record the age and author of content by path and digest, before a change adds it here."""
         if sources:
             with self._holding() as (_, past):
                 past.note_sources(sources)
 
-    def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
-        """Record edits made outside memdir and return the files. A file not seen before becomes its own baseline."""
+    def note_outside(self, *, seconds: float | None = None) -> tuple[str, ...]:
         with self._holding(seconds=seconds) as (root, past):
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
             for path in (INDEX_FILE, f"{TEAM_FOLDER}/{INDEX_FILE}"):
@@ -450,7 +441,7 @@ class FileStore(StoreBase):
         """Update the cache, after recording outside edits if there is a history."""
         if os.path.isfile(self.state / history.FILE):
             try:
-                self.notice(seconds=_NOTICE_SECONDS)
+                self.note_outside(seconds=_NOTICE_SECONDS)
             except (LockedError, DiskError, PathError):
                 return
         if (path := self.find_index_file()) is not None:

@@ -112,12 +112,12 @@ def test_64_writers_on_one_store_beside_200_tenants(postgres: Postgres) -> None:
     tenant = postgres.tenant()
     store = make_shared(postgres.database, tenant)
     others = [postgres.store() for _ in range(scaled(200))]
-    writers = Writers(postgres.app, tenant, store.store, CHANGES)
+    writers = Writers(postgres.app, tenant, store._table.store, CHANGES)
 
     def fill(stores: list[PostgresStore]) -> None:
         for number in range(3):
             for at in stores:
-                body = f"of {at.tenant}"
+                body = f"of {at._table.tenant}"
                 at.write(
                     Draft(Kind.PROJECT, f"Own {number}", "Nightly release checklist of a tenant", body, f"own-{number}")
                 )
@@ -131,7 +131,7 @@ def test_64_writers_on_one_store_beside_200_tenants(postgres: Postgres) -> None:
     check_whole(store, writers)
     for at in others:
         assert sorted(header.name for header in at.scan()) == ["own-0", "own-1", "own-2"]
-        assert all(f"of {at.tenant}" in at.read(f"own-{number}").body for number in range(3))
+        assert all(f"of {at._table.tenant}" in at.read(f"own-{number}").body for number in range(3))
         assert len(at.changes()) == 3
 
 
@@ -153,7 +153,7 @@ def test_a_killed_database_and_killed_clients_lose_nothing_acknowledged() -> Non
         tenant = create_tenant(owner, "o")
         with database_of(app) as database:
             store = make_shared(database, tenant)
-            writers = Writers(app, tenant, store.store, CHANGES, processes=FEW)
+            writers = Writers(app, tenant, store._table.store, CHANGES, processes=FEW)
             writers.wait_until_busy()
             writers.processes[0].kill()
             cut_power(server)
@@ -174,7 +174,7 @@ def test_connections_lost_in_the_middle_of_commits(postgres: Postgres) -> None:
         return {5: "before", 11: "after"}.get(next(count) % 13, "")
 
     proxy = Proxy(postgres.app, cut)
-    writers = Writers(proxy.dsn(postgres.app), tenant, store.store, CHANGES, processes=2)
+    writers = Writers(proxy.dsn(postgres.app), tenant, store._table.store, CHANGES, processes=2)
     writers.join()
     check_whole(store, writers)
     assert proxy.cuts > CHANGES
@@ -214,7 +214,7 @@ def test_failover_to_a_synchronous_standby_loses_nothing_acknowledged() -> None:
             dsn = both + " " + " ".join(part for part in app.split() if part.startswith(("user=", "dbname=")))
             with database_of(dsn) as database:
                 store = make_shared(database, tenant)
-                writers = Writers(dsn, tenant, store.store, CHANGES, processes=FEW)
+                writers = Writers(dsn, tenant, store._table.store, CHANGES, processes=FEW)
                 writers.wait_until_busy()
                 cut_power(primary)
                 standby.run("pg_ctl", "-D", str(standby.data), "-w", "promote")
@@ -252,7 +252,7 @@ def test_behind_pgbouncer_with_transaction_pooling(postgres: Postgres, tmp_path:
                 number = iter(range(1000))
                 check_store(lambda: PostgresStore(database, tenant, create_store(database, tenant, f"c{next(number)}")))
                 store = make_shared(database, tenant)
-                writers = Writers(dsn, tenant, store.store, CHANGES, processes=FEW)
+                writers = Writers(dsn, tenant, store._table.store, CHANGES, processes=FEW)
                 writers.join()
                 check_whole(store, writers)
         finally:

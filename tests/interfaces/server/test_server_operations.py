@@ -69,7 +69,7 @@ def test_an_organisation_is_exported_whole_and_deleted_whole(postgres: Postgres,
 def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> None:
     store = postgres.store()
     fill(store)
-    before = postgres.dump(store.tenant)
+    before = postgres.dump(store._table.tenant)
     name = f"restored_{uuid4().hex[:8]}"
     # A pg_restore that is newer than the server sends settings that it does not know.
     major = int(postgres.database.show("SHOW server_version_num")) // 10_000
@@ -83,10 +83,10 @@ def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> 
         try:
             run(programs / "pg_dump", "-Fc", "-n", "memdir", "-f", tmp_path / "backup", "-d", admin)
             run(programs / "pg_restore", "--exit-on-error", "-d", restored.admin, tmp_path / "backup")
-            assert sorted(restored.dump(store.tenant).split("\n")) == sorted(before.split("\n"))
+            assert sorted(restored.dump(store._table.tenant).split("\n")) == sorted(before.split("\n"))
             database = PostgresDatabase(make_conninfo(postgres.app, dbname=name), size=1)
             try:
-                again = PostgresStore(database, store.tenant, store.store)
+                again = PostgresStore(database, store._table.tenant, store._table.store)
                 again.write(sample_memory(title="After the restore"))
                 assert len(again.changes()) == 3
             finally:

@@ -206,7 +206,7 @@ def notice(store: FileStore) -> None:
     """Record external edits before showing history, unless the directory is locked or read-only."""
     with suppress(LockedError, DiskError):
         if store.root.is_dir():
-            store.notice(seconds=1.0)  # The time limit for the lock.
+            store.note_outside(seconds=1.0)  # The time limit for the lock.
 
 
 def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:

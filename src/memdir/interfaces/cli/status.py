@@ -154,7 +154,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
             store.changes(limit=1),
             len(store.inbox()),
             store.count_changes(),
-            store.recorded(),
+            store.read_digests(),
         )
     except DiskError:  # `doctor` says what is wrong with it
         last, waiting, changes, recorded = (), 0, 0, {}

@@ -75,6 +75,7 @@ from memdir.records import (
     StoredMemory,
 )  # fmt: skip
 from memdir.store import inbox
+from memdir.store.contract import Replicated
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
 from memdir.store.secrets import find_secrets
@@ -317,7 +318,7 @@ def change_store(call: Call) -> Answer:
         columns = ", ".join(f"{key} = %({key})s" for key in columns_given)
         update = f"UPDATE memdir.stores SET {columns} WHERE tenant = %(tenant)s AND store = %(store)s"
         try:
-            opened.store.tell(update, **columns_given)
+            call.database.write(call.caller.tenant, update, store=opened.id, **columns_given)
         except errors.UniqueViolation:
             raise ConflictError("a store with this name already exists", hint="choose another name") from None
     return 200, _with_store(call, str(opened.id)).find_store().render()
@@ -326,7 +327,8 @@ def change_store(call: Call) -> Answer:
 def delete_store(call: Call) -> Answer:
     opened = call.find_store(write=True)
     _check_keeper(call, opened)
-    opened.store.tell("DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s")
+    delete = "DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s"
+    call.database.write(call.caller.tenant, delete, store=opened.id)
     return 200, {"deleted": str(opened.id)}
 
 
@@ -341,7 +343,7 @@ def _check_keeper(call: Call, opened: OpenStore) -> None:
 def list_memories(call: Call) -> Answer:
     store, prefix, after = call.find_store().store, call.query.get("prefix", ""), call.query.get("cursor", "")
     limit = call.query.get("limit", _PAGE)
-    digests = {path: row.digest for path, row in store.snapshot().files.items()}
+    digests = store.read_digests()
     headers = sorted(
         (header for header in store.scan() if header.name.startswith(prefix)), key=lambda header: header.name
     )
@@ -442,8 +444,8 @@ def change_many(call: Call) -> Answer:
 
 def list_changed(call: Call) -> Answer:
     """Return the files changed or deleted after a revision, with their current content."""
-    store, since = call.find_store().store, call.query.get("since", 0)
-    head = store.read_head()
+    store: Replicated = call.find_store().store
+    head, since = store.read_head(), call.query.get("since", 0)
     is_reset = since > head.revision or call.query.get("epoch", head.epoch) != head.epoch
     since = 0 if is_reset else since
     head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
