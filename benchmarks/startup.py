@@ -48,7 +48,7 @@ def main() -> int:
         commands = {
             "base": ["-c", BASE],
             "import memdir": ["-c", "import memdir"],
-            "open_store": ["-c", "import memdir; memdir.open_store"],
+            "open_store": ["-c", "from memdir.store.open import open_store"],
             "memdir list, 1,000 files": ["-m", "memdir", "--dir", str(memory), "list"],
         }
         subprocess.run(

@@ -21,7 +21,7 @@ Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a
 TEXT: Mapping[str, object] = {"type": "string"}
 FLAG: Mapping[str, object] = {"type": "boolean"}
 TEXTS: Mapping[str, object] = {"type": "array", "items": TEXT}
-_JSON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict}
+_JSON_TYPES: Mapping[object, type] = {"string": str, "boolean": bool, "array": list, "object": dict}
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
 
@@ -68,7 +68,7 @@ class MemoryField:
 
     def load(self, value: object) -> Any:
         """Return the field of a JSON value, None if that is of another type."""
-        return self.parse(value) if isinstance(value, _JSON_TYPES[str(self.schema["type"])]) else None
+        return self.parse(value) if isinstance(value, _JSON_TYPES[self.schema["type"]]) else None
 
 
 def read_line(node: object) -> str:
@@ -89,12 +89,11 @@ def check_line(text: str, field: str, limit: int, hint: str) -> None:
 
 
 def _parse_flag(node: object) -> bool:
-    return str(node).strip().lower() in _TRUE
+    return node is True or str(node).strip().lower() in _TRUE
 
 
 def _parse_lines(node: object) -> tuple[str, ...]:
-    items = node if isinstance(node, list) else [node]
-    return tuple(line for item in items if (line := read_line(item)))
+    return tuple(filter(None, map(read_line, node if isinstance(node, list) else [node])))
 
 
 def _check_cues(cues: Sequence[str]) -> None:
@@ -122,6 +121,7 @@ FIELDS = (
         "when", {"type": "object"}, read_when, render_when, lambda when: render_when(when) or {}, check_when, is_personal=True
     ),
 )  # fmt: skip
+_ROWS = {row.key: row for row in FIELDS}
 LISTED_FIELDS = {row.key: row.schema for row in FIELDS if row.is_listed}
 
 
@@ -149,7 +149,8 @@ def dump_fields(record: FrontmatterFields | Draft | Header) -> dict[str, Any]:
 
 def load_fields(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields of JSON values as arguments of a record, without those of another type."""
-    return {row.key: value for row in FIELDS if (value := row.load(values.get(row.key))) is not None}
+    loaded = ((key, _ROWS[key].load(value)) for key, value in values.items() if key in _ROWS)
+    return {key: value for key, value in loaded if value is not None}
 
 
 def list_values(header: Header) -> dict[str, Any]:

@@ -549,7 +549,7 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if is_shared and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
-    sources = {row.key: NO_FIELDS if is_shared and row.is_personal else fields for row in FIELDS}
+    personal = NO_FIELDS if is_shared else fields
     return Header(
         name,
         fields.title or name,
@@ -560,7 +560,7 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
         signature=signature,
         dialect=fields.dialect,
         problem=fields.problem,
-        **{key: getattr(source, key) for key, source in sources.items()},
+        **{row.key: getattr(personal if row.is_personal else fields, row.key) for row in FIELDS},
     )
 
 
