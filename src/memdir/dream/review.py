@@ -10,8 +10,9 @@ written. If more than a fifth of the directory would be deleted, the best-suppor
 and the others need review. Memories merged word for word do not count, because nothing is lost.
 
 The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
-not facts about the project; a fact may be based on any memory. Changes to team memories need review. A model cannot pin a
-memory. A rewritten memory is as old as its newest source.
+not facts about the project; a fact may be based on any memory of the user. What stands only in a team memory never becomes
+a private one and supersedes none, whatever the second check says. Changes to team memories need review. A model cannot
+pin a memory. A rewritten memory is as old as its newest source.
 """
 
 import re
@@ -115,6 +116,9 @@ class SaidSentences:
             for sentence in parse_document(text).list_sentences():
                 self._names[fold_words(sentence, signs=True)].append(name)
 
+    def has(self, text: str) -> bool:
+        return fold_words(text, signs=True) in self._names
+
     def judge(self, name: str, text: str) -> RemovedSentence:
         """Return the fate of a sentence and the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
@@ -173,16 +177,20 @@ class _Review:
         self._after |= {memory.name: memory.text for memory in self._staged if memory.text is not None}
         self._ages = {name: ages.get(name, now).timestamp() for name in self.before}
         self._typed = [(message.at or now, text) for message in messages if (text := find_typed(message))]
-        rules = {name: text for name, text in self.before.items() if _is_rule(frontmatter.parse_fields(text).kind)}
-        self._usable = {True: rules, False: self.before}  # the sources of a rule, and of a fact
+        # Only the user's own memories support a private one or make it superfluous; changes to shared ones need review.
+        self._own = {name: text for name, text in self.before.items() if not is_shared(name, overlay.rules)}
+        self._own_after = {name: text for name, text in self._after.items() if not is_shared(name, overlay.rules)}
+        self._shared = SaidSentences({name: text for name, text in self.before.items() if name not in self._own})
+        rules = {name: text for name, text in self._own.items() if _is_rule(frontmatter.parse_fields(text).kind)}
+        self._usable = {True: rules, False: self._own}  # the sources of a rule, and of a fact
         self._unfounded: Mapping[str, tuple[str, ...]] = {}
 
     # --- removed and added sentences --------------------------------------------------------------------------------
 
     def find_removed(self) -> list[RemovedSentence]:
         """Return the sentences removed from memories, and removed descriptions with otherwise unknown names."""
-        remaining = SaidSentences(self._after)
-        things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
+        remaining = SaidSentences(self._own_after)
+        things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._own_after.values()))
         removed = []
         for name, text in ((memory.name, memory.before) for memory in self._staged if memory.before is not None):
             fates = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
@@ -218,12 +226,12 @@ class _Review:
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
                 lost[sentence.name].append(sentence.text)
-        left = {name: self._find_near(name, self._after) for name in lost}
+        left = {name: self._find_near(name, self._own_after) for name in lost}
         newer = {name: self._find_near(name, self._list_newer(name)) for name in lost}
         cases: dict[tuple[str, str], OpinionCase] = {}
         for name, texts in lost.items():
             outdated, typed = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
-            cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._after))
+            cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._own_after))
             cases[_OVER, name] = OpinionCase("", tuple(outdated), typed, self._join(newer[name], self.before))
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
@@ -244,7 +252,8 @@ class _Review:
             else:
                 judged.append(sentence)
         self._unfounded = {
-            name: tuple(text for text in new if text not in follows[_NEW, name]) for name, new in added.items()
+            name: tuple(text for text in new if text not in follows[_NEW, name] or self._shared.has(text))
+            for name, new in added.items()
         }
         return list(self._let_reasons_go(judged))
 
@@ -253,7 +262,7 @@ class _Review:
         return "\n\n".join(text for time, text in self._typed if time.timestamp() > since)
 
     def _list_newer(self, name: str) -> dict[str, str]:
-        return {other: text for other, text in self.before.items() if self._ages[other] > self._ages[name]}
+        return {other: text for other, text in self._own.items() if self._ages[other] > self._ages[name]}
 
     def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
         """Return the memories that the model named for a change, then those that share most of its rarer words."""
@@ -338,8 +347,9 @@ class _Review:
         if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _OWN_FIELDS:
             return "it adds an unknown field to the frontmatter"
         sentences = parse_document(staged.text).list_sentences()
-        new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
-        return f"none of its sources says this: “{shorten(new, 120)}”" if new else ""
+        new = next((text for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
+        source = "only the team's memory says" if self._shared.has(new) else "none of its sources says"
+        return f"{source} this: “{shorten(one_line(new), 120)}”" if new else ""
 
     def make_patch(self, group: _Group) -> Patch:
         staged = [self._complete(memory) for memory in group.staged]
@@ -365,7 +375,7 @@ class _Review:
         """Return the edits of one memory, keeping its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
-        known = SaidSentences(self.before)
+        known = SaidSentences(self._own)
         where = [known.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
         own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
