@@ -14,7 +14,7 @@ import pytest
 from dream_stores import build, image, list_said, translate
 from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
-from memdir.records import Reply, Request
+from memdir.records import Forget, Reply, Request
 from opinions import OpinionReader
 
 FOLDER = Path(__file__).parents[1] / "data" / "dreams_other"
@@ -30,7 +30,7 @@ LEFT: dict[str, dict[str, list[str]]] = {
     "32-mid": {"stale": ["Abnahme der Linie 4 am 30. Oktober 2026"]},
     "34-big": {
         "lost": ["each 10 s"],
-        "stale": ["Backend services are built with Go 1.22", "moves on 14 September 2026"],
+        "stale": ["moves on 14 September 2026"],
     },
 }
 
@@ -69,6 +69,8 @@ class Dreamed:
                 if any(text.casefold() in at.decode().casefold() for path, at in after.items() if path != "MEMORY.md")
             ]
             self.review = [item.title for item in store.inbox()]
+            self.items = Counter(item.name for item in store.inbox())
+            self.text, self.patches = done.text, () if done.patches is None else done.patches.patches
             self.error = "" if done.patches is None else done.patches.error
             self.changed = sum(before.get(path) != after.get(path) for path in {*before, *after})
             if done.applied is not None and done.applied.change is not None:
@@ -96,6 +98,32 @@ def test_a_dream_with_a_capable_models_answers(path: Path, memory: Path) -> None
     dreamed = Dreamed(path, memory, reader)
     assert not reader.missing
     assert check(dreamed) == LEFT.get(path.stem, {})
+
+
+REPORTS = {
+    "09-contradiction": ["removed tabulation-deux, overtaken by tabs-finalement"],
+    "10-contradiction": ["merged release-manager into release-signoff-change"],
+    "16-habit": ["removed martes-despliegue, overtaken by despliegue-ahora-jueves"],
+    "21-stale": ["merged api-v1-sunset into v1-exception-harbourline"],
+    "34-big": [
+        "removed frontend-stack, overtaken by svelte-5",
+        "removed ios-min, overtaken by ios-min-raised",
+        "removed hls-segment, overtaken by hls-segments-shorter",
+        "merged go-version into go-version-bump",
+    ],
+}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_report_names_the_memories_of_its_patches(path: Path, memory: Path) -> None:
+    dreamed = Dreamed(path, memory, OpinionReader())
+    assert [text for text in REPORTS.get(path.stem, ()) if text not in dreamed.text.split("; ")] == []
+    told = {word.strip(",;") for word in dreamed.text.split()} & {row["name"] for row in dreamed.case["memories"]}
+    assert told <= {name for patch in dreamed.patches for name in patch.names}
+    changed = Counter(edit.name for patch in dreamed.patches for edit in patch.edits if isinstance(edit, Forget))
+    assert max(changed.values(), default=0) < 2
+    whole = [patch for patch in dreamed.patches if sum(isinstance(edit, Forget) for edit in patch.edits) > 1]
+    assert not whole, "deletions that share nothing are separate patches"
 
 
 def test_most_of_what_is_safe_is_applied(tmp_path: Path) -> None:

@@ -127,11 +127,15 @@ class SaidSentences:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Related changes, the sentences they remove, and the unchanged memories they depend on (`leans`)."""
+    """Changes that share sentences, and the sentences they remove.
+
+    `leans` are the unchanged memories they depend on, `newer` those of other groups that supersede something.
+    """
 
     staged: tuple[StagedMemory, ...]
     removed: tuple[RemovedSentence, ...]
     leans: tuple[str, ...]
+    newer: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -244,11 +248,21 @@ class _Review:
             numbers = set(_NUMBER.findall(sentence.text))
             is_left = sentence.text in follows[_LEFT, sentence.name]
             if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, sentence.name].before)):
-                judged.append(replace(sentence, fate=SentenceFate.REWORDED, where=tuple(left[sentence.name])))
+                judged.append(
+                    replace(
+                        sentence, fate=SentenceFate.REWORDED, where=self._find_source(sentence, left, self._own_after)
+                    )
+                )
             elif _NO_LONGER.format(sentence.text) in follows[_OVER, sentence.name] and _shares_subject(
                 sentence.text, cases[_OVER, sentence.name]
             ):
-                judged.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=tuple(newer[sentence.name])))
+                judged.append(
+                    replace(
+                        sentence,
+                        fate=SentenceFate.OVERTAKEN,
+                        where=self._find_source(sentence, newer, self._own, cases[_OVER, sentence.name].typed),
+                    )
+                )
             else:
                 judged.append(sentence)
         self._unfounded = {
@@ -271,8 +285,22 @@ class _Review:
         terms = {other: own & {*parse_terms(_flatten(text))} for other, text in texts.items()}
         counts = Counter(term for shared in terms.values() for term in shared)
         # `fsum` does not depend on the order of a set, so the same directory gives the same request.
-        scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * (fold(key) in quoted) for key in terms}
+        scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * _is_named(key, quoted) for key in terms}
         return sorted(filter(scores.get, scores), key=lambda key: (-scores[key], key))[:_NEAREST]
+
+    def _find_source(
+        self, sentence: RemovedSentence, near: Mapping[str, Sequence[str]], texts: Mapping[str, str], log: str = ""
+    ) -> tuple[str, ...]:
+        """Return the one memory that says or supersedes a sentence; none if that is the log.
+
+        It is the memory that the operation names, otherwise the one that shares most words with the sentence.
+        """
+        terms, evidence = {*parse_terms(sentence.text)}, fold(self._run.evidence.get(fold(sentence.name), ""))
+        candidates = {name: len(terms & {*parse_terms(_flatten(texts[name]))}) for name in near[sentence.name]}
+        named = [name for name in candidates if candidates[name] and _is_named(name, evidence)]
+        best = max(named or candidates, key=lambda name: candidates[name], default="")
+        is_log = not named and len(terms & {*parse_terms(log)}) > candidates.get(best, 0)
+        return (best,) if best and not is_log else ()
 
     def _join(self, names: Iterable[str], texts: Mapping[str, str]) -> str:
         return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
@@ -294,7 +322,7 @@ class _Review:
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
         heads = {name: name for name in staged}
-        leans: dict[str, list[str]] = {name: [] for name in staged}
+        leans, newer = ({name: list[str]() for name in staged} for _ in range(2))
 
         def find(name: str) -> str:
             while heads[name] != name:
@@ -306,7 +334,9 @@ class _Review:
             untouched = [name for name in sentence.where if name not in staged]
             if untouched and (sentence.fate is not SentenceFate.REWORDED or not written):
                 leans[sentence.name].append(untouched[0])
-            elif written and sentence.fate is not SentenceFate.OVERTAKEN:
+            elif written and sentence.fate is SentenceFate.OVERTAKEN:
+                newer[sentence.name].append(written[0])
+            elif written:
                 heads[find(sentence.name)] = find(written[0])
         groups: dict[str, list[StagedMemory]] = defaultdict(list)
         for memory in staged.values():
@@ -314,9 +344,9 @@ class _Review:
         result = []
         for group in groups.values():
             own = {memory.name for memory in group}
-            lean = dict.fromkeys(other for name in own for other in leans[name])
+            lean, over = (tuple(dict.fromkeys(x for name in own for x in by[name])) for by in (leans, newer))
             lost = tuple(sentence for sentence in removed if sentence.name in own)
-            result.append(_Group(tuple(group), lost, tuple(lean)))
+            result.append(_Group(tuple(group), lost, lean, over))
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
@@ -357,10 +387,12 @@ class _Review:
         plan_batch(self._overlay, [edits], self._now, self._overlay.rules, drop_conflicts=True)
         over = (sentence.text for sentence in group.removed if sentence.fate is SentenceFate.OVERTAKEN)
         overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
-        names = sorted((memory.text is None, memory.name) for memory in staged)
-        leans = group.leans if all(gone for gone, _ in names) else ()
+        # The memory that received most of the sentences comes first: a report names it.
+        received = Counter(name for sentence in group.removed for name in sentence.where[:1])
+        names = sorted((memory.text is None, -received[memory.name], memory.name) for memory in staged)
+        sources = (*group.leans, *group.newer) if all(gone for gone, _, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
-        all_names = (*leans, *(name for _, name in names))
+        all_names = (*sources, *(name for _, _, name in names))
         return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:
@@ -448,6 +480,10 @@ def _shares_subject(sentence: str, case: OpinionCase) -> bool:
     """Return whether a newer text has the same subject, because a past date alone does not supersede a sentence."""
     terms = set(parse_terms(sentence))
     return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(fold(name))}(?:\.md)?(?![\w-])", text) is not None
 
 
 def _flatten(text: str) -> str:
