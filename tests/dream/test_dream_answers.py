@@ -115,13 +115,13 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_report_names_the_memories_of_its_patches(path: Path, memory: Path) -> None:
+def test_a_report_names_the_memories_of_its_patches_and_each_has_one_item(path: Path, memory: Path) -> None:
     dreamed = Dreamed(path, memory, OpinionReader())
     assert [text for text in REPORTS.get(path.stem, ()) if text not in dreamed.text.split("; ")] == []
     told = {word.strip(",;") for word in dreamed.text.split()} & {row["name"] for row in dreamed.case["memories"]}
     assert told <= {name for patch in dreamed.patches for name in patch.names}
     changed = Counter(edit.name for patch in dreamed.patches for edit in patch.edits if isinstance(edit, Forget))
-    assert max(changed.values(), default=0) < 2
+    assert max(changed.values(), default=0) < 2 and max(dreamed.items.values(), default=0) < 2
     whole = [patch for patch in dreamed.patches if sum(isinstance(edit, Forget) for edit in patch.edits) > 1]
     assert not whole, "deletions that share nothing are separate patches"
 

@@ -1,11 +1,13 @@
 """Decisions about inbox items: approve, reject, and reopen what was decided."""
 
-from memdir.errors import ConflictError, FormatError
+from contextlib import suppress
+
+from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.frozen import replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
 from memdir.records import Edit, InboxItem, InboxKind, InboxState, Origin
 from memdir.store.contract import StoreBase
-from memdir.store.inbox import find_payload_edits, make_mark
+from memdir.store.inbox import find_payload_edits, find_subjects, make_mark
 from memdir.text import one_line, shorten
 
 _WHY_CHARS = 200
@@ -25,7 +27,7 @@ def approve(
     `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, approving
     again does not repeat the change. A rejected item can still be approved.
     """
-    _check_open(item)
+    _check_open(store, item)
     edits = find_payload_edits(item.payload) if edits is None else edits
     if not edits:
         if item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
@@ -41,13 +43,16 @@ def approve(
         hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
         raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None
     store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or result.name)
+    _close_others(store, item)
     return result
 
 
 def reject(store: StoreBase, item: InboxItem, *, note: str = "") -> InboxItem:
-    """Record that an item is rejected; it is kept, so that it is not proposed again."""
-    _check_open(item)
-    return store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
+    """Record that an item is rejected, and the others on its memory; they are kept, so that none is proposed again."""
+    _check_open(store, item)
+    rejected = store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
+    _close_others(store, item)
+    return rejected
 
 
 def reopen(store: StoreBase, item: InboxItem, *, origin: Origin = _PERSON) -> tuple[InboxItem, int | None]:
@@ -64,7 +69,21 @@ def reopen(store: StoreBase, item: InboxItem, *, origin: Origin = _PERSON) -> tu
     return store.inbox_reopen(item.id), undone
 
 
-def _check_open(item: InboxItem) -> None:
+def _close_others(store: StoreBase, item: InboxItem) -> None:
+    """Reject the other pending items about the same memory, because one decision settles it."""
+    subjects = find_subjects(item)
+    for other in store.inbox():
+        if other.id != item.id and not subjects.isdisjoint(find_subjects(other)):
+            with suppress(ConflictError, NotFoundError):  # another process has just decided it
+                note = f"closed with item {item.id}, which is about the same memory"
+                store.inbox_decide(other.id, InboxState.REJECTED, note, was=InboxState.WAITING)
+
+
+def _check_open(store: StoreBase, item: InboxItem) -> None:
+    current = store.inbox_item(item.id)
+    if item.state is InboxState.WAITING and current.state is InboxState.REJECTED:
+        hint = f"`memdir inbox show {item.id}` shows it; it can still be approved"
+        raise ConflictError(f"this item is {current.note or 'already rejected'}", hint=hint)
     if item.state is InboxState.APPROVED:
         hint = "`memdir history` shows its change, and `memdir undo` reverts it"
         raise ConflictError("this item is already approved", hint=hint)

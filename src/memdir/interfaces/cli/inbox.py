@@ -206,6 +206,8 @@ def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, a
     rows: list[Row] = []
     for placed in chosen:
         changed = None
+        if every and placed.store.inbox_item(placed.item.id).state is not InboxState.WAITING:
+            continue  # the decision about another item on the same memory closed it
         try:
             if is_approved:
                 changed = approve(placed.store, placed.item, origin=call.origin())

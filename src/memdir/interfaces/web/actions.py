@@ -17,7 +17,7 @@ from memdir.operations import write
 from memdir.operations.move import find_scope_store, move
 from memdir.operations.review import approve, reject, reopen
 from memdir.operations.write import FieldChanges, WriteAction, WriteContext, WriteResult
-from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
+from memdir.records import Draft, Edit, InboxState, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.sync.merge import merge_memory
@@ -264,6 +264,8 @@ def decide(site: Site, form: Form) -> ActionResult:
     problems, count = [], 0
     for key in keys:
         _, store, item = find_item(site, key)
+        if len(keys) > 1 and item.state is not InboxState.WAITING:
+            continue  # the decision about another item on the same memory closed it
         try:
             if what == "approve":
                 _check_on(site)
