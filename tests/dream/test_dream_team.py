@@ -1,5 +1,6 @@
 """What stands only in a team's memory stays there: a dream neither copies it nor lets it replace the person's own."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dream_stores import (
     Toolless,
     delete,
     end,
+    find_alike,
+    list_cases,
     make_store,
     make_text,
     operations,
@@ -36,7 +39,13 @@ class Believing(DreamingModel):
         text = request.messages[0].text
         if request.purpose != "second-opinion" or not (THEIRS in text or OTHER in text):
             return super().__call__(request)
-        return Reply(accept_all(text))
+        removed = [
+            {"sentence": number, "answer": "overtaken", "source": find_alike(OTHER, sources)}
+            for label, sources, sentences in list_cases(text)
+            for number, _ in sentences
+            if label.startswith("Taken out of ")
+        ]
+        return Reply(json.dumps({"removed": removed, **json.loads(accept_all(text))}))
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 A change is safe if every sentence that it removes is in another memory afterwards or was superseded by a newer memory or
 log, and if every sentence that it adds is in its sources. For sentences that are not there literally, one request per run
-(the second check) shows only those texts and asks which sentences follow; if it fails, the change needs review. The
-reasons of a rule may be removed with the rule.
+asks a judge that sees only those texts; if it fails, the change needs review.
 
 Related changes are applied together or not at all: a merged memory is deleted only if the one with its sentences is
 written. If more than a fifth of the directory would be deleted, the best-supported changes are applied up to that share,
@@ -25,22 +24,21 @@ from math import fsum
 from memdir.conversation.typed import find_typed
 from memdir.dream.by_model import ModelDream, count_removable
 from memdir.dream.duplicates import find_hard
+from memdir.dream.judge import JudgeAnswer, JudgeCase, JudgeSource, ask_judge, show_day
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
-from memdir.errors import BudgetError, MemdirError, ModelError
+from memdir.errors import MemdirError
 from memdir.extraction.provenance import (
     SHARED,
     DoubtfulWrite,
-    OpinionCase,
-    ask_second_opinion,
     doubt_credentials,
     mask_doubt,
     mask_words,
 )
 from memdir.format import frontmatter
-from memdir.format.document import PartKind, parse_document
+from memdir.format.document import parse_document
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.limits import DREAM_OPINION_CHARS
+from memdir.language.dates import load_date_languages
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms
 from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Origin, Put, Rewrite
@@ -51,11 +49,9 @@ from memdir.text import fold, fold_words, one_line, shorten
 
 _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
 _NEAREST = 4  # memories shown in the second check of one change
 _OWN_FIELDS = frozenset("name description type modified cues when metadata".split())
-_SUBJECT_TERMS = 1  # min terms of a sentence in the newer text that supersedes it
-_NO_LONGER = "This no longer holds: “{}”"
-_LEFT, _OVER, _NEW = "left", "overtaken", "new"
 _SHARE = "one dream would delete more than a fifth of the memories, and other changes have better support"
 
 
@@ -179,7 +175,8 @@ class _Review:
         touched = {memory.name for memory in self._staged}
         self._after = {name: text for name, text in self.before.items() if name not in touched}
         self._after |= {memory.name: memory.text for memory in self._staged if memory.text is not None}
-        self._ages = {name: ages.get(name, now).timestamp() for name in self.before}
+        self._days = {name: ages.get(name, now) for name in self.before}
+        self._ages = {name: at.timestamp() for name, at in self._days.items()}
         self._typed = [(message.at or now, text) for message in messages if (text := find_typed(message))]
         # Only the user's own memories support a private one or make it superfluous; changes to shared ones need review.
         self._own = {name: text for name, text in self.before.items() if not is_shared(name, overlay.rules)}
@@ -205,8 +202,8 @@ class _Review:
 
     def find_added(self) -> dict[str, tuple[str, ...]]:
         """Return, by name, the sentences, title, description and cues that are in no source."""
-        typed, added = self._list_typed(), {}
-        sources = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
+        typed, added = [text for _, text in self._typed], {}
+        sources = {is_rule: SaidSentences({**texts, "": "\n\n".join(typed)}) for is_rule, texts in self._usable.items()}
         for memory in self._staged:
             if memory.text is None or is_shared(memory.name, self._overlay.rules):
                 continue
@@ -230,53 +227,74 @@ class _Review:
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
                 lost[sentence.name].append(sentence.text)
-        left = {name: self._find_near(name, self._own_after) for name in lost}
-        newer = {name: self._find_near(name, self._list_newer(name)) for name in lost}
-        cases: dict[tuple[str, str], OpinionCase] = {}
-        for name, texts in lost.items():
-            outdated, typed = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
-            cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._own_after))
-            cases[_OVER, name] = OpinionCase("", tuple(outdated), typed, self._join(newer[name], self.before))
+        left = {name: self._list_sources(name, self._own_after, " as it will read") for name in lost}
+        newer = {name: self._list_overtaking(name) for name in lost}
+        cases = [
+            JudgeCase(
+                name,
+                f"Taken out of {name}, written on {show_day(self._days[name])}",
+                tuple(dict.fromkeys(texts)),
+                tuple(dict.fromkeys((*left[name], *newer[name]))),
+                is_removal=True,
+            )
+            for name, texts in lost.items()
+        ]
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
-            usable = self._usable[_is_rule(fields.kind)]
-            known = self._join(self._find_near(name, usable), usable)
-            cases[_NEW, name] = OpinionCase("", new, self._list_typed(), known, phrases=frozenset(fields.cues))
-        follows = _ask_reader(reader, cases, self._now)
-        judged = []
+            usable, cues = self._usable[_is_rule(fields.kind)], tuple(text for text in new if text in fields.cues)
+            own = {name: usable[name]} if name in usable and len(cues) == len(new) else usable
+            sources = (*self._list_sources(name, own), *(self._list_typed() if own is usable else ()))
+            cases.append(JudgeCase(name, f"New in {name}", tuple(text for text in new if text not in cues), sources))
+            cases.append(JudgeCase(name, f"New search phrases of {name}", cues, sources))
+        judged = ask_judge(reader, cases, now=self._now)
+        numbers = {name: number for number, name in enumerate(lost)}
+        fates = []
         for sentence in removed:
-            numbers = set(_NUMBER.findall(sentence.text))
-            is_left = sentence.text in follows[_LEFT, sentence.name]
-            if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, sentence.name].before)):
-                judged.append(
-                    replace(
-                        sentence, fate=SentenceFate.REWORDED, where=self._find_source(sentence, left, self._own_after)
-                    )
-                )
-            elif _NO_LONGER.format(sentence.text) in follows[_OVER, sentence.name] and _shares_subject(
-                sentence.text, cases[_OVER, sentence.name]
-            ):
-                judged.append(
-                    replace(
-                        sentence,
-                        fate=SentenceFate.OVERTAKEN,
-                        where=self._find_source(sentence, newer, self._own, cases[_OVER, sentence.name].typed),
-                    )
-                )
+            key = numbers.get(sentence.name, -1), sentence.text
+            answer, source = judged.removed.get(key, (JudgeAnswer.NEITHER, None))
+            where = (source.name,) if source is not None and source.name else ()
+            if source is None or sentence.fate is not SentenceFate.LOST:
+                fates.append(sentence)
+            elif answer is JudgeAnswer.ELSEWHERE and source in left[sentence.name]:
+                known = _list_numbers("\n".join(one.text for one in left[sentence.name]))
+                is_said = set(_NUMBER.findall(sentence.text)) <= known
+                fates.append(replace(sentence, fate=SentenceFate.REWORDED, where=where) if is_said else sentence)
+            elif answer is JudgeAnswer.OVERTAKEN and source in newer[sentence.name]:
+                is_same = _shares_subject(_flatten(self.before[sentence.name]), source.text)
+                fates.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=where) if is_same else sentence)
             else:
-                judged.append(sentence)
+                fates.append(sentence)
+        by_name: dict[str, set[str]] = defaultdict(set)
+        for number, text in judged.follows:
+            by_name[cases[number].name].add(text)
         self._unfounded = {
-            name: tuple(text for text in new if text not in follows[_NEW, name] or self._shared.has(text))
+            name: tuple(text for text in new if text not in by_name[name] or self._shared.has(text))
             for name, new in added.items()
         }
-        return list(self._let_reasons_go(judged))
+        return fates
 
-    def _list_typed(self, since: float = 0.0) -> str:
-        """Return the text the user typed after a given time, in logs and conversations."""
-        return "\n\n".join(text for time, text in self._typed if time.timestamp() > since)
+    def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
+        """Return what the user typed after a given time, in logs and conversations, each with its day."""
+        texts: dict[datetime, list[str]] = defaultdict(list)
+        for time, text in self._typed:
+            if time.timestamp() > since:
+                texts[time].append(text)
+        return [JudgeSource("", f"typed by the person on {show_day(at)}", "\n".join(texts[at])) for at in sorted(texts)]
 
-    def _list_newer(self, name: str) -> dict[str, str]:
-        return {other: text for other, text in self._own.items() if self._ages[other] > self._ages[name]}
+    def _list_overtaking(self, name: str) -> list[JudgeSource]:
+        """Return what may supersede a memory: newer memories as they were before the run, and newer messages."""
+        newer = {other: text for other, text in self._own.items() if self._ages[other] > self._ages[name]}
+        return [*self._list_sources(name, newer), *self._list_typed(self._ages[name])]
+
+    def _list_sources(self, name: str, texts: Mapping[str, str], changed: str = "") -> list[JudgeSource]:
+        """Return the nearest of these memories; one that the run rewrites differs from the same one before it."""
+        sources = []
+        for other in self._find_near(name, texts):
+            text, old = _flatten(texts[other]), self.before.get(other)
+            day = f", written on {show_day(self._days[other])}" if old is not None else ""
+            is_old = old is not None and text == _flatten(old)
+            sources.append(JudgeSource(other, f"{other}{day}" if is_old else f"{other}{changed}", text))
+        return sources
 
     def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
         """Return the memories that the model named for a change, then those that share most of its rarer words."""
@@ -287,33 +305,6 @@ class _Review:
         # `fsum` does not depend on the order of a set, so the same directory gives the same request.
         scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * _is_named(key, quoted) for key in terms}
         return sorted(filter(scores.get, scores), key=lambda key: (-scores[key], key))[:_NEAREST]
-
-    def _find_source(
-        self, sentence: RemovedSentence, near: Mapping[str, Sequence[str]], texts: Mapping[str, str], log: str = ""
-    ) -> tuple[str, ...]:
-        """Return the one memory that says or supersedes a sentence; none if that is the log.
-
-        It is the memory that the operation names, otherwise the one that shares most words with the sentence.
-        """
-        terms, evidence = {*parse_terms(sentence.text)}, fold(self._run.evidence.get(fold(sentence.name), ""))
-        candidates = {name: len(terms & {*parse_terms(_flatten(texts[name]))}) for name in near[sentence.name]}
-        named = [name for name in candidates if candidates[name] and _is_named(name, evidence)]
-        best = max(named or candidates, key=lambda name: candidates[name], default="")
-        is_log = not named and len(terms & {*parse_terms(log)}) > candidates.get(best, 0)
-        return (best,) if best and not is_log else ()
-
-    def _join(self, names: Iterable[str], texts: Mapping[str, str]) -> str:
-        return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
-
-    def _let_reasons_go(self, removed: Sequence[RemovedSentence]) -> Iterator[RemovedSentence]:
-        """If a rule is entirely superseded, treat the other parts of its memory as superseded too."""
-        fates = {(sentence.name, sentence.text): sentence.fate for sentence in removed}
-        for sentence in removed:
-            main = parse_document(self.before.get(sentence.name, "")).list_sentences(PartKind.FACT)
-            rule_fates = [fates.get((sentence.name, text), SentenceFate.LOST) for text in main]
-            fate = max(rule_fates, default=SentenceFate.LOST)
-            is_over = SentenceFate.OVERTAKEN <= fate < SentenceFate.LOST
-            yield replace(sentence, fate=fate) if sentence.fate is SentenceFate.LOST and is_over else sentence
 
     # --- patches and items ------------------------------------------------------------------------------------------
 
@@ -463,23 +454,20 @@ class _Review:
         return list(dict.fromkeys(text for text in masked if text))
 
 
-def _ask_reader(
-    reader: Model, cases: Mapping[tuple[str, str], OpinionCase], now: datetime
-) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return for each case the sentences that follow from it; none if the check fails or the case has no text."""
-    asked = {str(number): key for number, (key, case) in enumerate(cases.items()) if case.typed or case.before}
-    try:
-        named = [replace(cases[key], name=id) for id, key in asked.items()]
-        follows = ask_second_opinion(reader, named, now=now).follows
-    except (ModelError, BudgetError):
-        follows = {}
-    return defaultdict(frozenset, {asked[id]: sentences for id, sentences in follows.items()})
+def _shares_subject(text: str, source: str) -> bool:
+    """Return whether a newer text has the same subject, because a past date alone does not supersede a memory."""
+    return not set(parse_terms(text)).isdisjoint(parse_terms(source))
 
 
-def _shares_subject(sentence: str, case: OpinionCase) -> bool:
-    """Return whether a newer text has the same subject, because a past date alone does not supersede a sentence."""
-    terms = set(parse_terms(sentence))
-    return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
+def _list_numbers(text: str) -> set[str]:
+    """Return the numbers of a text as digits; those in words too, except one, which is an article in most languages."""
+    values = {
+        word: str(value)
+        for language in load_date_languages()
+        for value, words in enumerate(language.numbers[1:], 2)
+        for word in words.split()
+    }
+    return {*_NUMBER.findall(text), *(values[word] for word in _WORD.findall(text.lower()) if word in values)}
 
 
 def _is_named(name: str, text: str) -> bool:
