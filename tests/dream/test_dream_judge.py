@@ -6,10 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from dream_stores import NOW, TUESDAYS, DreamingModel, delete, end, list_cases, make_store, make_text, put, use
+from dream_stores import (
+    NOW,
+    TUESDAYS,
+    DreamingModel,
+    delete,
+    end,
+    list_cases,
+    make_store,
+    make_text,
+    no_longer,
+    put,
+    use,
+    write,
+)
 from memdir.dream import dream
 from memdir.dream.logs import append_log
+from memdir.dream.review import PINNED
 from memdir.extraction.provenance import PURPOSE as OPINION
+from memdir.operations.review import approve
 from memdir.records import Reply, Request
 from memdir.store.files import FileStore
 
@@ -52,3 +67,27 @@ def test_the_judge_is_told_the_day_of_each_log_entry(store: FileStore) -> None:
     model = DreamingModel([use(delete("limit-new", "the log says so")), end()])
     dream(store, model=model, now=NOW)
     assert "typed by the person on Wednesday, 2026-03-04:\nFrom next Monday" in model.opinions[0]
+
+
+MOVED = "Billing bugs are tracked in the project MONEY since March; BILL is closed."
+
+
+def make_pinned(store: FileStore, days: float) -> str:
+    """A memory about the subject of the pinned one, and what that one says."""
+    put(store, "money", make_text("Money", "Where billing bugs are tracked now", MOVED, "reference"), days=days)
+    return store.read("tracker").body.strip()
+
+
+@pytest.mark.parametrize("days", [0.5, 400])
+def test_a_newer_contradiction_with_a_pinned_memory_is_one_question(store: FileStore, days: float) -> None:
+    old, before = make_pinned(store, days), store.read("tracker").text
+    calls = use(
+        write("tracker", store.read("tracker").text.replace(old, MOVED), "it moved", "money"),
+    )
+    dream(store, model=DreamingModel([calls, end()], [no_longer(old)]), now=NOW)
+    assert store.read("tracker").text == before
+    items = [item for item in store.inbox() if item.name == "tracker"]
+    assert [item.why for item in items] == [PINNED] * (days < 1)
+    for item in items:
+        approve(store, item)
+        assert MOVED in store.read("tracker").body and store.read("tracker").header.pinned

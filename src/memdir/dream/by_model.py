@@ -224,9 +224,13 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
     except ReplyError as error:
         return {}, (str(error),), 0
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
-    allowed = [_complete(operation, staging) for operation in operations if fold(operation.name) not in pinned]
-    result = stage(allowed, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    return result.done, result.problems, len(operations) - len(allowed)
+    fixed = [operation for operation in operations if fold(operation.name) in pinned]
+    # What contradicts a pinned memory is staged for `review`, which asks the person; its cues are not for a dream to change.
+    asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
+    free = [operation for operation in operations if fold(operation.name) not in pinned]
+    completed = [_complete(operation, staging) for operation in (*free, *asking)]
+    result = stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES)
+    return result.done, result.problems, len(fixed)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
@@ -324,8 +328,6 @@ class DreamTools:
             target = None
         is_memory = target is not None and target.where == "memory"
         name = target.path.removesuffix(".md") if target is not None else ""
-        if verb in _WRITING and fold(name) in self._pinned:
-            return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
         result = self._tools(call)
         if verb in _WRITING and not result.refused:
             if reason := one_line(pick(values, ("reason",))):
@@ -334,6 +336,9 @@ class DreamTools:
                 self.evidence[fold(name)] = shorten(evidence, _EVIDENCE_CHARS)
             self._progress.enter(DreamPhase.PRUNE if verb == "delete" else DreamPhase.CONSOLIDATE)
             self._progress.touch(len(self._staging.staged))
+            if fold(name) in self._pinned:
+                asked = "if something newer contradicts it, the person is asked"
+                return ToolResult(f"Refused: {name} is pinned and stays as it is; {asked}.", refused=True)
         elif not result.refused and path and not is_memory:
             self.shown.append(Message("tool", result.text, f"{verb} {path}"))
             self._progress.enter(DreamPhase.GATHER)

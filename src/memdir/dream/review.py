@@ -10,8 +10,8 @@ and the others need review. Memories merged word for word do not count, because 
 
 The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
 not facts about the project; a fact may be based on any memory of the user. What stands only in a team memory never becomes
-a private one and supersedes none, whatever the second check says. Changes to team memories need review. A model cannot
-pin a memory. A rewritten memory is as old as its newest source.
+a private one and supersedes none, whatever the second check says. Changes to team memories need review, and so does a
+change of a pinned memory, which is proposed only if something newer contradicts it. A model cannot pin a memory. A rewritten memory is as old as its newest source.
 """
 
 import re
@@ -47,6 +47,7 @@ from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, fold_words, one_line, shorten
 
+PINNED = "something newer contradicts this pinned memory, and only you can change it"
 _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -91,6 +92,8 @@ def review_patches(
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
     for group in sorted(review.group(removed), key=lambda group: group.founded):
+        if review.is_idle(group):
+            continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
         if doubt or group.founded is SentenceFate.LOST or group.gone > room:
             proposals.append(review.make_item(group, doubt))
@@ -354,16 +357,23 @@ class _Review:
             changes["cues"] = cues or None
         return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
 
+    def is_idle(self, group: _Group) -> bool:
+        """Return whether a group would only change pinned memories that nothing newer contradicts."""
+        is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
+        return is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed)
+
     def find_doubt(self, staged: StagedMemory) -> str:
         """Return why a new text needs review, or ""."""
         if is_shared(staged.name, self._overlay.rules):
             return SHARED
+        if _is_pinned(staged.before):
+            return PINNED
         if staged.text is None:
             return ""
         if secret := doubt_credentials(staged, self._overlay.rules.find):
             return secret.why
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
-        if fields.pinned:  # a memory that was pinned before is never staged
+        if fields.pinned:
             return "it would pin itself, and only you can do that"
         if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _OWN_FIELDS:
             return "it adds an unknown field to the frontmatter"
@@ -477,6 +487,10 @@ def _is_named(name: str, text: str) -> bool:
 def _flatten(text: str) -> str:
     fields = frontmatter.parse_fields(text)
     return "\n".join(filter(None, (fields.title, fields.description, frontmatter.split_frontmatter(text).body.strip())))
+
+
+def _is_pinned(text: str | None) -> bool:
+    return text is not None and frontmatter.parse_fields(text).pinned
 
 
 def _is_rule(kind: Kind | None) -> bool:
