@@ -91,3 +91,7 @@ def test_a_newer_contradiction_with_a_pinned_memory_is_one_question(store: FileS
     for item in items:
         approve(store, item)
         assert MOVED in store.read("tracker").body and store.read("tracker").header.pinned
+
+
+def test_one_repaired_index_line_is_one_line(store: FileStore) -> None:
+    assert dream(store, now=NOW).text == "1 index line repaired"

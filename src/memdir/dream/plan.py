@@ -37,6 +37,7 @@ from memdir.format.index import INDEX_FILE, IndexLine, find_long_lines, parse_in
 from memdir.frozen import dataclass, replace
 from memdir.language.dates import make_absolute
 from memdir.language.requests import RequestCategory
+from memdir.language.sentences import find_sentences
 from memdir.limits import DREAM_LINES, DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
 from memdir.models.open import new_run
 from memdir.models.staged import Staging, make_edits
@@ -581,10 +582,11 @@ def _cut(words: str, room: int) -> str:
 
 
 def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
-    """Yield the parts of a hook with words that the memory does not contain."""
+    """Yield the sentences and parts of a hook with words that the memory does not contain."""
     body = frontmatter.split_frontmatter(memory.text).body
     known = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
     for part in (line.hook or line.title).split("; "):
-        plain = one_line(part).strip(" .;")
-        if plain and not find_words(plain) <= known:
-            yield plain
+        for start, end in find_sentences(part):
+            plain = one_line(part[start:end]).strip(" .;")
+            if plain and not find_words(plain) <= known:
+                yield plain

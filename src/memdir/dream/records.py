@@ -117,7 +117,7 @@ def summarize(patches: Iterable[Patch]) -> str:
         else:
             named["added" if patch.kind == "create" else "changed"] += patch.names
     parts += [f"{verb} {', '.join(dict.fromkeys(names))}" for verb, names in named.items() if names]
-    return "; ".join([*parts, *([f"{lines} index lines repaired"] if lines else [])])
+    return "; ".join([*parts, *([f"{lines} index line{'s' * (lines > 1)} repaired"] if lines else [])])
 
 
 def describe_change(state: Path, change: Change) -> str:
