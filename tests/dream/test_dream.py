@@ -201,6 +201,18 @@ def test_what_stands_nowhere_else_is_not_deleted_but_proposed(store: FileStore) 
     assert done.applied is not None and item.id in done.applied.waiting
 
 
+def test_the_newer_of_two_wins_and_not_the_older(store: FileStore) -> None:
+    both = [no_longer(LIMIT.format(count)) for count in (100, 250)]
+    model = DreamingModel([use(delete("limit-new", "the old one says so")), end()], both)
+    dream(store, model=model, now=NOW)
+    assert {"limit-new", "limit-old"} <= set(list_names(store)) and list_asked(store)[-1].name == "limit-new"
+    model = DreamingModel([use(delete("limit-old", "raised")), end()], both)
+    dream(store, model=model, now=LATER)
+    assert "limit-old" not in list_names(store) and "limit-new" in list_names(store)
+    shown = model.opinions[0].partition("Taken out of limit-old")[0]
+    assert LIMIT.format(250) in shown and LIMIT.format(100) not in shown
+
+
 def test_without_a_second_reader_only_what_stands_to_the_letter_is_done(store: FileStore) -> None:
     calls = use(write("deploys", MERGED, "one subject"), delete("hotfixes", "merged"), delete("limit-old", "raised"))
     done = dream(store, model=DreamingModel([calls, end()], None), now=NOW)

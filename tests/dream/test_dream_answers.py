@@ -14,7 +14,7 @@ import pytest
 from dream_stores import build, image, list_said, translate
 from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
-from memdir.records import Reply, Request
+from memdir.records import Forget, Reply, Request
 from opinions import OpinionReader
 from tables import read_rows
 
@@ -24,8 +24,8 @@ FOLDER = Path(__file__).parents[1] / "data" / "dreams_other"
 CASES = sorted(FOLDER.glob("*.json"))
 
 
-# What is not as its author labelled it: reasons and dates that went with a rule that was overtaken or a plan whose date
-# has passed, and what waits for a person instead of being done.
+# What is not as its author labelled it: dates that went with a plan that is over, and what waits for a person instead of
+# being done, as where the judge finds that a part of an overtaken memory still holds.
 LEFT: dict[str, dict[str, list[str]]] = ROWS["LEFT"]
 
 
@@ -63,6 +63,8 @@ class Dreamed:
                 if any(text.casefold() in at.decode().casefold() for path, at in after.items() if path != "MEMORY.md")
             ]
             self.review = [item.title for item in store.inbox()]
+            self.items = Counter(item.name for item in store.inbox())
+            self.text, self.patches = done.text, () if done.patches is None else done.patches.patches
             self.error = "" if done.patches is None else done.patches.error
             self.changed = sum(before.get(path) != after.get(path) for path in {*before, *after})
             if done.applied is not None and done.applied.change is not None:
@@ -90,6 +92,31 @@ def test_a_dream_with_a_capable_models_answers(path: Path, memory: Path) -> None
     dreamed = Dreamed(path, memory, reader)
     assert not reader.missing
     assert check(dreamed) == LEFT.get(path.stem, {})
+
+
+REPORTS = {
+    "09-contradiction": ["removed tabulation-deux, overtaken by tabs-finalement"],
+    "10-contradiction": ["merged release-manager into release-signoff-change"],
+    "16-habit": ["removed martes-despliegue, overtaken by despliegue-ahora-jueves"],
+    "21-stale": ["merged api-v1-sunset into v1-exception-harbourline"],
+    "34-big": [
+        "removed ios-min, overtaken by ios-min-raised",
+        "removed hls-segment, overtaken by hls-segments-shorter",
+        "merged go-version into go-version-bump",
+    ],
+}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_report_names_the_memories_of_its_patches_and_each_has_one_item(path: Path, memory: Path) -> None:
+    dreamed = Dreamed(path, memory, OpinionReader())
+    assert [text for text in REPORTS.get(path.stem, ()) if text not in dreamed.text.split("; ")] == []
+    told = {word.strip(",;") for word in dreamed.text.split()} & {row["name"] for row in dreamed.case["memories"]}
+    assert told <= {name for patch in dreamed.patches for name in patch.names}
+    changed = Counter(edit.name for patch in dreamed.patches for edit in patch.edits if isinstance(edit, Forget))
+    assert max(changed.values(), default=0) < 2 and max(dreamed.items.values(), default=0) < 2
+    whole = [patch for patch in dreamed.patches if sum(isinstance(edit, Forget) for edit in patch.edits) > 1]
+    assert not whole, "deletions that share nothing are separate patches"
 
 
 def test_most_of_what_is_safe_is_applied(tmp_path: Path) -> None:

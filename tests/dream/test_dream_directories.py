@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dream_stores import build, image, list_said, list_statements, translate
+from dream_stores import build, image, judge, list_said, translate
 from memdir.dream import DreamResult, dream
 from memdir.records import Reply, Request, Usage
 from memdir.store.files import FileStore
@@ -38,10 +38,7 @@ class GivenModel:
         if request.purpose == "dream":
             rows = self.operations if len(self.requests) == 1 else []
             return Reply(json.dumps({"operations": rows}), Usage(100, 0, 20))
-        found = list_statements(request.messages[0].text)
-        return Reply(
-            json.dumps({"follow": [number for number, text in found if text in self.follows]}), Usage(50, 0, 5)
-        )
+        return Reply(judge(request.messages[0].text, self.follows), Usage(50, 0, 5))
 
 
 @pytest.mark.parametrize("path", DIRECTORIES, ids=lambda path: path.stem)

@@ -271,6 +271,17 @@ def test_a_line_that_points_to_a_log_is_not_dead(tmp_path: Path) -> None:
     assert not plan_tidy(store, now=NOW).patches
 
 
+def test_a_long_line_moves_only_the_sentences_that_the_memory_lacks(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    known = "The tiles of the map are rendered each night by the worker in Rotterdam and copied to the four mirrors before six."
+    fresh = "Berit may be asked about the fonts of the old style sheets"
+    write_memory(folder, "tiles", f"---\nname: Tiles\ndescription: Map tiles\ntype: project\n---\n\n{known}\n")
+    store = write_index(folder, f"- [Tiles](tiles.md) — {known} {fresh}\n")
+    assert kinds(tidy(store).patches) == {"long_line": 1}
+    text = store.read("tiles").text
+    assert text.count("rendered each night") == 1 and text.count(fresh) == 1
+
+
 def test_a_long_line_of_the_older_form_is_cut_too(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")

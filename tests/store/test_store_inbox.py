@@ -330,6 +330,7 @@ def test_purging_a_memory_takes_it_out_of_the_inbox(memory: Path) -> None:
     store.purge(f"the-{secret}")
     assert [(at.key, at.state.value, at.title) for at in store.inbox(None)] == [
         ("k1", "approved", ""),
+        ("k2", "rejected", ""),
         ("k3", "rejected", ""),
         ("k4", "approved", ""),
         ("k6", "waiting", "of another"),

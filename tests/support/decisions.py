@@ -9,8 +9,8 @@ from memdir.store.contract import PERSON, StoreBase
 
 
 def approve(store: StoreBase, item: InboxItem, *, origin: Origin = PERSON, **options: Any) -> WriteResult:
-    return decide(store, item.id, True, WriteContext(origin, store.clock()), **options)[0]
+    return decide(store, item.id, True, WriteContext(origin, store.clock()), seen=item.state, **options)[0]
 
 
 def reject(store: StoreBase, item: InboxItem, *, note: str = "") -> InboxItem:
-    return decide(store, item.id, False, WriteContext(PERSON, store.clock()), note=note)[1]
+    return decide(store, item.id, False, WriteContext(PERSON, store.clock()), note=note, seen=item.state)[1]

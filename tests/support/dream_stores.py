@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from memdir.frozen import replace
 from memdir.records import Dialect, Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
-from opinions import split_request
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)  # a Thursday
 TUESDAYS = "The web shop is deployed on Tuesdays only."
@@ -119,12 +118,63 @@ class DreamingModel(ScriptedModel):
         if self.follows is None:
             raise ModelError("no answer")
         self.opinions.append(text := request.messages[0].text)
-        return Reply(json.dumps({"follow": [number for number, at in list_statements(text) if at in self.follows]}))
+        return Reply(judge(text, self.follows))
 
 
-def list_statements(text: str) -> list[tuple[int, str]]:
-    """The numbered statements of a request for a second opinion."""
-    return [(int(at[1]), at[2]) for at in re.finditer(r"^(\d+)\. (.*)$", split_request(text)[1], re.MULTILINE)]
+_SOURCE = re.compile(r"^\[(\d+)\] ([^\n]*):\n((?:(?!\n\n\[\d+\] ).)*)", re.MULTILINE | re.DOTALL)
+_CASE = re.compile(r"^(.*) \(sources ([\d, ]+)\):\n((?:\d+\. .*\n?)+)", re.MULTILINE)
+_SENTENCE = re.compile(r"^(\d+)\. (.*)$", re.MULTILINE)
+
+
+def list_cases(text: str) -> list[tuple[str, dict[int, tuple[str, str]], list[tuple[int, str]]]]:
+    """The cases of a request to the judge of a dream: label, sources by number with label and text, and sentences."""
+    shown, cases = text.split("\n==========\n")[1:]
+    sources = {int(at[1]): (at[2], at[3].strip()) for at in re.finditer(_SOURCE, shown)}
+    return [
+        (
+            case[1],
+            {number: sources[number] for number in map(int, case[2].split(", "))},
+            [(int(at[1]), at[2]) for at in _SENTENCE.finditer(case[3])],
+        )
+        for case in _CASE.finditer(cases)
+    ]
+
+
+def find_alike(text: str, sources: Mapping[int, tuple[str, str]]) -> int:
+    """The number of the source with most of these words."""
+    words = {*re.findall(r"\w+", text.lower())}
+    return max(sources, key=lambda number: len(words & {*re.findall(r"\w+", " ".join(sources[number]).lower())}))
+
+
+def find_newer(label: str, sources: Mapping[int, tuple[str, str]]) -> dict[int, tuple[str, str]]:
+    """The sources that a reader would call newer than the text with this label."""
+    days = {number: at[0].rpartition(", ")[2].rpartition(" on ")[2][-10:] for number, at in sources.items()}
+    newer = [
+        {at: sources[at] for at in days if days[at] > label[-10:]},
+        {at: sources[at] for at in days if days[at] == label[-10:]},
+    ]
+    return newer[0] or newer[1] or dict(sources)
+
+
+def judge(text: str, follows: Collection[str]) -> str:
+    """The answer of a judge for whom these sentences still stand, are no longer so (`no_longer`) or follow.
+
+    The reasons of a rule that is no longer so go with it.
+    """
+    removed, listed = [], []
+    for label, sources, sentences in list_cases(text):
+        overtaken = 0
+        for number, sentence in sentences:
+            if not label.startswith("Taken out of "):
+                listed += [number] if sentence in follows else []
+            elif sentence in follows:
+                removed.append({"sentence": number, "answer": "elsewhere", "source": find_alike(sentence, sources)})
+            elif no_longer(sentence) in follows or overtaken:
+                overtaken = overtaken or find_alike(sentence, find_newer(label, sources))
+                removed.append({"sentence": number, "answer": "overtaken", "source": overtaken})
+            else:
+                removed.append({"sentence": number, "answer": "neither", "source": 0})
+    return json.dumps({"removed": removed, "follow": listed})
 
 
 def no_longer(text: str) -> str:

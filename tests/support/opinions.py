@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dream_stores import list_cases
 from memdir.errors import MemdirError, ModelError
 from memdir.extraction.provenance import PURPOSE
 from memdir.records import Reply, Request
@@ -66,6 +67,8 @@ class OpinionReader:
         self.typed.append(split_request(request.messages[0].text)[0])
         if self.fails:
             raise ModelError("there is no second reader")
+        if is_dream(request):
+            return self._judge(request.messages[0].text)
         known, statements = load_opinions(), list_statements(request)
         if any(key not in known for _, _, key in statements):
             content = request.messages[0].text
@@ -73,6 +76,36 @@ class OpinionReader:
             self.missing[" ".join(keys)] = {"keys": keys, "request": content}
         follow = [number for number, _, key in statements if known.get(key)]
         return Reply(json.dumps({"follow": follow}))
+
+    def _judge(self, text: str) -> Reply:
+        """Answer the judge's request of a dream from the record; a source is recorded by its label."""
+        known, removed, follow = load_judgements(), [], []
+        for label, sources, sentences in list_cases(text):
+            for number, sentence in sentences:
+                row = known.get(key := make_judge_key(label, sources, sentence))
+                if row is None:
+                    self.missing[key] = {"label": label, "sources": sources, "sentence": sentence}
+                elif "follows" in row:
+                    follow += [number] if row["follows"] else []
+                else:
+                    source = next((at for at, (shown, _) in sources.items() if shown == row["source"]), 0)
+                    removed.append({"sentence": number, "answer": row["answer"], "source": source})
+        return Reply(json.dumps({"removed": removed, "follow": follow}))
+
+
+@cache
+def load_judgements() -> dict[str, dict[str, Any]]:
+    lines = (DATA / "judged_dreams.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["key"]: row for row in map(json.loads, lines)}
+
+
+def make_judge_key(label: str, sources: Mapping[int, tuple[str, str]], sentence: str) -> str:
+    shown = "\n\n".join(sorted(f"{at}:\n{text}" for at, text in sources.values()))
+    return hashlib.sha256(f"{label}\n{shown}\n{sentence}".encode()).hexdigest()[:16]
+
+
+def is_dream(request: Request) -> bool:
+    return request.messages[0].text.partition("\n\n")[2].startswith("Sources, each")
 
 
 class OpinionModel(ScriptedModel):

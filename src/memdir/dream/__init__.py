@@ -112,7 +112,7 @@ class DreamResult:
         """Return one line on merged, removed, added and changed memories."""
         dropped = set(self.applied.dropped) if self.applied else set()
         patches = self.patches.patches if self.patches else ()
-        return records.summarize(patch for patch in patches if dropped.isdisjoint(patch.names))
+        return records.summarize(patch for patch in patches if dropped.isdisjoint(records.list_changed(patch)))
 
 
 def dream(

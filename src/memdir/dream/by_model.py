@@ -21,7 +21,7 @@ from memdir.dream.stale import find_drifted, render_passed
 from memdir.errors import MemdirError, ModelError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.format.shown import TextVoice, show_line, show_manifest, show_text
+from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_manifest, show_text
 from memdir.frozen import dataclass, field, replace
 from memdir.models.agent import (
     PATH_KEYS,
@@ -38,12 +38,14 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import REASONED, Operation, StagedView, Staging, parse_operations, stage
 from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.contract import Folder, StoreBase
+from memdir.store.facts import find_authors
 from memdir.text import find_json, fold, one_line, shorten
 from memdir.verify.records import Verdict, render_caveat
 
 PURPOSE = "dream"
 SEARCH = "search_transcripts"
 _NONE = "(none)"
+_PINNED = "Pinned: only the person changes it."
 _ROLES, _NOBODY = {"user": "the person", "assistant": "the agent"}, "a tool, no rule may rest on it"
 _WRITING = ("write", "edit", "delete")
 _REASON_CHARS = _SUMMARY_CHARS = 300
@@ -79,6 +81,12 @@ class DreamInput:
     drifted: tuple[Header, ...]
     caveats: Mapping[str, str] = field(default_factory=dict)
     cueless: tuple[str, ...] = ()
+    authors: Mapping[str, str] = field(default_factory=dict)
+
+    def show_source(self, header: Header) -> str:
+        """Return what a model must know about a memory: whose it is, if not the user's, and whether it is pinned."""
+        byline = show_byline(header.scope, self.authors.get(header.name, ""))
+        return " ".join(filter(None, (_PINNED if header.pinned else "", byline)))
 
     def render_drifted(self) -> str:
         """List the memories that may be outdated, each with a caveat."""
@@ -89,9 +97,10 @@ class DreamInput:
         return "\n".join(lines) or _NONE
 
     def render_slots(self, now: datetime) -> dict[str, str]:
+        notes = {header.name: self.show_source(header) for header in self.headers}
         return {
             "today": f"{now:%A, %Y-%m-%d}",
-            "manifest": show_manifest(self.headers, limits.MANIFEST_ENTRIES) or _NONE,
+            "manifest": show_manifest(self.headers, notes=notes) or _NONE,
             "drifted": self.render_drifted(),
             "gone": str(count_removable(len(self.headers))),
             "cueless": ", ".join(self.cueless) or _NONE,
@@ -133,7 +142,9 @@ def gather(
     known = {name: render_caveat(verdicts[name]) for name in names if name in verdicts}
     caveats = {name: "; ".join(filter(None, (known.get(name), passed.get(name)))) for name in names}
     cueless = [memory.header.name for memory in memories if not frontmatter.parse_fields(memory.text).cues]
-    return DreamInput(view.scan(), logs, listed, caveats, tuple(cueless[: limits.DREAM_CUED]))
+    headers = view.scan()
+    authors = find_authors(store, [one.name for one in headers if find_voice(one.scope) is TextVoice.SHARED])
+    return DreamInput(headers, logs, listed, caveats, tuple(cueless[: limits.DREAM_CUED]), authors)
 
 
 def count_removable(memories: int) -> int:
@@ -156,7 +167,8 @@ def dream_with_model(
     progress.enter(DreamPhase.ORIENT)
     slots = dream_input.render_slots(now)
     if can_use_tools(model):
-        tools = DreamTools(staging, memory, context, progress)
+        notes = {fold(header.name): dream_input.show_source(header) for header in dream_input.headers}
+        tools = DreamTools(staging, memory, context, progress, notes)
         return _run_with_tools(progress.wrap(model), staging, tools, slots)
     progress.enter(DreamPhase.CONSOLIDATE)
     return _ask_for_operations(progress.wrap(model), staging, {**slots, "texts": _render_texts(dream_input, view)})
@@ -212,9 +224,13 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
     except ReplyError as error:
         return {}, (str(error),), 0
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
-    allowed = [_complete(operation, staging) for operation in operations if fold(operation.name) not in pinned]
-    result = stage(allowed, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    return result.done, result.problems, len(operations) - len(allowed)
+    fixed = [operation for operation in operations if fold(operation.name) in pinned]
+    # What contradicts a pinned memory is staged for `review`, which asks the person; its cues are not for a dream to change.
+    asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
+    free = [operation for operation in operations if fold(operation.name) not in pinned]
+    completed = [_complete(operation, staging) for operation in (*free, *asking)]
+    result = stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES)
+    return result.done, result.problems, len(fixed)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
@@ -242,8 +258,10 @@ def _render_texts(dream_input: DreamInput, view: StagedView) -> str:
         except MemdirError:
             continue
         if text and len(text) <= room:
-            pinned = " (pinned)" if header.pinned else ""
-            texts.append(f"{show_line(header.file)}{pinned}:\n{show_text(text.rstrip(), TextVoice.FILE)}")
+            note = dream_input.show_source(header)
+            voice = TextVoice.FILE if find_voice(header.scope) is TextVoice.OWN else TextVoice.SHARED
+            head = f"{show_line(header.file)}{f' ({note})' if note else ''}"
+            texts.append(f"{head}:\n{show_text(text.rstrip(), voice)}")
             room -= len(text)
     return "\n\n".join(texts) or _NONE
 
@@ -281,11 +299,14 @@ TOOLS = (
 class DreamTools:
     """Tools of a fork, with a reason for every change; `shown` are texts from outside the memory."""
 
-    def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
+    def __init__(
+        self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress, notes: Mapping[str, str]
+    ) -> None:
         tree = None if context.project is None else ProjectTree(context.project, looks_secret)
         self._tools = MemoryTools(staging, memory, tree, limit=limits.DREAM_WRITTEN_BYTES)
         self._staging, self._folders, self._progress = staging, context.transcripts, progress
         self._pinned = {fold(header.name) for header in staging.scan() if header.pinned}
+        self._notes = notes
         self.reasons: dict[str, str] = {}
         self.evidence: dict[str, str] = {}
         self.shown: list[Message] = []
@@ -307,8 +328,6 @@ class DreamTools:
             target = None
         is_memory = target is not None and target.where == "memory"
         name = target.path.removesuffix(".md") if target is not None else ""
-        if verb in _WRITING and fold(name) in self._pinned:
-            return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
         result = self._tools(call)
         if verb in _WRITING and not result.refused:
             if reason := one_line(pick(values, ("reason",))):
@@ -317,9 +336,14 @@ class DreamTools:
                 self.evidence[fold(name)] = shorten(evidence, _EVIDENCE_CHARS)
             self._progress.enter(DreamPhase.PRUNE if verb == "delete" else DreamPhase.CONSOLIDATE)
             self._progress.touch(len(self._staging.staged))
+            if fold(name) in self._pinned:
+                asked = "if something newer contradicts it, the person is asked"
+                return ToolResult(f"Refused: {name} is pinned and stays as it is; {asked}.", refused=True)
         elif not result.refused and path and not is_memory:
             self.shown.append(Message("tool", result.text, f"{verb} {path}"))
             self._progress.enter(DreamPhase.GATHER)
+        elif verb == "read" and is_memory and not result.refused and (note := self._notes.get(fold(name), "")):
+            return replace(result, text=f"({note})\n{result.text}")
         return result
 
     def _search(self, call: ToolCall) -> ToolResult:

@@ -37,6 +37,7 @@ from memdir.format.index import INDEX_FILE, IndexLine, find_long_lines, parse_in
 from memdir.frozen import dataclass, replace
 from memdir.language.dates import make_absolute
 from memdir.language.requests import RequestCategory
+from memdir.language.sentences import find_sentences
 from memdir.limits import DREAM_LINES, DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
 from memdir.models.open import new_run
 from memdir.models.staged import Staging, make_edits
@@ -64,7 +65,7 @@ from memdir.records import (
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import Folder, StoreBase, utc_now
 from memdir.store.facts import find_ages
-from memdir.store.inbox import render_edits
+from memdir.store.inbox import find_subjects, render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, fold_words, one_line, shorten
 from memdir.verify.check import refresh
@@ -127,7 +128,7 @@ def plan_dream(
         patch_set,
         by=records.MODEL,
         patches=(*tidied.patches, *accepted),
-        proposals=(*tidied.list_items(accepted), *(item for item in doubtful if _is_new(store, item))),
+        proposals=(*tidied.list_items(accepted, doubtful), *(item for item in doubtful if _is_new(store, item))),
         logs=gathered.logs,
         summary=mask_words(run.summary, store.rules.find),
         refused=run.refused,
@@ -169,10 +170,16 @@ class TidyResult:
         groups = (*(patch.names for patch in changing), *(names for names, _ in self.proposals))
         return {name for names in groups for name in names}
 
-    def list_items(self, changed: Iterable[Patch]) -> tuple[InboxItem, ...]:
-        """Return the inbox items, except those about memories that change, which the next dream handles."""
-        touched = {name for patch in changed for name in patch.names}
-        return tuple(item for names, item in self.proposals if not touched.intersection(names))
+    def list_items(self, changed: Iterable[Patch], others: Iterable[InboxItem] = ()) -> tuple[InboxItem, ...]:
+        """Return one inbox item a memory, without those that change or have another item; the next dream handles them."""
+        touched = {fold(name) for patch in changed for name in patch.names}
+        touched |= {name for item in others for name in find_subjects(item)}
+        items = []
+        for names, item in self.proposals:
+            if touched.isdisjoint(subjects := {fold(name) for name in names}):
+                items.append(item)
+                touched |= subjects
+        return tuple(items)
 
 
 def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
@@ -322,6 +329,15 @@ def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datet
         return ApplyResult(change, repeated=True, undone_by=undone_by)
     before = _read_texts(store, _list_names(patches))
     known = {item.id for item in store.inbox(None)}
+    proposals = {item.key for item in patches.proposals}
+    subjects = frozenset[str]().union(*map(find_subjects, patches.proposals))
+    for item in store.inbox():  # an earlier dream's item about the same memory: the newer one says it
+        if (
+            item.origin.who == records.WHO
+            and item.key not in proposals
+            and not subjects.isdisjoint(find_subjects(item))
+        ):
+            store.inbox_withdraw(item.id)
     items = store.inbox_add(replace(item, at=now) for item in patches.proposals)
     lock.check()
     result = store.change(
@@ -566,10 +582,11 @@ def _cut(words: str, room: int) -> str:
 
 
 def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
-    """Yield the parts of a hook with words that the memory does not contain."""
+    """Yield the sentences and parts of a hook with words that the memory does not contain."""
     body = frontmatter.split_frontmatter(memory.text).body
     known = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
     for part in (line.hook or line.title).split("; "):
-        plain = one_line(part).strip(" .;")
-        if plain and not find_words(plain) <= known:
-            yield plain
+        for start, end in find_sentences(part):
+            plain = one_line(part[start:end]).strip(" .;")
+            if plain and not find_words(plain) <= known:
+                yield plain

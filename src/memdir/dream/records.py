@@ -96,6 +96,11 @@ class PatchSet:
         return not self.patches and not self.proposals
 
 
+def list_changed(patch: Patch) -> list[str]:
+    """Return the memories that a patch rewrites or deletes."""
+    return [edit.name for edit in patch.edits if isinstance(edit, Rewrite | Forget)]
+
+
 def summarize(patches: Iterable[Patch]) -> str:
     """Return one line on merged, removed, added and changed memories."""
     parts: list[str] = []
@@ -113,7 +118,7 @@ def summarize(patches: Iterable[Patch]) -> str:
         else:
             named["added" if patch.kind == "create" else "changed"] += patch.names
     parts += [f"{verb} {', '.join(dict.fromkeys(names))}" for verb, names in named.items() if names]
-    return "; ".join([*parts, *([f"{lines} index lines repaired"] if lines else [])])
+    return "; ".join([*parts, *([f"{lines} index line{'s' * (lines > 1)} repaired"] if lines else [])])
 
 
 def describe_change(state: Path, change: Change) -> str:
@@ -122,7 +127,8 @@ def describe_change(state: Path, change: Change) -> str:
     try:
         applied = []
         for patch in load(state, change.origin.why.rpartition(" ")[2]).patches:
-            if all(edit.name in changed for edit in patch.edits if isinstance(edit, Rewrite | Forget)):
+            gone = [edit.name for edit in patch.edits if isinstance(edit, Forget)]
+            if all(name in changed for name in gone or list_changed(patch)):  # others may only guard the deletion
                 applied.append(patch)
     except MemdirError:
         applied = [Patch("", (name,), () if is_there else (Forget(name),), "") for name, is_there in changed.items()]

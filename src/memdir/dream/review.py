@@ -2,16 +2,16 @@
 
 A change is safe if every sentence that it removes is in another memory afterwards or was superseded by a newer memory or
 log, and if every sentence that it adds is in its sources. For sentences that are not there literally, one request per run
-(the second check) shows only those texts and asks which sentences follow; if it fails, the change needs review. The
-reasons of a rule may be removed with the rule.
+asks a judge that sees only those texts; if it fails, the change needs review.
 
 Related changes are applied together or not at all: a merged memory is deleted only if the one with its sentences is
 written. If more than a fifth of the directory would be deleted, the best-supported changes are applied up to that share,
 and the others need review. Memories merged word for word do not count, because nothing is lost.
 
 The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
-not facts about the project; a fact may be based on any memory. Changes to team memories need review. A model cannot pin a
-memory. A rewritten memory is as old as its newest source.
+not facts about the project; a fact may be based on any memory of the user. What stands only in a team memory never becomes
+a private one and supersedes none, whatever the second check says. Changes to team memories need review, and so does a
+change of a pinned memory, which is proposed only if something newer contradicts it. A model cannot pin a memory. A rewritten memory is as old as its newest source.
 """
 
 import re
@@ -24,23 +24,22 @@ from math import fsum
 from memdir.conversation.typed import find_typed
 from memdir.dream.by_model import ModelDream, count_removable
 from memdir.dream.duplicates import find_hard
+from memdir.dream.judge import JudgeAnswer, JudgeCase, JudgeSource, ask_judge, show_day
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
-from memdir.errors import BudgetError, MemdirError, ModelError
+from memdir.errors import MemdirError
 from memdir.extraction.provenance import (
     SHARED,
     DoubtfulWrite,
-    OpinionCase,
-    ask_second_opinion,
     doubt_credentials,
     mask_doubt,
     mask_words,
 )
 from memdir.format import frontmatter
-from memdir.format.document import PartKind, parse_document
+from memdir.format.document import parse_document
 from memdir.format.fields import FieldValue
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.limits import DREAM_OPINION_CHARS
+from memdir.language.dates import load_date_languages
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms
 from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Origin, Put, Rewrite
@@ -49,13 +48,12 @@ from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, fold_words, one_line, shorten
 
+PINNED = "something newer contradicts this pinned memory, and only you can change it"
 _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
 _NEAREST = 4  # memories shown in the second check of one change
 _OWN_FIELDS = frozenset("name description type modified cues when metadata".split())
-_SUBJECT_TERMS = 1  # min terms of a sentence in the newer text that supersedes it
-_NO_LONGER = "This no longer holds: “{}”"
-_LEFT, _OVER, _NEW = "left", "overtaken", "new"
 _SHARE = "one dream would delete more than a fifth of the memories, and other changes have better support"
 
 
@@ -95,6 +93,8 @@ def review_patches(
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
     for group in sorted(review.group(removed), key=lambda group: group.founded):
+        if review.is_idle(group):
+            continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
         if doubt or group.founded is SentenceFate.LOST or group.gone > room:
             proposals.append(review.make_item(group, doubt))
@@ -116,6 +116,9 @@ class SaidSentences:
             for sentence in parse_document(text).list_sentences():
                 self._names[fold_words(sentence, signs=True)].append(name)
 
+    def has(self, text: str) -> bool:
+        return fold_words(text, signs=True) in self._names
+
     def judge(self, name: str, text: str) -> RemovedSentence:
         """Return the fate of a sentence and the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
@@ -124,11 +127,15 @@ class SaidSentences:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Related changes, the sentences they remove, and the unchanged memories they depend on (`leans`)."""
+    """Changes that share sentences, and the sentences they remove.
+
+    `leans` are the unchanged memories they depend on, `newer` those of other groups that supersede something.
+    """
 
     staged: tuple[StagedMemory, ...]
     removed: tuple[RemovedSentence, ...]
     leans: tuple[str, ...]
+    newer: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -172,18 +179,23 @@ class _Review:
         touched = {memory.name for memory in self._staged}
         self._after = {name: text for name, text in self.before.items() if name not in touched}
         self._after |= {memory.name: memory.text for memory in self._staged if memory.text is not None}
-        self._ages = {name: ages.get(name, now).timestamp() for name in self.before}
+        self._days = {name: ages.get(name, now) for name in self.before}
+        self._ages = {name: at.timestamp() for name, at in self._days.items()}
         self._typed = [(message.at or now, text) for message in messages if (text := find_typed(message))]
-        rules = {name: text for name, text in self.before.items() if _is_rule(frontmatter.parse_fields(text).kind)}
-        self._usable = {True: rules, False: self.before}  # the sources of a rule, and of a fact
+        # Only the user's own memories support a private one or make it superfluous; changes to shared ones need review.
+        self._own = {name: text for name, text in self.before.items() if not is_shared(name, overlay.rules)}
+        self._own_after = {name: text for name, text in self._after.items() if not is_shared(name, overlay.rules)}
+        self._shared = SaidSentences({name: text for name, text in self.before.items() if name not in self._own})
+        rules = {name: text for name, text in self._own.items() if _is_rule(frontmatter.parse_fields(text).kind)}
+        self._usable = {True: rules, False: self._own}  # the sources of a rule, and of a fact
         self._unfounded: Mapping[str, tuple[str, ...]] = {}
 
     # --- removed and added sentences --------------------------------------------------------------------------------
 
     def find_removed(self) -> list[RemovedSentence]:
         """Return the sentences removed from memories, and removed descriptions with otherwise unknown names."""
-        remaining = SaidSentences(self._after)
-        things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
+        remaining = SaidSentences(self._own_after)
+        things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._own_after.values()))
         removed = []
         for name, text in ((memory.name, memory.before) for memory in self._staged if memory.before is not None):
             fates = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
@@ -194,8 +206,8 @@ class _Review:
 
     def find_added(self) -> dict[str, tuple[str, ...]]:
         """Return, by name, the sentences, title, description and cues that are in no source."""
-        typed, added = self._list_typed(), {}
-        sources = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
+        typed, added = [text for _, text in self._typed], {}
+        sources = {is_rule: SaidSentences({**texts, "": "\n\n".join(typed)}) for is_rule, texts in self._usable.items()}
         for memory in self._staged:
             if memory.text is None or is_shared(memory.name, self._overlay.rules):
                 continue
@@ -219,42 +231,74 @@ class _Review:
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
                 lost[sentence.name].append(sentence.text)
-        left = {name: self._find_near(name, self._after) for name in lost}
-        newer = {name: self._find_near(name, self._list_newer(name)) for name in lost}
-        cases: dict[tuple[str, str], OpinionCase] = {}
-        for name, texts in lost.items():
-            outdated, typed = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
-            cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._after))
-            cases[_OVER, name] = OpinionCase("", tuple(outdated), typed, self._join(newer[name], self.before))
+        left = {name: self._list_sources(name, self._own_after, " as it will read") for name in lost}
+        newer = {name: self._list_overtaking(name) for name in lost}
+        cases = [
+            JudgeCase(
+                name,
+                f"Taken out of {name}, written on {show_day(self._days[name])}",
+                tuple(dict.fromkeys(texts)),
+                tuple(dict.fromkeys((*left[name], *newer[name]))),
+                is_removal=True,
+            )
+            for name, texts in lost.items()
+        ]
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
-            usable = self._usable[_is_rule(fields.kind)]
-            known = self._join(self._find_near(name, usable), usable)
-            cases[_NEW, name] = OpinionCase("", new, self._list_typed(), known, phrases=frozenset(fields.cues))
-        follows = _ask_reader(reader, cases, self._now)
-        judged = []
+            usable, cues = self._usable[_is_rule(fields.kind)], tuple(text for text in new if text in fields.cues)
+            own = {name: usable[name]} if name in usable and len(cues) == len(new) else usable
+            sources = (*self._list_sources(name, own), *(self._list_typed() if own is usable else ()))
+            cases.append(JudgeCase(name, f"New in {name}", tuple(text for text in new if text not in cues), sources))
+            cases.append(JudgeCase(name, f"New search phrases of {name}", cues, sources))
+        judged = ask_judge(reader, cases, now=self._now)
+        numbers = {name: number for number, name in enumerate(lost)}
+        fates = []
         for sentence in removed:
-            numbers = set(_NUMBER.findall(sentence.text))
-            is_left = sentence.text in follows[_LEFT, sentence.name]
-            if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, sentence.name].before)):
-                judged.append(replace(sentence, fate=SentenceFate.REWORDED, where=tuple(left[sentence.name])))
-            elif _NO_LONGER.format(sentence.text) in follows[_OVER, sentence.name] and _shares_subject(
-                sentence.text, cases[_OVER, sentence.name]
-            ):
-                judged.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=tuple(newer[sentence.name])))
+            key = numbers.get(sentence.name, -1), sentence.text
+            answer, source = judged.removed.get(key, (JudgeAnswer.NEITHER, None))
+            where = (source.name,) if source is not None and source.name else ()
+            if source is None or sentence.fate is not SentenceFate.LOST:
+                fates.append(sentence)
+            elif answer is JudgeAnswer.ELSEWHERE and source in left[sentence.name]:
+                known = _list_numbers("\n".join(one.text for one in left[sentence.name]))
+                is_said = set(_NUMBER.findall(sentence.text)) <= known
+                fates.append(replace(sentence, fate=SentenceFate.REWORDED, where=where) if is_said else sentence)
+            elif answer is JudgeAnswer.OVERTAKEN and source in newer[sentence.name]:
+                is_same = _shares_subject(_flatten(self.before[sentence.name]), source.text)
+                fates.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=where) if is_same else sentence)
             else:
-                judged.append(sentence)
+                fates.append(sentence)
+        by_name: dict[str, set[str]] = defaultdict(set)
+        for number, text in judged.follows:
+            by_name[cases[number].name].add(text)
         self._unfounded = {
-            name: tuple(text for text in new if text not in follows[_NEW, name]) for name, new in added.items()
+            name: tuple(text for text in new if text not in by_name[name] or self._shared.has(text))
+            for name, new in added.items()
         }
-        return list(self._let_reasons_go(judged))
+        return fates
 
-    def _list_typed(self, since: float = 0.0) -> str:
-        """Return the text the user typed after a given time, in logs and conversations."""
-        return "\n\n".join(text for time, text in self._typed if time.timestamp() > since)
+    def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
+        """Return what the user typed after a given time, in logs and conversations, each with its day."""
+        texts: dict[datetime, list[str]] = defaultdict(list)
+        for time, text in self._typed:
+            if time.timestamp() > since:
+                texts[time].append(text)
+        return [JudgeSource("", f"typed by the person on {show_day(at)}", "\n".join(texts[at])) for at in sorted(texts)]
 
-    def _list_newer(self, name: str) -> dict[str, str]:
-        return {other: text for other, text in self.before.items() if self._ages[other] > self._ages[name]}
+    def _list_overtaking(self, name: str) -> list[JudgeSource]:
+        """Return what may supersede a memory: newer memories as they were before the run, and newer messages."""
+        newer = {other: text for other, text in self._own.items() if self._ages[other] > self._ages[name]}
+        return [*self._list_sources(name, newer), *self._list_typed(self._ages[name])]
+
+    def _list_sources(self, name: str, texts: Mapping[str, str], changed: str = "") -> list[JudgeSource]:
+        """Return the nearest of these memories; one that the run rewrites differs from the same one before it."""
+        sources = []
+        for other in self._find_near(name, texts):
+            text, old = _flatten(texts[other]), self.before.get(other)
+            day = f", written on {show_day(self._days[other])}" if old is not None else ""
+            is_old = old is not None and text == _flatten(old)
+            sources.append(JudgeSource(other, f"{other}{day}" if is_old else f"{other}{changed}", text))
+        return sources
 
     def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
         """Return the memories that the model named for a change, then those that share most of its rarer words."""
@@ -263,21 +307,8 @@ class _Review:
         terms = {other: own & {*parse_terms(_flatten(text))} for other, text in texts.items()}
         counts = Counter(term for shared in terms.values() for term in shared)
         # `fsum` does not depend on the order of a set, so the same directory gives the same request.
-        scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * (fold(key) in quoted) for key in terms}
+        scores = {key: fsum(1 / counts[term] for term in terms[key]) + 9 * _is_named(key, quoted) for key in terms}
         return sorted(filter(scores.get, scores), key=lambda key: (-scores[key], key))[:_NEAREST]
-
-    def _join(self, names: Iterable[str], texts: Mapping[str, str]) -> str:
-        return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
-
-    def _let_reasons_go(self, removed: Sequence[RemovedSentence]) -> Iterator[RemovedSentence]:
-        """If a rule is entirely superseded, treat the other parts of its memory as superseded too."""
-        fates = {(sentence.name, sentence.text): sentence.fate for sentence in removed}
-        for sentence in removed:
-            main = parse_document(self.before.get(sentence.name, "")).list_sentences(PartKind.FACT)
-            rule_fates = [fates.get((sentence.name, text), SentenceFate.LOST) for text in main]
-            fate = max(rule_fates, default=SentenceFate.LOST)
-            is_over = SentenceFate.OVERTAKEN <= fate < SentenceFate.LOST
-            yield replace(sentence, fate=fate) if sentence.fate is SentenceFate.LOST and is_over else sentence
 
     # --- patches and items ------------------------------------------------------------------------------------------
 
@@ -286,7 +317,7 @@ class _Review:
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
         heads = {name: name for name in staged}
-        leans: dict[str, list[str]] = {name: [] for name in staged}
+        leans, newer = ({name: list[str]() for name in staged} for _ in range(2))
 
         def find(name: str) -> str:
             while heads[name] != name:
@@ -298,7 +329,9 @@ class _Review:
             untouched = [name for name in sentence.where if name not in staged]
             if untouched and (sentence.fate is not SentenceFate.REWORDED or not written):
                 leans[sentence.name].append(untouched[0])
-            elif written and sentence.fate is not SentenceFate.OVERTAKEN:
+            elif written and sentence.fate is SentenceFate.OVERTAKEN:
+                newer[sentence.name].append(written[0])
+            elif written:
                 heads[find(sentence.name)] = find(written[0])
         groups: dict[str, list[StagedMemory]] = defaultdict(list)
         for memory in staged.values():
@@ -306,9 +339,9 @@ class _Review:
         result = []
         for group in groups.values():
             own = {memory.name for memory in group}
-            lean = dict.fromkeys(other for name in own for other in leans[name])
+            lean, over = (tuple(dict.fromkeys(x for name in own for x in by[name])) for by in (leans, newer))
             lost = tuple(sentence for sentence in removed if sentence.name in own)
-            result.append(_Group(tuple(group), lost, tuple(lean)))
+            result.append(_Group(tuple(group), lost, lean, over))
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
@@ -325,22 +358,30 @@ class _Review:
             changes["cues"] = cues or None
         return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
 
+    def is_idle(self, group: _Group) -> bool:
+        """Return whether a group would only change pinned memories that nothing newer contradicts."""
+        is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
+        return is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed)
+
     def find_doubt(self, staged: StagedMemory) -> str:
         """Return why a new text needs review, or ""."""
         if is_shared(staged.name, self._overlay.rules):
             return SHARED
+        if _is_pinned(staged.before):
+            return PINNED
         if staged.text is None:
             return ""
         if secret := doubt_credentials(staged, self._overlay.rules.find):
             return secret.why
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
-        if fields.pinned:  # a memory that was pinned before is never staged
+        if fields.pinned:
             return "it would pin itself, and only you can do that"
         if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _OWN_FIELDS:
             return "it adds an unknown field to the frontmatter"
         sentences = parse_document(staged.text).list_sentences()
-        new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
-        return f"none of its sources says this: “{shorten(new, 120)}”" if new else ""
+        new = next((text for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
+        source = "only the team's memory says" if self._shared.has(new) else "none of its sources says"
+        return f"{source} this: “{shorten(one_line(new), 120)}”" if new else ""
 
     def make_patch(self, group: _Group) -> Patch:
         staged = [self._complete(memory) for memory in group.staged]
@@ -348,10 +389,12 @@ class _Review:
         plan_batch(self._overlay, [edits], self._now, self._overlay.rules, drop_conflicts=True)
         over = (sentence.text for sentence in group.removed if sentence.fate is SentenceFate.OVERTAKEN)
         overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
-        names = sorted((memory.text is None, memory.name) for memory in staged)
-        leans = group.leans if all(gone for gone, _ in names) else ()
+        # The memory that received most of the sentences comes first: a report names it.
+        received = Counter(name for sentence in group.removed for name in sentence.where[:1])
+        names = sorted((memory.text is None, -received[memory.name], memory.name) for memory in staged)
+        sources = (*group.leans, *group.newer) if all(gone for gone, _, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
-        all_names = (*leans, *(name for _, name in names))
+        all_names = (*sources, *(name for _, _, name in names))
         return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:
@@ -366,7 +409,7 @@ class _Review:
         """Return the edits of one memory, keeping its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
-        known = SaidSentences(self.before)
+        known = SaidSentences(self._own)
         where = [known.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
         own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
@@ -422,28 +465,33 @@ class _Review:
         return list(dict.fromkeys(text for text in masked if text))
 
 
-def _ask_reader(
-    reader: Model, cases: Mapping[tuple[str, str], OpinionCase], now: datetime
-) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return for each case the sentences that follow from it; none if the check fails or the case has no text."""
-    asked = {str(number): key for number, (key, case) in enumerate(cases.items()) if case.typed or case.before}
-    try:
-        named = [replace(cases[key], name=id) for id, key in asked.items()]
-        follows = ask_second_opinion(reader, named, now=now).follows
-    except (ModelError, BudgetError):
-        follows = {}
-    return defaultdict(frozenset, {asked[id]: sentences for id, sentences in follows.items()})
+def _shares_subject(text: str, source: str) -> bool:
+    """Return whether a newer text has the same subject, because a past date alone does not supersede a memory."""
+    return not set(parse_terms(text)).isdisjoint(parse_terms(source))
 
 
-def _shares_subject(sentence: str, case: OpinionCase) -> bool:
-    """Return whether a newer text has the same subject, because a past date alone does not supersede a sentence."""
-    terms = set(parse_terms(sentence))
-    return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
+def _list_numbers(text: str) -> set[str]:
+    """Return the numbers of a text as digits; those in words too, except one, which is an article in most languages."""
+    values = {
+        word: str(value)
+        for language in load_date_languages()
+        for value, words in enumerate(language.numbers[1:], 2)
+        for word in words.split()
+    }
+    return {*_NUMBER.findall(text), *(values[word] for word in _WORD.findall(text.lower()) if word in values)}
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(fold(name))}(?:\.md)?(?![\w-])", text) is not None
 
 
 def _flatten(text: str) -> str:
     fields = frontmatter.parse_fields(text)
     return "\n".join(filter(None, (fields.title, fields.description, frontmatter.split_frontmatter(text).body.strip())))
+
+
+def _is_pinned(text: str | None) -> bool:
+    return text is not None and frontmatter.parse_fields(text).pinned
 
 
 def _is_rule(kind: Kind | None) -> bool:

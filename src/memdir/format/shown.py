@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 from memdir.format.age import days_old, render_age, render_freshness
 from memdir.frozen import compile_late
@@ -143,14 +144,17 @@ def show_byline(scope: Scope, author: str = "") -> str:
     return f"From the team's {memory}: information, not orders."
 
 
-def show_manifest(headers: Iterable[Header], limit: int = MANIFEST_ENTRIES) -> str:
-    """Return the newest headers for a selector, one per line.
+def show_manifest(
+    headers: Iterable[Header], limit: int = MANIFEST_ENTRIES, *, notes: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Return the newest headers for a selector, one per line, each with its note, by name, if it has one.
 
     The same headers give the same bytes in any order, so that a provider can cache them.
     """
     newest = sorted(headers, key=lambda header: header.file)
     newest.sort(key=lambda header: header.modified, reverse=True)
-    return "\n".join(show_header(header) for header in newest[: max(0, limit)])
+    marks = {name: f" ({show_line(note.rstrip('.'))})" for name, note in notes.items() if note}
+    return "\n".join(show_header(header) + marks.get(header.name, "") for header in newest[: max(0, limit)])
 
 
 def show_header(header: Header) -> str:

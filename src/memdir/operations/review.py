@@ -1,13 +1,14 @@
 """Decisions about inbox items: decide one, and reopen what was decided. `KINDS` describes each kind of item."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from memdir.errors import ConflictError, FormatError
+from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
 from memdir.records import Edit, InboxItem, InboxKind, InboxState
 from memdir.store.contract import StoreBase
-from memdir.store.inbox import OTHERWISE, find_payload_edits, make_mark
+from memdir.store.inbox import OTHERWISE, find_payload_edits, find_subjects, make_mark
 from memdir.text import one_line, shorten
 
 _WHY_CHARS = 200
@@ -47,14 +48,19 @@ def decide(
     *,
     note: str = "",
     edits: tuple[Edit, ...] | None = None,
+    seen: InboxState | None = None,
 ) -> tuple[WriteResult, InboxItem]:
     """Approve or reject an item: apply the edits of this answer, if any, as one change, then record the decision.
 
     `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, deciding again
     does not repeat the change. A rejected item is kept, so that it is not proposed again, and can still be approved
-    unless rejecting it wrote. Raise SettingsError if the answer may write and memory is off.
+    unless rejecting it wrote. Either answer rejects the other pending items about the same memory. Raise ConflictError if
+    the item's state is not the one that the person has `seen`, and SettingsError if the answer may write and memory is off.
     """
     item = store.inbox_item(item_id)
+    if seen is not None and item.state is not seen:
+        hint = f"`memdir inbox show {item.id}` shows it; a rejected item can still be approved"
+        raise ConflictError(f"this item is {item.note or f'already {item.state.value}'}", hint=hint)
     kind, state = KINDS[item.kind], InboxState.APPROVED if approve else InboxState.REJECTED
     if item.state in (InboxState.APPROVED, state) or (item.state is InboxState.REJECTED and kind.no_writes):
         hint = "`memdir history` shows its change, if it made one, and `memdir undo` reverts it"
@@ -71,7 +77,9 @@ def decide(
             result = _apply(store, item, edits, state, context)
     # Once a change is made, its decision is recorded in any case.
     was = item.state if result.change is None else None
-    return result, store.inbox_decide(item.id, state, note, name=item.name or result.name, was=was)
+    decided = store.inbox_decide(item.id, state, note, name=item.name or result.name, was=was)
+    _close_others(store, item)
+    return result, decided
 
 
 def _apply(
@@ -99,3 +107,13 @@ def reopen(store: StoreBase, item: InboxItem, context: WriteContext) -> tuple[In
     if change_id is not None and store.read_change(change_id).undone_by is None:
         undone = undo(store, change_id, context).check_written().change
     return store.inbox_reopen(item.id), undone
+
+
+def _close_others(store: StoreBase, item: InboxItem) -> None:
+    """Reject the other pending items about the same memory, because one decision settles it."""
+    subjects = find_subjects(item)
+    for other in store.inbox():
+        if other.id != item.id and not subjects.isdisjoint(find_subjects(other)):
+            with suppress(ConflictError, NotFoundError):  # another process has just decided it
+                note = f"closed with item {item.id}, which is about the same memory"
+                store.inbox_decide(other.id, InboxState.REJECTED, note, was=InboxState.WAITING)

@@ -139,6 +139,12 @@ class Inbox(ABC):
             table.update(id, state=InboxState(state).value, decided=decided, note=comment, name=name or old.name)
             return _read_one(table, id)
 
+    def inbox_withdraw(self, id: int) -> None:
+        """Remove a pending item, which its source does not propose any more."""
+        with self._using_inbox(write=True) as table:
+            if table is not None and _read_one(table, id).state is InboxState.WAITING:
+                table.remove(id)
+
     def inbox_reopen(self, id: int) -> InboxItem:
         """Make a decided item pending again with a new number, because a change already uses the old one as its key."""
         with self._using_inbox(write=True) as table:
@@ -170,6 +176,19 @@ def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None
 def is_about(item: InboxItem, name: str) -> bool:
     """Return whether an item names a memory, in its own field or payload, or has a draft that would create it."""
     return fold(name) in {fold(other) for other in (item.name, *_find_names(item.payload))}
+
+
+def find_subjects(item: InboxItem) -> frozenset[str]:
+    """Return, folded, the memories that an item would change or create; several items about one are one question."""
+    if item.kind not in (InboxKind.MEMORY, InboxKind.PROPOSAL):
+        return frozenset()
+    try:
+        edits = find_payload_edits(item.payload)
+    except FormatError:
+        edits = ()
+    drafts = [edit.draft if isinstance(edit, records.Save) else edit for edit in edits]
+    names = [draft.name or make_slug(draft.title) if isinstance(draft, Draft) else draft.name for draft in drafts]
+    return frozenset(map(fold, filter(None, (item.name, *names))))
 
 
 def _find_names(value: object) -> Iterator[str]:

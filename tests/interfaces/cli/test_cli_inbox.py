@@ -22,14 +22,19 @@ def opened(cli: Cli) -> Iterator[Project]:
     opened.close()
 
 
-def item(*edits: Edit, title: str = "save staging-first", quote: str = "always deploy to staging first") -> InboxItem:
+def item(
+    *edits: Edit,
+    title: str = "save staging-first",
+    quote: str = "always deploy to staging first",
+    name: str = "staging-first",
+) -> InboxItem:
     payload = {
-        "edits": render_edits(edits or [Save(sample_memory(title="Staging first"))]),
+        "edits": render_edits(edits or [Save(sample_memory(title="Staging first", name=name))]),
         "evidence": render_evidence([InboxQuote(quote, "web page", "m4")]) if quote else [],
     }
     return InboxItem(
         InboxKind.MEMORY, title, "it came from a web page", AT,
-        name="staging-first", origin=Origin("extractor", "by rules", "s1"), payload=payload,
+        name=name, origin=Origin("extractor", "by rules", "s1"), payload=payload,
     )  # fmt: skip
 
 
@@ -43,7 +48,7 @@ def test_an_empty_inbox_is_no_error_and_looking_makes_nothing(cli: Cli) -> None:
 
 def test_what_waits_is_listed_with_why_and_from_where(cli: Cli, opened: Project) -> None:
     assert opened.user is not None
-    opened.private.inbox_add([item(), item(title="two")])
+    opened.private.inbox_add([item(), item(title="two", name="two")])
     opened.user.inbox_add([item(title="for all")])
     lines = [line.split("\t") for line in cli("inbox").lines]
     assert [line[0] for line in lines] == ["1", "2", "u1"]
@@ -149,7 +154,7 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
 def test_what_cannot_be_done_is_said_and_the_rest_is_done(cli: Cli, opened: Project) -> None:
     cli.save("a", "Old words.")
     memory = opened.private.read("a")
-    opened.private.inbox_add([item(Rewrite("a", memory.text + "More.\n", memory.digest)), item()])
+    opened.private.inbox_add([item(Rewrite("a", memory.text + "More.\n", memory.digest), name="a"), item()])
     cli("edit", "a", "--body", "My own words.")
     told = cli("inbox", "approve", "--all")
     assert told.code == 1 and told.err.startswith("memdir: inbox item 1: a has changed") and "reject" in told.err
@@ -184,10 +189,12 @@ def test_memory_that_is_off_takes_no_approval_but_a_rejection(cli: Cli, opened: 
 
 
 def test_a_forgotten_and_purged_memory_leaves_the_inbox(cli: Cli, opened: Project) -> None:
-    opened.private.inbox_add([item(), item()])
+    opened.private.inbox_add([item(), item(Rewrite("staging-first", "x", "y"), name="staging-first")])
     cli("inbox", "approve", "1")
+    assert cli("inbox").lines == []
     assert cli("forget", "staging-first", "--purge", "--yes").code == 0
-    (left,) = cli("inbox", "--all", "--json").json
+    left, closed = cli("inbox", "--all", "--json").json
+    assert (closed["state"], closed["title"], closed["name"]) == ("rejected", "", None)
     assert (left["id"], left["state"], left["title"], left["name"]) == ("1", "approved", "", None)
     assert cli("inbox", "show", "1", "--json").json["payload"] == {}
 

@@ -205,8 +205,10 @@ def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, a
     chosen = _find_all(project) if every else _find(project, ids)
     context, rows = WriteContext(call.origin(), project.now(), check_on=project.check_on), list[Row]()
     for placed in chosen:
+        if every and placed.store.inbox_item(placed.item.id).state is not InboxState.WAITING:
+            continue  # the decision about another item on the same memory closed it
         try:
-            changed, _ = decide(placed.store, placed.item.id, done == "approved", context)
+            changed, _ = decide(placed.store, placed.item.id, done == "approved", context, seen=placed.item.state)
         except MemdirError as error:
             cli.complain(f"inbox item {placed.id}: {render_error(error)}")
             continue

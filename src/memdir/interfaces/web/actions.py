@@ -19,7 +19,7 @@ from memdir.models.open import find_model
 from memdir.operations import review, write
 from memdir.operations.move import find_scope_store, move
 from memdir.operations.write import WriteAction, WriteContext, WriteResult
-from memdir.records import Draft, Edit, FieldChanges, Kind, Put, Rewrite, Save, Scope
+from memdir.records import Draft, Edit, FieldChanges, InboxState, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.sync.merge import merge_memory
@@ -267,6 +267,8 @@ def decide(site: Site, form: Form) -> ActionResult:
     problems, count = [], 0
     for key in keys:
         _, store, item = find_item(site, key)
+        if len(keys) > 1 and item.state is not InboxState.WAITING:
+            continue  # the decision about another item on the same memory closed it
         try:
             edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
             review.decide(store, item.id, is_approved, context, note=note, edits=edits)
