@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Union
 
 from memdir import limits
 from memdir.errors import FormatError
-from memdir.format.when import check_when, read_when, render_when
+from memdir.format.when import check_when, read_flag, read_when, render_when
 from memdir.frozen import dataclass, field
 from memdir.records import Dialect, Draft, Header, Kind, When
 from memdir.text import find_forbidden, one_line, replace_surrogates
@@ -22,7 +22,6 @@ TEXT: Mapping[str, object] = {"type": "string"}
 FLAG: Mapping[str, object] = {"type": "boolean"}
 TEXTS: Mapping[str, object] = {"type": "array", "items": TEXT}
 _JSON_TYPES: Mapping[object, type] = {"string": str, "boolean": bool, "array": list, "object": dict}
-_TRUE = frozenset({"true", "yes", "on", "1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,10 @@ class MemoryField:
     is_nested: bool = False
     is_personal: bool = False
 
+    def read(self, record: object) -> Any:
+        """Return the JSON value of the field of a record."""
+        return self.dump(getattr(record, self.key))
+
     def load(self, value: object) -> Any:
         """Return the field of a JSON value, None if that is of another type."""
         return self.parse(value) if isinstance(value, _JSON_TYPES[self.schema["type"]]) else None
@@ -88,10 +91,6 @@ def check_line(text: str, field: str, limit: int, hint: str) -> None:
         raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
 
 
-def _parse_flag(node: object) -> bool:
-    return node is True or str(node).strip().lower() in _TRUE
-
-
 def _parse_lines(node: object) -> tuple[str, ...]:
     return tuple(filter(None, map(read_line, node if isinstance(node, list) else [node])))
 
@@ -107,14 +106,10 @@ def _check_cues(cues: Sequence[str]) -> None:
             raise FormatError(f"a cue contains {problem}", field="cues", hint="remove the character and save again")
 
 
-def _render_flag(value: bool) -> FieldValue:
-    return "true" if value else None
-
-
 # In the order of a new file.
 FIELDS = (
     # Pins are personal: a teammate's pin must not move a line to the top for everybody.
-    MemoryField("pinned", FLAG, _parse_flag, _render_flag, is_listed=True, is_nested=True, is_personal=True),
+    MemoryField("pinned", FLAG, read_flag, lambda flag: "true" if flag else None, is_listed=True, is_nested=True, is_personal=True),
     MemoryField("cues", TEXTS, _parse_lines, dump=list, check=_check_cues, ask="up to 5 tasks or questions it is for"),
     # Nobody else decides what interrupts an agent.
     MemoryField(
@@ -153,15 +148,10 @@ def load_fields(values: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in loaded if value is not None}
 
 
-def list_values(header: Header) -> dict[str, Any]:
-    """Return the JSON values of the listed fields."""
-    return {row.key: row.dump(getattr(header, row.key)) for row in FIELDS if row.is_listed}
-
-
 def describe_values(header: Header) -> dict[str, str]:
     """Return the listed fields that are set as text for people; that of a flag is empty."""
-    values = ((key, value) for key, value in list_values(header).items() if value)
+    values = {key: value for key, value in dump_fields(header).items() if key in LISTED_FIELDS}
     return {
-        key: "" if value is True else ", ".join(value) if isinstance(value, list) else str(value)
-        for key, value in values
+        key: "" if value is True else ", ".join([value] if isinstance(value, str) else value)
+        for key, value in values.items()
     }

@@ -550,18 +550,9 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
     personal = NO_FIELDS if is_shared else fields
-    return Header(
-        name,
-        fields.title or name,
-        fields.description,
-        fields.kind,
-        scope,
-        modified,
-        signature=signature,
-        dialect=fields.dialect,
-        problem=fields.problem,
-        **{row.key: getattr(personal if row.is_personal else fields, row.key) for row in FIELDS},
-    )
+    own: dict[str, Any] = {row.key: getattr(personal if row.is_personal else fields, row.key) for row in FIELDS}
+    own |= {"signature": signature, "dialect": fields.dialect, "problem": fields.problem}
+    return Header(name, fields.title or name, fields.description, fields.kind, scope, modified, **own)
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from memdir.format.fields import FieldValue
 
 PATTERN_KEYS = ("paths", "commands", "content")
-_TRUE = frozenset({"true", "yes", "on", "1"})
 _HINT = "lookarounds and backreferences are not supported; `memdir rule --try` tests an expression"
+
+
+def read_flag(node: object) -> bool:
+    return str(node).strip().lower() in ("true", "yes", "on", "1")
 
 
 def read_when(node: object) -> When:
@@ -38,8 +41,7 @@ def read_when(node: object) -> When:
         room -= len(lists[key])
     enforce = str(node.get("enforce") or "").strip().lower()
     can_enforce = enforce in [choice.value for choice in Enforce] and (lists["commands"] or lists["content"])
-    always = str(node.get("always") or "").strip().lower() in _TRUE
-    return When(always, **lists, enforce=Enforce(enforce) if can_enforce else None)
+    return When(read_flag(node.get("always")), **lists, enforce=Enforce(enforce) if can_enforce else None)
 
 
 def render_when(when: When | None) -> "FieldValue":

@@ -19,10 +19,7 @@ from enum import StrEnum
 
 from memdir.errors import MemdirError
 from memdir.format import index
-from memdir.format.fields import list_values
 from memdir.format.frontmatter import decode
-from memdir.frozen import dataclass
-from memdir.records import TEAM_FOLDER, Scope, StoredMemory
 from memdir.store import history
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
@@ -69,7 +66,7 @@ def export(
     if format is ExportFormat.MARKDOWN:
         data = _render_markdown(content).encode("utf-8", "replace")
     elif format is ExportFormat.JSONL:
-        data = _render_rows(content)
+        data = _render_rows(store, content)
     else:
         data = _pack(content, _copy_history(store) if with_history else None)
     find = store.rules.find or find_secrets
@@ -141,7 +138,7 @@ def _copy_history(store: FileStore) -> bytes | None:
         return copy.serialize()
 
 
-def _render_rows(content: _Content) -> bytes:
+def _render_rows(store: FileStore, content: _Content) -> bytes:
     """Return one JSON object per line: the indexes, then the memories in index order."""
     rows: list[dict[str, object]] = []
     hooks: dict[str, str] = {}
@@ -150,22 +147,11 @@ def _render_rows(content: _Content) -> bytes:
         rows.append({"memdir": VERSION, "index": folder.rstrip("/"), "text": decode(data)})
         lines = index.parse_index(decode(data))
         hooks |= {fold(f"{folder}{line.name}"): line.hook for line in reversed(lines) if line.is_pointer}
-    for memory in content.memories:
-        header = memory.header
-        rows.append(
-            {
-                "memdir": VERSION,
-                "name": header.name,
-                "title": header.title,
-                "description": header.description,
-                "type": header.kind.value if header.kind else None,
-                "scope": header.scope.value,
-                **list_values(header),
-                "modified": content.ages[header.name].isoformat(),
-                "hook": hooks.get(fold(header.name), ""),
-                "text": decode(content.data[header.name]),
-            }
-        )
+    fields = ("name", "title", "description", "type", "scope", *LISTED_FIELDS)
+    for header in [memory.header for memory in content.memories]:
+        (row,) = make_rows([FoundMemory(store, header)], fields, now=header.modified)
+        facts = {"modified": content.ages[header.name].isoformat(), "hook": hooks.get(fold(header.name), "")}
+        rows.append({"memdir": VERSION, **row, **facts, "text": decode(content.data[header.name])})
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode("ascii")
 
 

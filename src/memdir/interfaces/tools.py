@@ -17,7 +17,7 @@ from typing import Any, cast
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_age
-from memdir.format.fields import FIELDS, LISTED_FIELDS, list_values, load_fields
+from memdir.format.fields import FIELDS, LISTED_FIELDS, load_fields
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text, show_value
 from memdir.frozen import dataclass
 from memdir.interfaces.server.schemas import check_value
@@ -320,10 +320,10 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     if not is_cut:
         context.note_read([str(store.root / header.file)])
     excerpt = make_full_excerpt(store, memory)
-    return _describe(header, excerpt.dated, context.now) | {
-        "title": show_line(header.title),
+    fields = (*_ROW, "title", "modified", *LISTED_FIELDS)
+    (row,) = make_rows([FoundMemory(store, header)], fields, now=context.now)
+    return show_fields(row) | {
         "modified": make_tool_time(header.modified),
-        **show_fields(list_values(header)),
         "body": show_text(memory.body[:READ_CHARS], TextVoice.FILE),
         "truncated": is_cut,
         "note": " ".join(list_notes(excerpt, now=context.now)),

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
@@ -118,8 +117,8 @@ class _RowFacts(NamedTuple):
     now: datetime
 
 
-def _read_field(row: MemoryField, store: StoreBase, header: Header, facts: _RowFacts) -> object:
-    return row.dump(getattr(header, row.key))
+def _make_reader(row: MemoryField) -> Callable[[StoreBase, Header, _RowFacts], object]:
+    return lambda store, header, facts: row.read(header)
 
 
 # Without getattr for speed: a list may have thousands of rows.
@@ -131,7 +130,7 @@ _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "type": lambda store, header, facts: header.kind.value if header.kind else None,
     "scope": lambda store, header, facts: header.scope.value,
     "modified": lambda store, header, facts: header.modified,
-    **{row.key: partial(_read_field, row) for row in FIELDS},
+    **{row.key: _make_reader(row) for row in FIELDS},
     "size": lambda store, header, facts: header.signature.size,
     "version": lambda store, header, facts: header.signature.inode,
     "age": lambda store, header, facts: render_age(facts.since, facts.now),

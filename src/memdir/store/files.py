@@ -655,13 +655,11 @@ def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
     title, description, kind, modified, dialect, problem, own = row[5:]
-    fields = FrontmatterFields(
-        str(title),
-        str(description),
-        Kind(str(kind)) if kind else None,
-        modified=str(modified),
-        dialect=Dialect(str(dialect)) if dialect else None,
-        problem=str(problem),
-        **(load_fields(json.loads(str(own))) if own else {}),
-    )
+    optional = load_fields(json.loads(str(own))) if own else {}
+    optional |= {
+        "modified": str(modified),
+        "dialect": Dialect(str(dialect)) if dialect else None,
+        "problem": str(problem),
+    }
+    fields = FrontmatterFields(str(title), str(description), Kind(str(kind)) if kind else None, **optional)
     return _CachedHeader(Signature(*(int(str(number)) for number in row[1:5])), fields)

@@ -304,8 +304,7 @@ def _render_edit(edit: Edit) -> dict[str, object]:
     if isinstance(edit, records.Save):
         fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name")}
         # Null leaves a field as it is, an empty value removes it.
-        values = [(row, getattr(edit.draft, row.key)) for row in FIELDS]
-        fields |= {row.key: None if value is None else row.dump(value) for row, value in values}
+        fields |= {row.key: None if getattr(edit.draft, row.key) is None else row.read(edit.draft) for row in FIELDS}
         return {"edit": "save", "type": edit.draft.kind.value, **fields, "expect": edit.expect}
     word = next(word for word, (kind, _, _) in _EDITS.items() if isinstance(edit, kind))
     return {"edit": word, **{key: getattr(edit, key) for key in list_fields(edit)}}

@@ -99,18 +99,13 @@ def save_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
 
 def _find_changes(base: str, form: Form) -> FieldChanges:
     """Return the fields in which the form differs from the original text."""
-    opened, fields = parse_fields(base), FieldChanges()
-    title, description, body = form["title"].strip(), form["description"].strip(), form["body"].strip("\n")
-    if title != opened.title:
-        fields["title"] = title
-    if description != opened.description:
-        fields["description"] = description
-    if form["type"] in set(Kind) and form["type"] != opened.kind:
-        fields["kind"] = Kind(form["type"])
-    own = {key: value for key, value in _read_fields(form).items() if value != getattr(opened, key)}
+    opened, body = parse_fields(base), form["body"].strip("\n")
+    given = {key: form[key].strip() for key in ("title", "description")} | _read_fields(form)
+    given |= {"kind": Kind(form["type"])} if form["type"] in set(Kind) else {}
+    fields = {key: value for key, value in given.items() if value != getattr(opened, key)}
     if body != split_frontmatter(base).body.strip("\r\n").replace("\r\n", "\n"):
         fields["body"] = body
-    return cast(FieldChanges, fields | own)
+    return cast(FieldChanges, fields)
 
 
 def _read_fields(form: Form) -> dict[str, Any]:
