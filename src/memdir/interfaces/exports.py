@@ -19,7 +19,11 @@ from enum import StrEnum
 
 from memdir.errors import MemdirError
 from memdir.format import index
+from memdir.format.fields import LISTED_FIELDS
 from memdir.format.frontmatter import decode
+from memdir.frozen import dataclass
+from memdir.operations.find import FoundMemory, make_rows
+from memdir.records import TEAM_FOLDER, Scope, StoredMemory
 from memdir.store import history
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
