@@ -114,7 +114,7 @@ def test_a_wish_to_forget_what_a_team_shares_waits(store: FileStore) -> None:
     done = extract(store, say("please forget that we deploy on Tuesdays only"), now=NOW)
     assert (done.forgotten, done.waiting, names(store)) == ((), ("team/deploys",), ["team/deploys"])
     (item,) = store.inbox()
-    assert "only a person" in item.why
+    assert "others will read it" in item.why
     approve(store, item)
     assert names(store) == []
 
@@ -145,7 +145,7 @@ def test_a_dream_proposes_what_it_would_do_to_a_teams_memory(store: FileStore) -
     dream(store, now=NOW)
     assert {name: store.read(name).text for name in names(store)} == before
     items = store.inbox()
-    assert items and all(item.kind is InboxKind.PROPOSAL and "only a person" in item.why for item in items)
+    assert items and all(item.kind is InboxKind.PROPOSAL and "others will read it" in item.why for item in items)
     approve(store, items[0])
     assert len(names(store)) == 2
     dream(store, now=NOW)

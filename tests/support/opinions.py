@@ -47,9 +47,9 @@ def list_statements(request: Request) -> list[tuple[int, str, str]]:
 
 
 def split_request(content: str) -> tuple[str, str]:
-    """What was typed, and the statements: each stands between two lines of equals signs."""
-    _, typed, _, cases, _ = f"{content}\n".split("\n==========\n")
-    return typed, cases
+    """What was typed, and the statements: each stands between two lines of equals signs; a dream's end with the text."""
+    _, typed, *rest = f"{content}\n".split("\n==========\n")
+    return typed, rest[1] if len(rest) > 1 else rest[0]
 
 
 class OpinionReader:
@@ -64,7 +64,7 @@ class OpinionReader:
 
     def answer(self, request: Request) -> Reply:
         self.requests += 1
-        self.typed.append(split_request(request.messages[0].text)[0])
+        self.typed.append(request.messages[0].text.rsplit("\n==========\n", 2)[0])
         if self.fails:
             raise ModelError("there is no second reader")
         if is_dream(request):

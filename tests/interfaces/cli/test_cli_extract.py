@@ -115,7 +115,7 @@ def test_a_headless_turn_keeps_only_what_was_asked_for(cli: Cli) -> None:
 
 
 def test_a_model_is_asked_when_there_is_one_and_its_cost_is_told_before(tmp_path: Path) -> None:
-    with OpenAIServer([json.dumps({"operations": []})]) as server:
+    with OpenAIServer([json.dumps({"operations": []}), json.dumps({"follow": [1]})]) as server:
         cli = Cli(tmp_path, MEMDIR_MODEL="openai:scripted", MEMDIR_MODEL_URL=server.url, MEMDIR_MODEL_KEY="k")
         write_session(cli, 1, ASKED)
         refused = cli("extract", "--all")
@@ -124,7 +124,7 @@ def test_a_model_is_asked_when_there_is_one_and_its_cost_is_told_before(tmp_path
         told = cli("extract", "--all", "--yes", "--json").json
         assert server.problems == []
     (row,) = told["conversations"]
-    assert (row["by"], row["requests"]) == ("model", 1) and row["tokens"]["fresh"] > 0
+    assert (row["by"], row["requests"]) == ("model", 2) and row["tokens"]["fresh"] > 0
     assert len(names(cli)) == 1, "what was asked for is kept although the model missed it"
 
 
