@@ -37,7 +37,7 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ExportedChat:
-    """One conversation: its ID, title, end time and messages."""
+    """A conversation with its ID, title, end time and messages."""
 
     id: str
     title: str
@@ -47,7 +47,7 @@ class ExportedChat:
 
 @dataclass(frozen=True, slots=True)
 class ExportedNote:
-    """A service's memory or a user's instruction; `kind` is memory, list, about (the user), style or project."""
+    """A memory of a service or an instruction by the user; `kind` is memory, list, about, style or project."""
 
     kind: str
     title: str
@@ -58,7 +58,7 @@ class ExportedNote:
 
 @dataclass(frozen=True, slots=True)
 class ChatExport:
-    """An export: its service, its notes and the number of its conversations."""
+    """A data export with its service and notes. `chats` is the number of conversations."""
 
     path: Path
     service: str
@@ -107,7 +107,7 @@ def _list_names(path: Path) -> list[str]:
 
 
 def _read_rows(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
-    """Yield the objects in files whose names match, each with the file name; other values are ignored."""
+    """Yield the objects in files whose names match, with the file name. Values of other types are ignored."""
     names, total = [name for name in _list_names(path) if pattern.fullmatch(name)], 0
     for name in sorted(names):
         try:
@@ -181,7 +181,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _list_branch(row: Table) -> list[Table]:
-    """Return the messages up to the last one the user saw; an edited question begins another branch."""
+    """Return the messages from the start to the last one the user saw, without those on other branches."""
     nodes = {key: node for key, node in read_table(row.get("mapping")).items() if isinstance(node, dict)}
     node_id = row.get("current_node")
     if node_id not in nodes:
@@ -216,7 +216,7 @@ def _read_tree(row: Table) -> Iterator[Message]:
 
 
 class _ChatGptNotes:
-    """The newest memories and custom instructions found in the conversations."""
+    """Collect the newest memories and custom instructions from the conversations."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[datetime, ExportedNote]] = {}
@@ -249,7 +249,7 @@ class _ChatGptNotes:
 
 
 def _unwrap(text: str) -> str:
-    """Return the user's own text, which ChatGPT fences after a sentence of its own."""
+    """Return the user's text without the sentence and the code fence that ChatGPT puts around it."""
     fenced = _FENCED.search(text)
     return (fenced[1] if fenced else text).strip()
 
@@ -283,7 +283,7 @@ def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
 
 
 def _split_sections(text: str, source: str) -> Iterator[ExportedNote]:
-    """Yield the sections of the memory, which begin with a bold line or a heading."""
+    """Yield the sections of the memory text. Each begins with a heading or a line in bold."""
     title, lines = "About the person", list[str]()
     for line in [*text.splitlines(), "**"]:
         heading = re.fullmatch(r"\s*(?:#+\s*(.+?)|\*\*(.*?):?\*\*)\s*", line) if line != "**" else None

@@ -68,7 +68,7 @@ _LONG_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A record's position in the tree. `group` is the id of its API message; with `is_lost`, its content is unreadable."""
+    """A record's position in the tree. `group` is its API message ID; `is_lost` means that it is too long to read."""
 
     uuid: str
     parent: str
@@ -111,7 +111,7 @@ def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Messag
 
 
 def parse_node(record: Json) -> ChainNode | None:
-    """Return a record's position in the tree, None for records outside it."""
+    """Return the position of a record in the tree, or None if the record does not belong to the tree."""
     kind, uuid = read_text(record.get("type")), read_text(record.get("uuid"))
     if kind not in CHAINED or not uuid:
         return None
@@ -133,7 +133,7 @@ def parse_node(record: Json) -> ChainNode | None:
 
 
 class ChainTrace:
-    """One pass from the end. With `known`, the hashes of all ids, a missing parent is recognised at once."""
+    """Find the conversation's records in one pass from the end of the file."""
 
     def __init__(self, query: RecordQuery, uuids: set[int] | None) -> None:
         self._query, self._known = query, uuids
@@ -148,7 +148,7 @@ class ChainTrace:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the path ended at a possibly missing parent although there are records before it."""
+        """Return whether the path ended early, at a parent that may be missing from the file."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
     def run(self, nodes: Iterable[tuple[int, ChainNode]]) -> "ChainTrace":
@@ -160,7 +160,7 @@ class ChainTrace:
         return sorted(position for position in self._positions if position > first)
 
     def _step(self, position: int, node: ChainNode) -> bool:
-        """Process one record; return true if no earlier record can matter."""
+        """Process one record and return whether the search is finished."""
         if self._query.after and node.uuid == self._query.after and self._cursor is None:
             self._cursor = position
         if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
@@ -176,7 +176,7 @@ class ChainTrace:
         return bool(self._query.count) and not self._query.after and self._messages > self._query.count
 
     def _follow(self, position: int, node: ChainNode) -> None:
-        """Add a record of the path and those that belong to it, and continue at its parent."""
+        """Add a record of the path with the records that belong to it, and continue with its parent."""
         self._add(position, node.uuid, has_text=not node.is_lost and node.kind != "progress")
         if node.kind in ("user", "assistant") and (not node.group or node.group != self._last_group):
             self._messages += 1
@@ -202,7 +202,7 @@ class ChainTrace:
             self._add(offset, result)
 
     def _set_aside(self, position: int, node: ChainNode) -> None:
-        """Keep a record outside the path that may belong to one on it."""
+        """Remember a record outside the path, because it may belong to one on the path."""
         if node.is_lost or not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:
@@ -215,7 +215,7 @@ class ChainTrace:
 
 
 def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode]]:
-    """Yield the records of the tree from the last to the first; a subagent's only from its own file."""
+    """Yield the tree's records from last to first. Subagent records are included only in a subagent's own file."""
     for line in read_lines_back(file):
         nodes = [parse_node(record) for record in parse_records(line.data)] if line.is_whole else [_parse_long(line)]
         for index, node in reversed(list(enumerate(nodes))):
@@ -224,7 +224,7 @@ def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode
 
 
 def _parse_long(line: TranscriptLine) -> ChainNode | None:
-    """Return the position in the tree of a line that is too long to read, if its start and end contain it."""
+    """Return the position of a line that is too long to read, if its first and last bytes contain it."""
     parent = _LONG_PARENT.search(line.data)
     uuid = _LONG_UUID.search(line.data) or next(iter(_LONG_UUID.findall(line.end)[-1:]), None)
     if parent is None or uuid is None or _LONG_SIDE.search(line.data):
@@ -234,7 +234,7 @@ def _parse_long(line: TranscriptLine) -> ChainNode | None:
 
 
 def merge(records: Iterable[Json]) -> Iterator[Message]:
-    """Yield the messages of records in order; a split message and its results are held until it is complete."""
+    """Yield the messages of the records. The records of a split message are collected until it is complete."""
     parts: list[Json] = []
     pending: list[Message] = []
     for record in records:
@@ -272,7 +272,7 @@ def make_messages(record: Json) -> Iterator[Message]:
 
 
 def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
-    """Yield one message from the records of an API message, after the tool results among them."""
+    """Yield the tool results among the records of an API message, then the message itself."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []  # of tools that the provider runs
@@ -316,7 +316,7 @@ def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> I
 
 
 def _is_meta(record: Json, text: str) -> bool:
-    """Return whether the host, not the user, wrote a user message."""
+    """Return whether a user message was written by the host instead of the user."""
     return (
         any(record.get(mark) is True for mark in _HOST_MARKS)
         or bool(record.get("teamName"))

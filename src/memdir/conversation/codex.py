@@ -158,7 +158,7 @@ def _make_call(item: Json, what: str) -> ToolCall:
 
 
 def _find_nested(event: Json) -> ToolCall | None:
-    """Return a completed call by a script, in the format of the tool, or None; failed calls changed nothing."""
+    """Return a completed tool call made by a script. Returns None for other events and for failed calls."""
     item = read_table(event.get("item"))
     id, what = read_text(item.get("id")), item.get("type")
     if event.get("type") != "item_completed" or item.get("status") != "completed" or not id.startswith(_NESTED):
@@ -182,7 +182,7 @@ def _find_nested(event: Json) -> ToolCall | None:
 
 
 def _read_output(output: object) -> tuple[str, bool]:
-    """Return a tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
+    """Return the output of a tool as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
         with suppress(ValueError, RecursionError):
             output = json.loads(output)
@@ -197,7 +197,7 @@ def _read_output(output: object) -> tuple[str, bool]:
 
 
 def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
-    """Return the positions after `start` that were not rolled back; with `count`, of one more message."""
+    """Return the positions after `start` that were not rolled back. With `count`, the last `count` + 1 messages."""
     positions = array("Q")
     turns, merged, last = 0, 0, ""
     for position, record in read_records_back(file):

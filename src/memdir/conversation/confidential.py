@@ -1,4 +1,4 @@
-"""Leave out what the user does not want to be remembered: "don't write this down", "off the record".
+"""Remove messages that the user does not want to be remembered ("don't write this down", "off the record").
 
     messages --leave_out--> the same messages without it, for every request of memory's own and for the patterns
 
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _RequestPatterns:
-    """The patterns of one language; all but `ask` count in a sentence with a request, `keeps` in its neighbours."""
+    """The patterns of one language that recognise such a request and what it applies to."""
 
     code: str
     ask: re.Pattern[str]  # asks not to keep something
@@ -42,14 +42,14 @@ class _RequestPatterns:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages:
-    """Messages without what the user does not want to be kept; `hidden` is that text, `whole` says it is everything."""
+    """The messages that may be remembered. `hidden` is the removed text; `whole` means that all of it was removed."""
 
     messages: tuple[Message, ...]
     hidden: str = ""
     whole: bool = False
 
     def hides(self, text: str) -> bool:
-        """Return whether a text is about what was left out: it repeats a passage, or most of its words stand there."""
+        """Return whether a text repeats a removed passage or most of its words."""
         if not self.hidden:
             return False
         shown = "\n".join(message.text for message in self.messages if is_by_person(message))
@@ -69,7 +69,7 @@ def _load_patterns() -> tuple[_RequestPatterns, ...]:
 
 
 def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessages:
-    """Return the messages without what is not to be kept; `whole` if an earlier request was about the conversation."""
+    """Remove what the user asked not to keep; with `whole`, that is the entire conversation."""
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
@@ -94,7 +94,7 @@ def _straighten(text: str) -> str:
 
 
 def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
-    """Add what the requests in a message cover; return whether it is the conversation."""
+    """Add the text that the requests in a message apply to. Return whether they apply to the entire conversation."""
     text = _straighten(texts[number])
     sentences = list(find_sentences(text))
     for index, (start, end) in enumerate(sentences):
@@ -118,7 +118,7 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
 
 
 def _take(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
-    """Yield the neighbours of a request in its paragraph, up to a sentence that is to be kept."""
+    """Yield the sentences next to a request in its paragraph, up to one that the user wants to keep."""
     for start, end in sentences:
         gap = text[end:edge] if end <= edge else text[edge:start]
         if "\n" in gap or patterns.keeps.search(text[start:end]):
@@ -135,7 +135,7 @@ def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
 def _cover_earlier(
     texts: Sequence[str], number: int, sentence: str, patterns: _RequestPatterns, hidden: dict[int, list[Span]]
 ) -> bool:
-    """Add the earlier sentences about the request's subject, or else the message before; return whether there is one."""
+    """Add the earlier text that a request refers to. Return whether there is any."""
     subject = patterns.about.search(sentence)
     stems = _list_stems(subject["what"], patterns.code) if subject else set()
     earlier = [index for index in range(number) if texts[index].strip()]
@@ -173,7 +173,7 @@ def _drop(text: str, spans: Iterable[Span], runs: set[int]) -> str:
 
 
 def _list_stems(text: str, code: str = "en") -> set[str]:
-    """Return the beginnings of a text's longer words, and the pairs of its Chinese and Japanese characters."""
+    """Return the stems of the longer words in a text, and its pairs of Chinese and Japanese characters."""
     words = (word for word in fold_words(text).split() if len(word) >= _WORD_CHARS and not _WIDE.search(word))
     spaced = {word[:_STEM] for word in words if word not in load_stop_words(code)}
     return spaced | {pair[1] for pair in _WIDE_PAIR.finditer(text)}
