@@ -88,7 +88,7 @@ def find_typed(message: Message) -> str:
 
 
 def show_typed(message: Message, foreign: str = "\n") -> str:
-    """Render a user's message for a model. Passages of unknown origin get a label; `foreign` replaces untrusted text."""
+    """Render a user's message for a model. Passages of unknown origin get a label, and `foreign` replaces others."""
     parts = []
     for span in split_typed(message):
         text = span.text.strip()

@@ -308,7 +308,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The result of applying a patch set. `repeated` means that it was applied before; `undone_by` undid that change."""
+    """The result of applying a patch set. `repeated` means that it was applied before, `undone_by` that this was undone."""
 
     change: int | None
     changed: tuple[str, ...] = ()

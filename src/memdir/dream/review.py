@@ -229,7 +229,7 @@ class _Review:
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """Ask the judge about sentences. Return the removed ones with its answers and store the unsupported additions."""
+        """Ask the judge about sentences. Store the unsupported additions and return the removed sentences."""
         lost: dict[str, list[str]] = defaultdict(list)
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:

@@ -96,7 +96,7 @@ class DatePhrase:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedDate:
-    """One phrase of the text, its position, and its replacement."""
+    """A phrase of the text with its position and its replacement."""
 
     start: int
     end: int
@@ -105,9 +105,9 @@ class ReplacedDate:
 
 
 def make_absolute(text: str, now: datetime, known: Collection[str] = ()) -> tuple[str, tuple[ReplacedDate, ...]]:
-    """Return the text with its relative dates made absolute, from `now` in its zone, and the replacements.
+    """Return the text with its relative dates made absolute as of `now`, and the replacements.
 
-    Lines in `known` stay: they were written on another day.
+    Lines in `known` are not changed, because they were written on another day.
     """
     masked = blank_fences(text, "\0")
     for pattern in (_CODE, _PROSELESS):
@@ -156,7 +156,7 @@ def _replace(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]
 
 
 def _has_date_nearby(text: str, phrase: DatePhrase, other: DatePhrase) -> bool:
-    """Return whether the phrase next to a bare weekday already gives its date ("tomorrow, Monday"), or changes its meaning."""
+    """Return whether another phrase next to a weekday already gives its date, as in "tomorrow, Monday"."""
     first, second = (phrase, other) if phrase.start < other.start else (other, phrase)
     bare = [item.form == "weekday" for item in (phrase, other)]
     if bare[0] == bare[1] or not _APPOSED.fullmatch(text, first.end, second.start):
@@ -165,7 +165,7 @@ def _has_date_nearby(text: str, phrase: DatePhrase, other: DatePhrase) -> bool:
 
 
 def _resolve(phrase: DatePhrase, today: date, *, back: bool) -> date:
-    """Return the day, or the first day of a span."""
+    """Return the date that a phrase refers to, or the first day of a period."""
     step, day = phrase.step, today.weekday()
     if phrase.form in ("weekday", "coming", "previous"):
         behind = -((day - phrase.weekday - 1) % 7 + 1)  # 1 to 7 days, never today
@@ -185,7 +185,7 @@ def _resolve(phrase: DatePhrase, today: date, *, back: bool) -> date:
 
 
 def _render(text: str, phrase: DatePhrase, day: date) -> str:
-    """Return the replacement: the date, as exact as the phrase, with the word that grammar needs before it."""
+    """Return the date as exact as the phrase, with a preposition if the grammar requires one."""
     language, unit, words = phrase.language, "day", day.isoformat()
     if phrase.form == "period" or (phrase.form == "offset" and phrase.unit != "week"):
         unit = phrase.unit
@@ -214,7 +214,7 @@ def _render(text: str, phrase: DatePhrase, day: date) -> str:
 
 
 def _is_date(text: str, phrase: DatePhrase) -> bool:
-    """Return whether no context shows that the phrase is something other than a date."""
+    """Return whether the context allows the phrase to be a date."""
     if phrase.form in ("habit", "name") or (phrase.is_short and not phrase.preposition):
         return False
     low, language = max(0, phrase.start - _REACH), phrase.language
@@ -246,9 +246,9 @@ def _is_habit(text: str, phrase: DatePhrase) -> bool:
 
 
 def _find_tense(text: str, phrase: DatePhrase) -> int:
-    """Return 1 for the coming day, -1 for the last one, 0 if unclear, by the nearest sign in the clause.
+    """Return 1 for a future date, -1 for a past one, or 0 if unclear, from the nearest word that shows the tense.
 
-    The next clause counts if the phrase is alone in its own: "On Monday, we met".
+    If the phrase is a clause of its own, the next clause is used: "On Monday, we met".
     """
     language = phrase.language
     if _compile(language.limits).fullmatch(phrase.preposition):
@@ -277,7 +277,7 @@ def _find_sentence(text: str, phrase: DatePhrase) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)  # each line is searched twice
 def _find_phrases(text: str) -> tuple[DatePhrase, ...]:
-    """Return the phrases of all languages in order; of overlapping ones the earlier, at the same offset the longer."""
+    """Return the date phrases of all languages in order, without overlaps."""
     candidates = [language for language in load_date_languages() if _compile(language.cues).search(text)]
     phrases = [phrase for language in candidates for phrase in _find_in_language(text, language)]
     apart: list[DatePhrase] = []

@@ -1,4 +1,4 @@
-"""A bounded run of a model with tools (a fork), the tools for memory and project files, and the record of runs.
+"""Run a model with tools within limits (a fork), and provide tools for memory and project files.
 
 A parent's tools, system prompt and messages are the provider's cache key and are sent unchanged, so the function that runs
 the tools decides call by call what a run may do. A fork calls tools by its parent's names and formats; tables map them to
@@ -79,7 +79,7 @@ class ForkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    """The result of a run; `usage` is that of all requests, `first` that of the first, which shows cache use."""
+    """The result of a run. `usage` is the sum of all requests; `first` is only the first one, to check caching."""
 
     end: ForkEnd
     text: str = ""
@@ -99,9 +99,9 @@ def run_fork(
     calls: int = FORK_CALLS,
     last: str = "",
 ) -> ForkResult:
-    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError.
+    """Call the model until it makes no more tool calls or reaches a limit. Raises ReplyError and the model's errors.
 
-    With the word `last` beside its calls it says that no more will follow, which ends the run if none of them is refused.
+    If the model writes the word `last` next to its calls and none of them is refused, the run ends after these.
     """
     result = ForkResult(ForkEnd.TURNS)
     past_calls: set[str] = set()
@@ -136,13 +136,13 @@ def run_fork(
 
 
 class ProjectTree:
-    """The files of a project; `is_secret` says whether the content of a path below the root must not be shown."""
+    """The files of a project. `is_secret` returns whether the content of a path must not be shown."""
 
     def __init__(self, root: Path, is_secret: Callable[[str], bool]) -> None:
         self.root, self._is_secret = root, is_secret
 
     def read(self, path: str) -> str:
-        """Return the text of a file, or its beginning if it is long."""
+        """Return the text of a file. Long files are truncated."""
         guard.check_path(path)
         if self._is_secret(path):
             raise PathError(path, "it looks like a secret")
@@ -163,7 +163,7 @@ class ProjectTree:
         return list(islice(self._match(pattern), FORK_HITS))
 
     def search(self, words: str, pattern: str = "*") -> list[str]:
-        """Return lines with one of the words (`|` between them), as `path:line: text`."""
+        """Return the lines that contain any of the words separated by `|`, as `path:line: text`."""
         return _search(self._read_all(pattern), words)
 
     def _read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
@@ -226,14 +226,14 @@ TOOLS = (
 
 
 class ToolTarget(NamedTuple):
-    """The target of a path; `where` is `memory` or `project`."""
+    """What a path refers to. `where` is `memory` or `project`."""
 
     where: str
     path: str
 
 
 class MemoryTools:
-    """Runs the tools of one fork on one staging and one project; it may write `limit` bytes."""
+    """Run the tool calls of a fork on a staging area and a project. It may write `limit` bytes."""
 
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
@@ -331,14 +331,14 @@ class MemoryTools:
         return self._tree
 
     def _find_memory(self, values: Mapping[str, object]) -> str | None:
-        """Return the memory that a call names, None for the index, which is updated automatically."""
+        """Return the memory that a call names, or None for the index, which is updated automatically."""
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
-        """Return the target of a path; raises an error if a fork may not use it."""
+        """Return what a path refers to. Raises an error if a fork may not access it."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -356,11 +356,11 @@ class MemoryTools:
 
 
 class _Refused(MemdirError):
-    """A call that is not allowed."""
+    """Raised for a call that is not allowed."""
 
 
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
-    """Return whether a parent's tools can write a memory; otherwise a fork could only read."""
+    """Return whether a parent has tools that can write a memory."""
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
     names = [_plain(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
     return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
@@ -371,7 +371,7 @@ def _plain(name: str) -> str:
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
-    """Return our command for a call, and its input."""
+    """Translate a call to one of our commands and its input."""
     plain = _plain(call.name)
     if plain in _MANY:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
@@ -381,7 +381,7 @@ def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
 
 
 def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:
-    """Return the first of these values that is text, or ""."""
+    """Return the first string among the values of these keys, or ""."""
     return next((value for key in keys if isinstance(value := values.get(key), str)), "")
 
 
@@ -390,7 +390,7 @@ def _refuse(problem: str, hint: str = "") -> ToolResult:
 
 
 def render_ran(result: ForkResult | None) -> dict[str, object]:
-    """Return the cost of a run, and the cached share of its first request, for a row."""
+    """Return the cost of a run and the cached share of its first request for the run log."""
     usage, first = (result.usage, result.first) if result else (Usage(), Usage())
     return {
         "requests": result.turns if result else 0,
