@@ -64,7 +64,7 @@ _DEFAULTS = ExtractOptions()
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended. `start` is the number of messages before `messages`, or None if there are none."""
+    """A turn that has ended. `start` is the number of earlier messages, or None if `messages` is complete."""
 
     messages: Sequence[Message]
     start: int | None = None
