@@ -228,17 +228,17 @@ class _ChatGptNotes:
                 read_table(message.get("content")),
                 _time(message.get("create_time")) or _time(row.get("update_time")),
             )
-            self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
+            self._keep_newest("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
                 plain = read_table(read_table(message.get("metadata")).get("user_context_message_data"))
                 about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
                 style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
-                self._keep("about", "About the person", about, source, sent_at)
-                self._keep("style", "How to answer", style, source, sent_at)
+                self._keep_newest("about", "About the person", about, source, sent_at)
+                self._keep_newest("style", "How to answer", style, source, sent_at)
             elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
                 self._saved.setdefault(text, ExportedNote("memory", "", text, source, sent_at))
 
-    def _keep(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
+    def _keep_newest(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
         when = sent_at or datetime.fromtimestamp(0, UTC)
         if text.strip() and (kind not in self._newest or when >= self._newest[kind][0]):
             self._newest[kind] = when, ExportedNote(kind, title, text.strip(), source, sent_at)

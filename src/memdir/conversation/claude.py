@@ -152,22 +152,22 @@ class ChainTrace:
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
     def run(self, nodes: Iterable[tuple[int, ChainNode]]) -> "ChainTrace":
-        any(self._step(position, node) for position, node in nodes)
+        any(self._process(position, node) for position, node in nodes)
         return self
 
     def list_positions(self) -> list[int]:
         first = self._cursor if self.found and self._cursor is not None else -1
         return sorted(position for position in self._positions if position > first)
 
-    def _step(self, position: int, node: ChainNode) -> bool:
+    def _process(self, position: int, node: ChainNode) -> bool:
         """Process one record and return whether the search is finished."""
         if self._query.after and node.uuid == self._query.after and self._cursor is None:
             self._cursor = position
         if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
             self._skipped += 1
-            self._set_aside(position, node)
+            self._keep_sibling(position, node)
             return False
-        self._follow(position, node)
+        self._add_to_path(position, node)
         if self._is_at_root:
             return True
         if self.found:
@@ -175,7 +175,7 @@ class ChainTrace:
         # One message more than requested, so that the first of those requested is complete.
         return bool(self._query.count) and not self._query.after and self._messages > self._query.count
 
-    def _follow(self, position: int, node: ChainNode) -> None:
+    def _add_to_path(self, position: int, node: ChainNode) -> None:
         """Add a record of the path with the records that belong to it, and continue with its parent."""
         self._add(position, node.uuid, has_text=not node.is_lost and node.kind != "progress")
         if node.kind in ("user", "assistant") and (not node.group or node.group != self._last_group):
@@ -201,7 +201,7 @@ class ChainTrace:
         for offset, result in self._results.pop(uuid, ()):
             self._add(offset, result)
 
-    def _set_aside(self, position: int, node: ChainNode) -> None:
+    def _keep_sibling(self, position: int, node: ChainNode) -> None:
         """Remember a record outside the path, because it may belong to one on the path."""
         if node.is_lost or not (node.is_result or node.group):
             return
@@ -246,11 +246,11 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
         if not group and all(parts and (message.role == "tool" or message.is_meta) for message in messages):
             pending += messages
             continue
-        yield from _make_whole(parts)
+        yield from _join_message(parts)
         yield from pending
         parts, pending = [record] if group else [], []
         yield from messages
-    yield from _make_whole(parts)
+    yield from _join_message(parts)
     yield from pending
 
 
@@ -259,7 +259,7 @@ def make_messages(record: Json) -> Iterator[Message]:
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
-        yield from _make_whole([record])
+        yield from _join_message([record])
     elif kind == "user" and isinstance(message, dict):
         content = message.get("content")
         yield from list_results(content, uuid, sent_at)
@@ -271,7 +271,7 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("user", text, uuid, sent_at, is_meta=True)
 
 
-def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
+def _join_message(parts: Sequence[Json]) -> Iterator[Message]:
     """Yield the tool results among the records of an API message, then the message itself."""
     texts: list[str] = []
     calls: list[ToolCall] = []

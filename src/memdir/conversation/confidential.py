@@ -86,16 +86,16 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
 
 
 def _find_languages(typed: str) -> list[_RequestPatterns]:
-    return [patterns for patterns in _load_patterns() if patterns.ask.search(_straighten(typed))]
+    return [patterns for patterns in _load_patterns() if patterns.ask.search(_normalise_quotes(typed))]
 
 
-def _straighten(text: str) -> str:
+def _normalise_quotes(text: str) -> str:
     return text.replace("\u2019", "'")
 
 
 def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
     """Add the text that the requests in a message apply to. Return whether they apply to the entire conversation."""
-    text = _straighten(texts[number])
+    text = _normalise_quotes(texts[number])
     sentences = list(find_sentences(text))
     for index, (start, end) in enumerate(sentences):
         sentence = text[start:end]
@@ -104,8 +104,8 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         if patterns.whole.search(sentence):
             return True
         back = patterns.back.search(sentence)
-        spans = [(start, end), *_take(text, sentences[index + 1 :], end, patterns)]
-        above = list(_take(text, sentences[:index][::-1], start, patterns))
+        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
+        above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
         if back or not _has_fact(sentence, asked):
             spans += above
             ends_open = sentence.rstrip().endswith((":", "："))
@@ -117,7 +117,7 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
     return False
 
 
-def _take(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
+def _list_neighbours(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
     """Yield the sentences next to a request in its paragraph, up to one that the user wants to keep."""
     for start, end in sentences:
         gap = text[end:edge] if end <= edge else text[edge:start]

@@ -97,7 +97,7 @@ class _History:
         # After a compression, or when long results were masked, a history contains copies under new ids: then messages of
         # the model have no `model`, and nothing in it is new.
         bare = [id for id, table in new.items() if table.get("type") == "gemini" and "model" not in table]
-        if self.messages and not all(self._is_real(id) for id in bare):
+        if self.messages and not all(self._has_model_message(id) for id in bare):
             self._leave_out_copies(new, line)
         for id, table in listed.items():
             # Results of tools get new ids there; they are kept with their calls already.
@@ -115,13 +115,13 @@ class _History:
         for id in ids:
             del self.messages[id]
 
-    def _is_real(self, id: str) -> bool:
+    def _has_model_message(self, id: str) -> bool:
         return id in self.messages and "model" in self.messages[id][1]
 
     def _leave_out_copies(self, new: dict[str, Json], line: int) -> None:
         keys = {key for id, (_, record) in self.messages.items() if id not in new for key in _list_keys(record)}
         for id, message in new.items():
-            if id not in self.messages or (not self._is_real(id) and keys.issuperset(_list_keys(message))):
+            if id not in self.messages or (not self._has_model_message(id) and keys.issuperset(_list_keys(message))):
                 self._copies[id] = line
                 self.messages.pop(id, None)
 

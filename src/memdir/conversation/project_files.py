@@ -318,7 +318,7 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _QueuedFile:
     """A file to load. `chain` lists the files that include it."""
 
     file: LoadedFile
@@ -349,7 +349,7 @@ class InstructionLoader:
     def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
         """Add the file at a standard location with its includes. Missing files are ignored."""
         if os.path.lexists(path) and (node := self._open_direct(path, layer, why, ())) is not None:
-            self._grow(node)
+            self._add_with_includes(node)
 
     def add_rules(self, folder: str, layer: InstructionLayer, base: str, why: str) -> None:
         """Add the rules in a folder. Those with patterns remain pending."""
@@ -362,17 +362,17 @@ class InstructionLoader:
                 self._count -= 1
                 self._pending.setdefault(real, PendingRule(path, real, layer, base, rule.paths, rule.globs, free))
             else:
-                self._grow(replace(node, file=replace(node.file, text=rule.body)))
+                self._add_with_includes(replace(node, file=replace(node.file, text=rule.body)))
 
     def add_pending(self, rule: PendingRule, why: str) -> None:
         if (node := self._open_direct(rule.path, rule.layer, why, rule.free)) is not None:
-            self._grow(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
+            self._add_with_includes(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
 
     def refuse(self, path: str, reason: NotLoadedReason, by: str, real: str = "") -> None:
         plain = os.path.normpath(path)
         self._refusals.setdefault((plain, reason), LoadRefusal(plain, reason, by, real))
 
-    def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _Node | None:
+    def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _QueuedFile | None:
         real, problem = find_include_target(path)
         if real in self._seen:
             return None
@@ -380,7 +380,7 @@ class InstructionLoader:
         is_linked = real != path
         reason = self._find_refusal(path, real, layer, (*free, *more), is_named=is_linked, problem=problem)
         text = self._read(path, real, why, reason, is_named=is_linked)
-        return None if text is None else _Node(LoadedFile(path, real, layer, why, text), free, (real,))
+        return None if text is None else _QueuedFile(LoadedFile(path, real, layer, why, text), free, (real,))
 
     def _find_refusal(
         self, path: str, real: str, layer: InstructionLayer, free: tuple[str, ...], *,
@@ -414,9 +414,9 @@ class InstructionLoader:
         self.refuse(path, data, by, real)
         return None
 
-    def _grow(self, root: _Node) -> None:
+    def _add_with_includes(self, root: _QueuedFile) -> None:
         """Add a file with all its includes to the result. Includes come first."""
-        children: dict[str, list[_Node]] = {}
+        children: dict[str, list[_QueuedFile]] = {}
         waiting = deque([root])
         while waiting:
             node = waiting.popleft()
@@ -429,7 +429,7 @@ class InstructionLoader:
             self._files.append(node.file)
             stack.extend(reversed(children[node.file.real]))
 
-    def _list_mentions(self, node: _Node) -> Iterator[tuple[str, ...]]:
+    def _list_mentions(self, node: _QueuedFile) -> Iterator[tuple[str, ...]]:
         """Yield the includes of a file up to the limit. The first one beyond it is recorded as refused."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
@@ -438,7 +438,7 @@ class InstructionLoader:
             self._tries -= 1
             yield mention
 
-    def _include(self, node: _Node, spellings: tuple[str, ...]) -> _Node | None:
+    def _include(self, node: _QueuedFile, spellings: tuple[str, ...]) -> _QueuedFile | None:
         by, layer = node.file.path, node.file.layer
         path, real, problem = "", "", None
         for spelling in spellings:  # use the first that is a file, else the last
@@ -465,9 +465,9 @@ class InstructionLoader:
             own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
             free = ("/",) if is_below(real, own) else (own, os.path.dirname(real))
         file = LoadedFile(os.path.normpath(path), real, layer, f"included by {by}", text, node.file.depth + 1, by)
-        return _Node(file, free, (*node.chain, real))
+        return _QueuedFile(file, free, (*node.chain, real))
 
-    def _resolve(self, node: _Node, spelling: str) -> str:
+    def _resolve(self, node: _QueuedFile, spelling: str) -> str:
         return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -482,7 +482,7 @@ class InstructionLoader:
             if real is None or real in visited or not os.path.isdir(real):
                 continue
             visited.add(real)
-            free = self._find_rule_free(path, real, layer, allowed)
+            free = self._find_rule_folders(path, real, layer, allowed)
             if isinstance(free, NotLoadedReason):
                 self.refuse(path, free, why, real)
                 continue
@@ -501,7 +501,7 @@ class InstructionLoader:
             self.refuse(folder, NotLoadedReason.TOO_MANY, why)
         return sorted(rules)
 
-    def _find_rule_free(
+    def _find_rule_folders(
         self, path: str, real: str, layer: InstructionLayer, allowed: tuple[str, ...]
     ) -> tuple[str, ...] | NotLoadedReason:
         """Return the folders that links of a rule may point to, or why the rule cannot be opened."""

@@ -127,11 +127,11 @@ class ShellCommand:
 
     @property
     def program(self) -> str:
-        return os.path.basename(self._bare[0]) if self._bare else ""
+        return os.path.basename(self._plain_words[0]) if self._plain_words else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return self._bare[1:]
+        return self._plain_words[1:]
 
     @property
     def script(self) -> str:
@@ -141,7 +141,7 @@ class ShellCommand:
 
     def find_verb(self, program: str) -> str:
         """Return the subcommand if this runs `program`, directly or as a Python module. Otherwise, return ""."""
-        words = self._bare
+        words = self._plain_words
         if len(words) > 2 and re.fullmatch(r"python[\d.]*", self.program) and words[1:3] == ("-m", program):
             words = words[2:]
         elif self.program != program:
@@ -151,7 +151,7 @@ class ShellCommand:
         return next((word for word in words[1:] if not word.startswith("-")), "")
 
     @property
-    def _bare(self) -> tuple[str, ...]:
+    def _plain_words(self) -> tuple[str, ...]:
         """Return the words without variable assignments and wrappers such as `env`."""
         words = self.words
         while words and (_ASSIGNMENT.fullmatch(words[0]) or os.path.basename(words[0]) in _RUNNERS):

@@ -419,7 +419,7 @@ def split_message(text: str) -> tuple[MessageSpan, ...]:
     marked = _merge([*_find_client_blocks(text), *_find_marked(text)])
     # A quotation inside a line stays: a line of output may hold one.
     rest = _blank(text, (mark for mark in marked if mark[2] != _QUOTED or _is_on_own_lines(text, mark)))
-    return tuple(_make_spans(text, _merge([*marked, *_find_set_apart(rest, text)])))
+    return tuple(_make_spans(text, _merge([*marked, *_find_separate_lines(rest, text)])))
 
 
 def _blank(text: str, regions: Iterable[Region]) -> str:
@@ -532,10 +532,10 @@ def _find_line(text: str, offset: int) -> tuple[int, int]:
     return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
 
 
-def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
+def _find_separate_lines(rest: str, text: str) -> Iterator[Region]:
     """Yield separate lines that look pasted, or that the user asks the agent to work on."""
     paragraphs = [(match.start(), match.end(), match[0]) for match in _PARAGRAPH.finditer(rest) if match[0].strip()]
-    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_form(at)]))
+    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_pasted_lines(at)]))
     for name, why in (("forwarded", "forwarded"), ("role", "another speaker")):
         if match := compile_any(name).search(rest):
             pastes.append((match.start(), _find_line(rest, match.start())[1], why, SpanOrigin.FOREIGN))
@@ -543,7 +543,7 @@ def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
         pastes.append(letter)
     pastes = _merge(pastes)
     yield from pastes
-    given = _find_given(rest, text, paragraphs, pastes)
+    given = _find_work_text(rest, text, paragraphs, pastes)
     yield from given
     if not pastes:
         return
@@ -558,7 +558,7 @@ def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
         yield end, stop, "after a paste", SpanOrigin.UNKNOWN
 
 
-def _find_form(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
+def _find_pasted_lines(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
     """Yield the lines of a paragraph that look pasted."""
     start, _, block = paragraph
     lines = block.split("\n")
@@ -632,7 +632,9 @@ def _find_letter(rest: str, paragraphs: Sequence[Paragraph]) -> Region | None:
     return None
 
 
-def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]) -> Iterator[Region]:
+def _find_work_text(
+    rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]
+) -> Iterator[Region]:
     """Yield prose next to a request to work on it, such as a text below "translate this"."""
     for start, _, part in paragraphs:
         lead = _find_request(part)
@@ -645,7 +647,7 @@ def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: S
                 else True
             )
             if not is_pasted:
-                yield from _give(rest, below, follows)
+                yield from _find_text_below(rest, below, follows)
                 return
     last = paragraphs[-1] if paragraphs else (0, 0, "")
     line = last[2].rstrip().rpartition("\n")[2]
@@ -659,7 +661,7 @@ def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: S
             yield 0, above, "handed over", SpanOrigin.FOREIGN
 
 
-def _give(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
+def _find_text_below(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
     """Yield the text below a request, without a last paragraph that the user may have written."""
     last = follows[-1]
     is_open = len(follows) > 1 and len(last[2]) < _LAST_CHARS and compile_any("voice").search(last[2])
@@ -672,18 +674,18 @@ def _find_request(part: str) -> int:
     """Return the offset of the text that a paragraph asks to work on, or 0."""
     lead = part.rstrip()
     body = lead.lstrip("\n")
-    if len(body) < _REQUEST_CHARS and "\n" not in body and _hands_over(body):
+    if len(body) < _REQUEST_CHARS and "\n" not in body and _introduces_text(body):
         return len(part)
     first, newline, more = body.partition("\n")
-    if newline and more.strip() and len(first) < _REQUEST_CHARS and _hands_over(first, on_line=True):
+    if newline and more.strip() and len(first) < _REQUEST_CHARS and _introduces_text(first, on_line=True):
         return len(lead) - len(body) + len(first)
     lines = body.split("\n")
-    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _hands_over(lines[-1]):
+    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _introduces_text(lines[-1]):
         return len(part)
     return 0
 
 
-def _hands_over(line: str, *, on_line: bool = False) -> bool:
+def _introduces_text(line: str, *, on_line: bool = False) -> bool:
     """Return whether a line asks for work on the text below it or introduces it."""
     is_announced = line.rstrip().endswith((":", "：", ":-", "↓", "👇"))
     is_clear = bool(compile_any("this_text").search(line) and compile_any("text_work").search(line))

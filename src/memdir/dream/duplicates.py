@@ -285,7 +285,7 @@ class DuplicateMerge:
         for fact in self.facts.values():
             if fact.exact:
                 buckets[*fact.group, fact.exact].append(fact.name)
-        yield from (pair for names in buckets.values() for pair in _pair(names))
+        yield from (pair for names in buckets.values() for pair in _list_pairs(names))
 
     def _merge(self, one: str, other: str) -> Patch | None:
         first, second = self.facts[one], self.facts[other]
@@ -335,6 +335,6 @@ class DuplicateMerge:
         return *pins, not linked, is_bare, fact.memory.header.modified, name
 
 
-def _pair(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _list_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for index, one in enumerate(names):
         yield from ((one, other) for other in names[index + 1 : index + 1 + _CROWD])

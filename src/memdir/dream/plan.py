@@ -103,7 +103,7 @@ def plan_dream(
     progress.touch(sum(not change.is_index for change in overlay.batch.changes))
     patch_set = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
     if model is None:
-        logged = _distil(store, folder, overlay, now) if folder is not None else TidyResult()
+        logged = _plan_from_logs(store, folder, overlay, now) if folder is not None else TidyResult()
         progress.enter(DreamPhase.CHECK)
         items = (*tidied.list_items(logged.patches), *logged.list_items(()))
         return replace(patch_set, patches=(*patch_set.patches, *logged.patches), proposals=items, logs=logged.logs)
@@ -182,7 +182,7 @@ class TidyResult:
         return tuple(items)
 
 
-def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
+def _plan_from_logs(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
     """Plan memories from log entries that match a pattern or name a type. The others become one inbox item per day."""
     staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(folder))
     days: dict[str, str] = {}
@@ -355,10 +355,10 @@ def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datet
         return ApplyResult(None, dropped=dropped, waiting=waiting)
     record = store.read_change(result.change)
     names = tuple(file.path.removesuffix(".md") for file in record.files if not is_index_path(file.path))
-    return ApplyResult(record.id, names, dropped, waiting, _prove(store, record, before), result.repeated)
+    return ApplyResult(record.id, names, dropped, waiting, _find_removed(store, record, before), result.repeated)
 
 
-def _prove(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
+def _find_removed(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
     """Search all memories and the history for every sentence that a change removed."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _read_texts(store, names).items()}
@@ -411,7 +411,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
     headers = store.scan()
     memories = records.read_memories(store)
     pinned = keep | {header.name for header in headers if header.pinned}
-    odd = frozenset(name for name in memories if _is_odd(name))
+    odd = frozenset(name for name in memories if _has_invalid_name(name))
     fixed, originals, indexes = pinned | odd, dict(memories), _read_indexes(store)
     digests = {name: memory.digest for name, memory in memories.items()}
 
@@ -456,7 +456,7 @@ def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[
         yield replace(patch, edits=tuple(edits))
 
 
-def _is_odd(name: str) -> bool:
+def _has_invalid_name(name: str) -> bool:
     """Return whether a name is invalid, such as "x (1)" from a sync tool. Such a memory can only be deleted."""
     try:
         check_name(name)

@@ -205,13 +205,13 @@ def render_set(patches: PatchSet) -> dict[str, object]:
             | {"name": item.name, "who": item.origin.who, "reason": item.origin.why, "payload": dict(item.payload)}
             for item in patches.proposals
         ],
-        "logs": [{**_take(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
-        "usage": _take(patches.usage, _USAGE),
-        **_take(patches, _PLAIN),
+        "logs": [{**_read_fields(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
+        "usage": _read_fields(patches.usage, _USAGE),
+        **_read_fields(patches, _PLAIN),
     }
 
 
-def _take(record: object, fields: Iterable[str]) -> dict[str, object]:
+def _read_fields(record: object, fields: Iterable[str]) -> dict[str, object]:
     return {key: getattr(record, key) for key in fields}
 
 

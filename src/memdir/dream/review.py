@@ -99,12 +99,12 @@ def review_patches(
         if review.is_idle(group):
             continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
-        if doubt or group.founded is SentenceFate.LOST or group.gone > room:
+        if doubt or group.founded is SentenceFate.LOST or group.emptied > room:
             proposals.append(review.make_item(group, doubt))
             continue
         try:
             patches.append(review.make_patch(group))
-            room -= group.gone
+            room -= group.emptied
         except MemdirError as error:  # one invalid change does not stop the others
             proposals.append(review.make_item(group, one_line(str(error))))
     return patches, proposals
@@ -154,7 +154,7 @@ class _Group:
         return max((sentence.fate for sentence in self.removed), default=SentenceFate.KEPT)
 
     @property
-    def gone(self) -> int:
+    def emptied(self) -> int:
         """Count the memories that lose all sentences, except those with an exact copy elsewhere."""
         reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
         remaining = {

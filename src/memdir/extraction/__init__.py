@@ -265,7 +265,7 @@ class _Run:
         """Return the planned writes. Those that contain credentials or change shared memories need review."""
         plan = self._plan()
         if self.allowed.hidden:
-            plan = self._leave_out(plan)
+            plan = self._drop_hidden(plan)
         rules = self.store.rules
         checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
         pending = [doubt for doubt in checks if doubt]
@@ -281,7 +281,7 @@ class _Run:
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
         return replace(plan, placed=placed, doubts=_join_doubts(doubts))
 
-    def _leave_out(self, plan: "_Plan") -> "_Plan":
+    def _drop_hidden(self, plan: "_Plan") -> "_Plan":
         """Drop writes about text that the user asked not to keep, and revert what was learned from it before."""
 
         def is_hidden(memory: StagedMemory) -> bool:
@@ -295,10 +295,10 @@ class _Run:
         doubts = tuple(doubt for doubt in plan.doubts if not is_hidden(doubt.staged))
         trimmed = {name: cut for name, cut in plan.trimmed.items() if name not in dropped}
         writes = tuple(write for write in plan.cut_writes if not self.allowed.hides(write.text))
-        unlearned = tuple(self._unlearn(plan.staging))
+        unlearned = tuple(self._revert_learned(plan.staging))
         return replace(plan, placed=placed, doubts=doubts, trimmed=trimmed, cut_writes=writes, unlearned=unlearned)
 
-    def _unlearn(self, staging: Staging) -> Iterator[str]:
+    def _revert_learned(self, staging: Staging) -> Iterator[str]:
         """Revert what earlier runs of this conversation learned from that text. Yields the memory names."""
         before: dict[str, str | None] = {}
         for change in self.store.changes(limit=_RECENT_CHANGES) if self.conversation.session else ():
@@ -314,14 +314,14 @@ class _Run:
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
         requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now))
-        requests = [request for request in requests if not _answers_another(request)]
+        requests = [request for request in requests if not _corrects_message(request)]
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
             open_requests: Sequence[MemoryRequest] = _leave_out_written(asked, own or ())
             ran = self.ran
             if self.model is not None and not self.problem and not self.is_offline:
-                open_requests, ran = self._sift(self.model, open_requests)
+                open_requests, ran = self._confirm_requests(self.model, open_requests)
             placed = self._place(open_requests, staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
             return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=ran, error=self.problem)
@@ -336,7 +336,7 @@ class _Run:
             staging.restore({})
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        again = self._stage_again(staging)
+        again = self._restage_cut(staging)
         evidence = {**again, **answer.evidence}
         missed, covered = list[MemoryRequest](), list[tuple[MemoryRequest, str]]()
         for request in asked:
@@ -370,7 +370,7 @@ class _Run:
         problems = "; ".join(answer.problems)
         return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
-    def _stage_again(self, staging: Staging) -> dict[str, str]:
+    def _restage_cut(self, staging: Staging) -> dict[str, str]:
         """Stage the sentences that the last run removed, which the user may have confirmed. Return their quotes."""
         new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
         for write in self.trimmed:
@@ -408,7 +408,9 @@ class _Run:
         shared = self._list_shared() if staged else frozenset[str]()
         return judge_staged(staged, evidence, typed, opine, is_asked=is_asked, requests=requests, shared=shared)
 
-    def _sift(self, model: Model, asked: Sequence[MemoryRequest]) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
+    def _confirm_requests(
+        self, model: Model, asked: Sequence[MemoryRequest]
+    ) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
         """Return the requests that a model confirms. If it fails, return all of them."""
         opinion = self._judge(model, (), {}, asked, asked).opinion if asked else None
         if opinion is None:
@@ -465,7 +467,7 @@ class _Run:
             placed = place(request, staging)
         except FormatError:
             return (Placement("", "unclear", request, request.quote),)
-        if any(_takes_away(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
+        if any(_has_removed(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
             staging.restore(before)
             return tuple(replace(result, action="unchanged") for result in placed)
         return placed
@@ -644,7 +646,7 @@ def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> 
     return (request.action != FORGET and has_words) or is_said(request, memory.text)
 
 
-def _answers_another(request: MemoryRequest) -> bool:
+def _corrects_message(request: MemoryRequest) -> bool:
     """Return whether a request corrects another message and is meaningless without it."""
     languages = [language for language in load_request_languages() if language.name == request.language]
     return request.action != FORGET and any(
@@ -672,7 +674,7 @@ def _render_request(request: MemoryRequest) -> str:
     return f"They want this kept for later: “{one_line(request.body)}”"
 
 
-def _takes_away(staging: Staging, name: str) -> bool:
+def _has_removed(staging: Staging, name: str) -> bool:
     """Return whether a staged memory lost a sentence."""
     memory = next((staged for staged in staging.staged if staged.name == name), None)
     if memory is None or memory.before is None:

@@ -139,7 +139,7 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
     language = next(iter([*find_request_languages(text), load_request_languages()[0]]))
     content, about, stated_kind = _strip_cue(compile_any("reply").sub("", text.strip()), language, now)
     kind = kind or stated_kind or _guess_kind(about, language)
-    parts = _word(mask_values(content, values), mask_values(about, values), language, kind, now)
+    parts = _describe(mask_values(content, values), mask_values(about, values), language, kind, now)
     if parts is None:
         raise FormatError("this text is too vague to recall", field="body", hint=_HINT)
     return Draft(kind, *parts[:2], _set_dates(content, kind, now) + "\n")
@@ -228,7 +228,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
         order = matches[-1] if last == number - 1 and matches and matches[-1].category not in _EXPLICIT[:2] else None
         if match is None:
             if order and _continues_order(sentence, order.language):
-                matches[-1] = _put_after(order, sentence.text, sentence.text)
+                matches[-1] = _append(order, sentence.text, sentence.text)
             continue
         rest, previous = sentences[number + 1 :][:_ITEMS], sentences[number - 1].text if number - 1 > last else ""
         listed = rest if match.quote.endswith((":", "：")) else ()
@@ -237,7 +237,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
             matches += [replace(match, content=item.text, about=item.text, quote=item.text) for item in items]
         elif match.content and not starts(match.language.pronouns, match.content):
             is_more = order and not sentence.begins and _KINDS.get(match.category) is _KINDS[order.category]
-            matches.append(_put_after(matches.pop(), match.content, match.quote) if is_more else match)
+            matches.append(_append(matches.pop(), match.content, match.quote) if is_more else match)
         elif (
             match.category is RequestCategory.REQUEST
             and 0 < len(previous) < _NEAR
@@ -250,7 +250,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
     return matches
 
 
-def _put_after(match: RuleMatch, content: str, quote: str) -> RuleMatch:
+def _append(match: RuleMatch, content: str, quote: str) -> RuleMatch:
     return replace(match, content=f"{match.content} {content}", quote=f"{match.quote} {quote}")
 
 
@@ -311,7 +311,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     elif category is not RequestCategory.ORDER and find_unwanted(quote):
         parts = None
     else:
-        parts = _word(content, about, language, kind, now)
+        parts = _describe(content, about, language, kind, now)
     if values:
         kinds = [f"{secret.what} ({secret.rule})" for secret in find_secrets(full_text)]
         hides = ", ".join(dict.fromkeys(kinds or ["a number that opens something"]))
@@ -354,7 +354,7 @@ def _set_dates(text: str, kind: Kind, now: datetime) -> str:
     return make_absolute(text, now)[0] if kind is Kind.PROJECT else text
 
 
-def _word(
+def _describe(
     content: str, about: str, language: RequestLanguage, kind: Kind, now: datetime
 ) -> tuple[str, str, str] | None:
     """Return the title, description and body, or None if the content is too vague to describe."""

@@ -199,7 +199,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     if scores.count(max(scores, default=0)) != 1:
         return "", "unclear"
     memory = matches[scores.index(max(scores))]
-    rests = {sentence: _find_rest(target, sentence) for sentence in memory.sentences}
+    rests = {sentence: _drop_clauses(target, sentence) for sentence in memory.sentences}
     if None in rests.values():
         return memory.name, "unclear"
     left = " ".join(rest for rest in rests.values() if rest)
@@ -221,7 +221,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     return memory.name, "update"
 
 
-def _find_rest(target: frozenset[str], sentence: str) -> str | None:
+def _drop_clauses(target: frozenset[str], sentence: str) -> str | None:
     """Return a sentence without its clauses about the target, or None if the rest is about it too."""
     if not _covers(target, _find_terms(sentence)):
         return sentence
@@ -287,7 +287,7 @@ def _parse_sense(sentence: str) -> SentenceSense:
     return SentenceSense(_find_terms(rest), frozenset(values), negated, words)
 
 
-def _holds(one: SentenceSense, other: SentenceSense) -> bool:
+def _contains(one: SentenceSense, other: SentenceSense) -> bool:
     """Return whether `other` contains the meaningful words of `one` in the same order."""
     free = STOP | load_words("only")  # "only on Tuesdays" is "on Tuesdays only"
     remaining = iter(other.words)
@@ -301,9 +301,9 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     if not new.terms & old.terms:
         return SentenceRelation.OTHER
     # "the flag is on" has the same terms as "the flag is off", so the words are compared too.
-    if same_sign and not terms[0] and not values[0] and set(new.words) <= set(old.words) and _holds(new, old):
+    if same_sign and not terms[0] and not values[0] and set(new.words) <= set(old.words) and _contains(new, old):
         return SentenceRelation.SAME
-    if same_sign and not terms[1] and not values[1] and _holds(old, new):
+    if same_sign and not terms[1] and not values[1] and _contains(old, new):
         return SentenceRelation.EXTENDS if len(old.terms | old.values) > 1 else SentenceRelation.RIVAL
     if not same_sign:
         return SentenceRelation.OTHER if any((*terms, *values)) else SentenceRelation.CONTRADICTS

@@ -446,7 +446,7 @@ class _Writing:
         return {_MOMENTS[key].format(one): (key, one) for key in PATTERN_KEYS for one in getattr(when, key)}
 
     @property
-    def _always(self) -> str:
+    def _standing_rule(self) -> str:
         """Return the statement that this is a standing rule, or "" if that is not new or not the case."""
         was = frontmatter.parse_fields(self.staged.before or "").when.always
         rule = one_line(" ".join(self.document.list_sentences(PartKind.FACT)))
@@ -463,7 +463,7 @@ class _Writing:
         new = [text for text in (*self._list_head(), *self.sentences) if fold_words(text) not in self.old]
         before = frontmatter.parse_fields(self.staged.before or "").when
         moments = [phrase for phrase, (key, one) in self.moments.items() if one not in getattr(before, key)]
-        always = [self._always] if self._always else []
+        always = [self._standing_rule] if self._standing_rule else []
         return (*dict.fromkeys(new), *moments, *always, *map(_render_dropped, self.gone))
 
     def make_case(self) -> OpinionCase:
@@ -514,7 +514,7 @@ class _Writing:
     def _trim_when(self, follows: Collection[str]) -> When:
         """Return the `when` field without unsupported new patterns, and with `enforce` as it was before."""
         before, when = frontmatter.parse_fields(self.staged.before or "").when, self.fields.when
-        always = when.always and (before.always or self._always in follows)
+        always = when.always and (before.always or self._standing_rule in follows)
         lists = {
             at: [one for text, (own, one) in self.moments.items() if own == at and self._keeps(text, follows)]
             for at in PATTERN_KEYS

@@ -115,19 +115,19 @@ def extract_turn(
 ) -> ExtractResult:
     """Learn from new messages if the options allow it. Waits up to `seconds` for another run to finish."""
     if turn.is_subagent:
-        return _note(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
+        return _log(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
         # Messages from a time when learning was off are never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep_cursor(session, end)
-        return _note(session, ExtractResult(skipped=skip, cursor=end), now)
+        return _log(session, ExtractResult(skipped=skip, cursor=end), now)
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new) if options.every > 1 else ()
     is_throttled = 0 < sum(message.role == "user" for message in talk) < options.every
-    if is_throttled and not _asks(talk, now):
-        return _note(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
+    if is_throttled and not _has_request(talk, now):
+        return _log(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
         with (place or store.open_workplace()).hold_lock(LOCK, seconds=seconds):
             if seconds:  # the other run may have changed this record
@@ -156,12 +156,12 @@ def extract_turn(
             if result.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
-        return _note(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
+        return _log(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
     if options.explicit_only and result.skipped is ExtractSkip.NOTHING_FOUND:
         result = replace(result, skipped=ExtractSkip.OFF)
     if result.cursor is not None:
         _keep_cursor(session, result.cursor)
-    return _note(session, result, now)
+    return _log(session, result, now)
 
 
 def count_failure(session: SessionFile) -> int:
@@ -186,7 +186,7 @@ def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) 
     return next((skip for skip, applies in skips if applies), None)
 
 
-def _asks(talk: Sequence[Message], now: datetime) -> bool:
+def _has_request(talk: Sequence[Message], now: datetime) -> bool:
     """Return whether these messages contain an explicit request. Such messages are processed immediately."""
     is_asked = any(request.is_explicit for request in find_requests(talk, now=now))
     return is_asked or bool(find_hidden_requests(talk, now=now))
@@ -203,7 +203,7 @@ def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
     return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
-def _note(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
+def _log(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
     note_run(
         session.state,
         {
@@ -286,7 +286,7 @@ def harvest_chat(
 ) -> ExtractResult:
     """Learn from an exported conversation. Without a model, only explicit requests are saved."""
     total = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
-    if model is None and not _asks(clean_messages(chat.messages), now):
+    if model is None and not _has_request(clean_messages(chat.messages), now):
         return total
     for piece in cut(chat.messages, None):
         with store.hold_lock(LOCK, seconds=_CHAT_SECONDS):

@@ -212,7 +212,7 @@ def _find_requests(text: str) -> Iterator[tuple[IgnoreReach, str]]:
         return
     for sentence in _list_sentences(text):
         for language in load_ignore_languages():
-            words, subject = _mark(sentence.rstrip(".!?。！？ "), language)
+            words, subject = _simplify(sentence.rstrip(".!?。！？ "), language)
             reach = _match(sentence, words, language) if re.search("[¤°]|recall", words) else None
             if reach is not None:
                 yield reach, subject
@@ -247,7 +247,7 @@ def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach |
     return IgnoreReach.CONVERSATION if re.search(language.lasting, sentence) else IgnoreReach.TURN
 
 
-def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
+def _simplify(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
     """Return the sentence with placeholders and without filler words, and the subject of the memories."""
     signed = re.sub(language.owned, "¤", sentence.replace("¤", " ").replace("°", " "))
     signed = " ".join(re.sub(language.fill, " ", re.sub(language.bare, "°", signed)).split())

@@ -258,12 +258,12 @@ class MemoryTools:
         where, path = self.find(pick(values, PATH_KEYS) or pattern or "memory")
         if where == "memory":
             return show_manifest(self.staging.scan()) or "There is no memory yet."
-        return self._see("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
+        return self._record("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
-            return self._see(self._project().read(path))
+            return self._record(self._project().read(path))
         if path == INDEX_FILE:
             return show_manifest(self.staging.scan()) or "The index is empty."
         text = self.staging.read(path.removesuffix(".md"))
@@ -276,7 +276,7 @@ class MemoryTools:
             hits = _search(self._read_memories(), words)
         else:
             hits = self._project().search(words, path or "*")
-            self._see("\n".join(hits))
+            self._record("\n".join(hits))
         return "\n".join(hits) or "No line matches."
 
     def _read_memories(self) -> Iterator[tuple[str, str]]:
@@ -288,7 +288,7 @@ class MemoryTools:
         name, text = self._find_memory(values), pick(values, TEXT_KEYS)
         if name is None:
             return _INDEX_KEPT
-        return self._put(name, text) if text.strip() else self._forget(name)
+        return self._stage(name, text) if text.strip() else self._forget(name)
 
     def _edit(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(values)
@@ -298,13 +298,13 @@ class MemoryTools:
         count = text.count(old) if old else 0
         if count != 1:
             raise NotFoundError(f"the passage stands {count} times in {name}.md, not once", name=name)
-        return self._put(name, text.replace(old, new))
+        return self._stage(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(values)
         return _INDEX_KEPT if name is None else self._forget(name)
 
-    def _put(self, name: str, text: str) -> str:
+    def _stage(self, name: str, text: str) -> str:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
@@ -320,7 +320,7 @@ class MemoryTools:
         self.staging.forget(name)
         return f"Deleted {name}.md."
 
-    def _see(self, text: str) -> str:
+    def _record(self, text: str) -> str:
         if text:
             self.seen.append(text)
         return text
@@ -362,17 +362,17 @@ class _Refused(MemdirError):
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
     """Return whether a parent has tools that can write a memory."""
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
-    names = [_plain(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
+    names = [_normalise_name(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
     return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.rpartition("__")[2].replace("_", "").replace("-", "").lower()
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
     """Translate a call to one of our commands and its input."""
-    plain = _plain(call.name)
+    plain = _normalise_name(call.name)
     if plain in _MANY:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
         if plain == "view":

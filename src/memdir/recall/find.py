@@ -30,7 +30,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class BestLine:
-    """The line of a text that contains the most search words. `met` are the words it contains."""
+    """The line of a text that contains the most search words. `met` is how many it contains."""
 
     line: int
     snippet: str

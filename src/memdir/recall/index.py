@@ -321,7 +321,9 @@ class Catalog:
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
         signatures: dict[str, str] = {}
         for batch in _split(paths):
-            signatures.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(batch)})", batch))
+            signatures.update(
+                self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
+            )
         return signatures
 
     def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
@@ -365,7 +367,9 @@ class Catalog:
         """Return the ID and document frequency of each word that is in the index."""
         terms = {}
         for batch in _split(words):
-            rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(batch)})", batch)
+            rows = self._db.execute(
+                f"SELECT word, id, df FROM terms WHERE word IN ({_make_placeholders(batch)})", batch
+            )
             terms.update({word: (term, df) for word, term, df in rows})
         return terms
 
@@ -384,7 +388,7 @@ class Catalog:
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         docs: list[int] = []
         for batch in _split(paths):
-            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_marks(batch)})", batch)
+            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             docs += [doc for (doc,) in rows]
         return docs
 
@@ -633,5 +637,5 @@ def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + _MANY] for start in range(0, len(values), _MANY))
 
 
-def _marks(values: Sequence[object]) -> str:
+def _make_placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))

@@ -251,7 +251,7 @@ class LocalSearch:
                 best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
                 picks = _make_picks(store, best, self.name)
                 headers = {pick.header.file: pick.header for pick in picks}
-                if not (self._trusts and picks and self._renew(number, headers)):
+                if not (self._trusts and picks and self._reindex_files(number, headers)):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
             left = sorted(scores.dropped, key=lambda row: -row[0].score)[:SHORTLIST]
@@ -287,11 +287,11 @@ class LocalSearch:
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
-        own = [number for number, store in enumerate(self._stores) if _home_of(store.scope) is Scope.PRIVATE]
+        own = [number for number, store in enumerate(self._stores) if _find_store_scope(store.scope) is Scope.PRIVATE]
         own = [number for number in own if number not in self._empty]
 
         def find_reason(store: StoreReader, name: str) -> str:
-            scope = _home_of(store.scope)
+            scope = _find_store_scope(store.scope)
             is_hidden = scope is Scope.USER and any(self._open(number).has_name(name) for number in own)
             return HIDDEN if is_hidden else drop(scope, name)
 
@@ -300,14 +300,14 @@ class LocalSearch:
 
     def _select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
         self._refresh_all()
-        headers_by_key = {(_home_of(header.scope), header.name): header for header in headers}
+        headers_by_key = {(_find_store_scope(header.scope), header.name): header for header in headers}
 
         def drop(store: StoreReader, name: str) -> str:
-            return "" if (_home_of(store.scope), name) in headers_by_key else "not asked for"
+            return "" if (_find_store_scope(store.scope), name) in headers_by_key else "not asked for"
 
         result = self.search(query, limit, drop=drop)
         return [
-            replace(pick, header=headers_by_key[_home_of(owner.scope), pick.header.name])
+            replace(pick, header=headers_by_key[_find_store_scope(owner.scope), pick.header.name])
             for pick, owner in zip(result.picks, result.owners, strict=True)
         ]
 
@@ -385,15 +385,15 @@ class LocalSearch:
             return 0
         root = os.path.join(os.path.realpath(folder.root), "")
         below = [path.removeprefix(root) for path in paths if path.startswith(root)]
-        return self._renew_stale(number, folder.read_signatures(below)) if below else 0
+        return self._reindex_stale(number, folder.read_signatures(below)) if below else 0
 
-    def _renew(self, number: int, read: Mapping[str, Header]) -> int:
+    def _reindex_files(self, number: int, read: Mapping[str, Header]) -> int:
         """Index the files that differ from their signature in the index."""
         facts = {file: header.signature for file, header in read.items()}
         now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
-        return self._renew_stale(number, now) if self._folders[number] is not None else 0
+        return self._reindex_stale(number, now) if self._folders[number] is not None else 0
 
-    def _renew_stale(self, number: int, now: Mapping[str, Stat]) -> int:
+    def _reindex_stale(self, number: int, now: Mapping[str, Stat]) -> int:
         catalog, store = self._open(number), self._stores[number]
         if not (stale := catalog.find_stale(now)):
             return 0
@@ -420,7 +420,7 @@ class LocalSearch:
             return step()
 
 
-def _home_of(scope: Scope) -> Scope:
+def _find_store_scope(scope: Scope) -> Scope:
     """Return the scope of the store that contains memories of this scope. Team memories are in the project's store."""
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
@@ -468,7 +468,7 @@ def prepare_query(catalog: Catalog, text: str, totals: IndexTotals) -> tuple[Pre
     """Return the weights of a query in one directory, and the postings to read, heaviest first."""
     table = catalog.table
     terms = list(dict.fromkeys(parse_terms(text)))
-    soft = {term: _soften(catalog, table if catalog.semantic else None, term) for term in terms}
+    soft = {term: _find_similar(catalog, table if catalog.semantic else None, term) for term in terms}
     known = catalog.find_terms(list(dict.fromkeys(word for words in soft.values() for word in words)))
     worth = {term: REQUEST_WORTH if term in REQUEST else 1.0 for term in terms}
     idf = {term: totals.idf(known.get(term, (0, 0))[1]) for term in terms}
@@ -574,7 +574,7 @@ def _dot(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum([weight * value for weight, value in zip(weights, values, strict=True)])
 
 
-def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
+def _find_similar(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
     """Return similar words that may replace a term, with their weights."""
     words = {term: 1.0}
     if len(term) >= KIN_LETTERS and term.isascii():

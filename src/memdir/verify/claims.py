@@ -68,7 +68,7 @@ def _name(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, 
     return Claim(kind, text, 0, 0, start, end, extra, is_weak=is_weak)
 
 
-def _shift(claim: Claim, offset: int) -> Claim:
+def _move(claim: Claim, offset: int) -> Claim:
     return replace(claim, start=claim.start + offset, end=claim.end + offset)
 
 
@@ -331,10 +331,10 @@ def _read_line(line: _Line) -> Iterator[Claim]:
     if line.is_shell:
         command = line.text.strip()
         indent = len(line.text) - len(line.text.lstrip())
-        yield from (_shift(claim, indent) for claim in (read_command(command) if command[:1] != "#" else ()))
+        yield from (_move(claim, indent) for claim in (read_command(command) if command[:1] != "#" else ()))
         return
     for begin, end in line.codes:
-        yield from (_shift(claim, begin) for claim in _read_code(line, begin, end))
+        yield from (_move(claim, begin) for claim in _read_code(line, begin, end))
     yield from _read_prose(line.prose)
     for target in _LINK_TARGET.finditer(line.prose):
         # The target of a Markdown link, if it is a project file and not another memory.
@@ -356,7 +356,7 @@ def _place(line: _Line, claim: Claim) -> Claim:
     ):
         reason = _NO_MORE
     placed = replace(claim, kind=kind, line=line.number, column=begin + 1, reason=reason)
-    return _shift(placed, line.start)
+    return _move(placed, line.start)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
@@ -448,7 +448,7 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[Claim]:
         named = list(read_command(code))
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
-    yield from (_shift(claim, lead) for claim in named)
+    yield from (_move(claim, lead) for claim in named)
 
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[Claim]:

@@ -343,10 +343,10 @@ class _WordLookup:
         return current
 
 
-def _replace_part(claim: Claim, word: str, came: str) -> str:
-    if not came or claim.text == word:
-        return came
-    return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: came, claim.text)
+def _replace_part(claim: Claim, word: str, replacement: str) -> str:
+    if not replacement or claim.text == word:
+        return replacement
+    return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: replacement, claim.text)
 
 
 class _ToolLookup:

@@ -183,7 +183,7 @@ def _find_successor(word: bytes, hunks: Sequence[_Hunk], fewer: Counter[bytes], 
         votes.update(dict.fromkeys(_find_new_definitions(word, hunk), 1))
     fresh = {other: count for other, count in votes.items() if more[other] > fewer[other] and other != word}
     best = sorted(fresh, key=lambda other: (-fresh[other], other))[:2]
-    if not best or (len(best) == 2 and fresh[best[0]] == fresh[best[1]] and not _is_like(word, best[0])):
+    if not best or (len(best) == 2 and fresh[best[0]] == fresh[best[1]] and not _is_similar(word, best[0])):
         return ""
     return best[0].decode("utf-8", "replace")
 
@@ -205,7 +205,7 @@ def _find_new_definitions(word: bytes, hunk: _Hunk) -> set[bytes]:
         return set()
     removed = {name for line in hunk.minus if (name := _find_name(line))}
     added = {name for line in hunk.plus if (name := _find_name(line))} - removed
-    return added if len(added) == 1 and len(removed) == 1 else {name for name in added if _is_like(word, name)}
+    return added if len(added) == 1 and len(removed) == 1 else {name for name in added if _is_similar(word, name)}
 
 
 def _find_name(line: bytes) -> bytes:
@@ -213,7 +213,7 @@ def _find_name(line: bytes) -> bytes:
     return match[1] or match[2] or match[3] if match else b""
 
 
-def _is_like(one: bytes, other: bytes) -> bool:
+def _is_similar(one: bytes, other: bytes) -> bool:
     first, second = one.decode("utf-8", "replace").lower(), other.decode("utf-8", "replace").lower()
     return difflib.SequenceMatcher(None, first, second).ratio() >= _LIKE
 

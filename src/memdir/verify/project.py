@@ -265,7 +265,7 @@ def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tupl
         tag, mode, path = match.groups()
         if mode == "160000" or path.endswith("/"):
             inner.append(path.rstrip("/"))
-        elif entry := _look(root, path):
+        elif entry := _stat(root, path):
             entries[path] = entry
         elif tag == "S":  # a sparse checkout leaves it out, but it exists
             entries[path] = ProjectFile(path, 0, 0, 0)
@@ -279,14 +279,14 @@ def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, .
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             path = os.path.join(folder, name)[top:]
-            if entry := _look(root, path):
+            if entry := _stat(root, path):
                 entries[path] = entry
         if len(entries) > _PLAIN_FILES or time.monotonic() > ends:
             return entries, (), False
     return entries, (), True
 
 
-def _look(root: Path, path: str) -> ProjectFile | None:
+def _stat(root: Path, path: str) -> ProjectFile | None:
     try:
         facts = os.lstat(f"{root}/{path}")
     except (OSError, ValueError):
