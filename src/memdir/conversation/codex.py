@@ -1,13 +1,13 @@
-"""Read Codex rollouts as messages. Records have no ids; a rollout only grows, so a message is identified by the position of
-its last record and a checksum of that line.
+"""Read Codex rollouts as messages. Records have no IDs, so a message is identified by the position and checksum of its last
+record, which never changes.
 
-    response_item   messages, calls and their results; adjacent ones of the assistant are merged
-    event_msg       mostly a copy for the screen. Two kinds count: `thread_rolled_back`, which removes turns, and the
+    response_item   messages, calls and their results; adjacent messages of the assistant are merged
+    event_msg       mostly copies for display. Two kinds are used: `thread_rolled_back`, which removes turns, and the
                     calls made by a script of the model (`exec`), which are recorded nowhere else
-    compacted       a summary, as meta; the messages before it are kept
+    compacted       a summary, marked as meta; the messages before it are kept
 
-Instructions, environment, notices and other wrappers that Codex sends in the user's name are meta. Only the request is kept
-of a message from an editor. Rollouts of 2025 without `payload` are read too. Everything else, including thinking, is ignored.
+Instructions, environment, notices and other text that Codex sends as the user are marked as meta. Of a message from an editor,
+only the request is kept. Rollouts of 2025 without `payload` are supported. Everything else, including thinking, is ignored.
 """
 
 import json

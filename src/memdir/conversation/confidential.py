@@ -1,12 +1,12 @@
 """Remove messages that the user does not want to be remembered ("don't write this down", "off the record").
 
-    messages --leave_out--> the same messages without it, for every request of memory's own and for the patterns
+    messages --leave_out--> the messages without that text, for every request to a model and for the built-in patterns
 
-A request is found by patterns of six languages, `confidential` in the language data; other languages are left to the model.
-It covers its own sentence and the next ones, and what stands before it if it holds nothing itself; the earlier message if it
-refers to what was said, only the sentences about a subject if it names one; or the whole conversation. Where that is unclear
-it covers more. What the user asks to keep in the same breath stays. Sentences that repeat it later are left out as well, and
-so are the answers of the agent.
+Requests are recognised by patterns for six languages (`confidential` in the language data); others are left to the model. A
+request applies to its own sentence and the following ones. If it contains nothing itself, it applies to the text before it,
+to the previous message if it refers to that, to all sentences about a subject that it names, or to the entire conversation.
+If unclear, more is removed. Sentences that the user asks to keep remain. Later sentences that repeat removed text, and the
+agent's answers to it, are removed too.
 """
 
 import re

@@ -2,17 +2,17 @@
 
     build_instructions(where)                 the instructions for a project, a store, or several stores
     session_instructions(project, id)         the same, computed once per conversation and kept until it is reset
-    InstructionsCache                         the same for a host that is one process
+    InstructionsCache                         the same for a host with a single process
 
-`Instructions` has `guidance` (stable, for a cached prefix), `index` (changes with the memory), `text` (both), and their
-parts. Without a `mode` the settings decide: nothing if memory is off, else daily log before team before normal. The indexes
-of the project, its team and all projects are loaded; an agent has only its own. With CLAUDE_CODE_DISABLE_CLAUDE_MDS none is
-loaded and the guidance says so, because an index counts as an instruction file. Neither string contains a date, and both are
-the same bytes for the same files and settings. The texts are in models/prompts/instructions; order and conditions are here.
+`Instructions` contains `guidance`, which is stable and suits a cached prefix, `index`, which changes with the memory, and
+`text` with both. Without a `mode`, the settings select one: none if memory is off, else daily log, team or normal. The
+indexes of the project, its team and all projects are loaded; an agent loads only its own. If CLAUDE_CODE_DISABLE_CLAUDE_MDS
+is set, none is loaded and the guidance says so, because an index counts as an instruction file. There are no dates in either
+string, and the same files and settings give the same bytes. The texts are in models/prompts/instructions.
 
 A prompt that changed during a conversation would invalidate the host's cached prefix and tell the model nothing new, so it
-is computed again only after clear or compact. Index lines are kept in the state folder of their directory, read and written
-under one lock, so that purging a memory removes them too. If nothing can be kept, the instructions are computed each time.
+is computed again only after clear or compact. Index lines are cached in the state folder of their directory under one lock,
+so that purging a memory removes them too. If they cannot be cached, the instructions are computed each time.
 """
 
 import os

@@ -1,17 +1,17 @@
 """Session notes: a running summary of one conversation, used when its host compacts it.
 
     <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
-    <project>/<session>/session-memory/.update.lock   held during an update; released when its process ends
+    <project>/<session>/session-memory/.update.lock   locked during an update
 
-`<project>` is the host's directory for the project, next to its transcripts. `update_notes` runs one complete update with a
-model (notes_by_model); without a model there are no notes. notes_file has the text format. A failure does not change the
-file; after repeated failures the model is asked again only when the conversation has grown. The conversation's record keeps,
-under `notes`, the last message noted, the tokens at that point, the failures since and the tokens at the last failure. Every
-run is recorded, unless no update was due or there is no model.
+`<project>` is the host's directory for the project, next to its transcripts. `update_notes` updates the notes with a model,
+see `notes_by_model`; without a model there are no notes. The text format is described in `notes_file`. A failed update does
+not change the file. After repeated failures, the next attempt waits until the conversation has grown. The session record
+stores, under `notes`, the last message included, the token count at that point, the number of failures since, and the token
+count at the last failure. Every run is logged, unless no update was due or there is no model.
 
-A session's id comes from outside: it becomes one plain folder name, and links below the project's directory are not followed.
-A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes the memory
-directory, and `forget --purge` does not remove them.
+Session IDs are untrusted: an ID is converted to one folder name, and links below the project's directory are not followed.
+A write is refused if the file changed since it was read. Notes are not memories: this module does not access the memory
+directory, and `forget --purge` does not remove notes.
 """
 
 import json

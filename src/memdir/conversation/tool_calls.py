@@ -1,14 +1,14 @@
 """Find memory writes in an agent's tool calls, to check them beforehand or detect them afterwards.
 
 `find_written_memory` finds the writes in the calls of a conversation, so that nothing is extracted twice. Each host has its
-own tools, so tables list the writing tools and the input keys that contain the path. In a shell command the targets of
-redirections and of writing programs count. A failed call wrote nothing. Links are not followed, so a caller passes a
-directory in each of its spellings; a script that hides its target is not recognised (history records its write).
+own tools, so tables list the tools that write and the input keys that contain the path. In shell commands, the targets of
+redirections and of programs that write are found. Failed calls are ignored. Links are not followed, so callers pass every
+path of a directory. Scripts that hide their targets are not recognised, but their changes still appear in the history.
 
-`find_writes` and `judge_write` check a call before it runs. In memory that others read (a team's, a project's committed one)
-secrets, user memories and invalid names are refused; in the user's own memory they are only reported. State files, and paths
-that leave the directory through a link, are always refused; only today's daily log may be written, and only at its end. This
-is a check, not containment: the tool opens the file later. The store, the scan before a sync and history find what it misses.
+`find_writes` and `judge_write` check a call before it runs. In memory that other people read (of a team or repository),
+secrets, user memories and invalid names are refused; in the user's own memory they cause a warning. State files, and paths
+that leave the directory through a link, are always refused. Of the daily logs, only today's may be written, and only
+appended to. This is a check, not a sandbox. The store, the scan before a sync and the history find what it misses.
 """
 
 import os

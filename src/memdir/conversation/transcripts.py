@@ -1,9 +1,9 @@
 """Read conversations of coding agents as messages, and list and search a project's transcripts.
 
-Each format has a module of its own with a reader, listed in `READERS`; the plain format (`[{"role", "content"}]`,
-`{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
-or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
-Gemini. Nothing here learns from a message.
+Each format has its own module with a reader, listed in `READERS`. The plain format (`[{"role", "content"}]`,
+`{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error. A file that is
+missing or not a transcript raises an error. Reading a transcript needs only a few bytes of memory per record, except for
+Gemini. This module does not extract memories.
 """
 
 import json

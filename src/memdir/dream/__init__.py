@@ -1,15 +1,15 @@
 """Dreams: consolidate memories across sessions as one change that can be undone.
 
-    store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
+    store --plan--> patch set --save--> <state>/dreams/ID.json --apply--> one change, inbox items, and a proof
 
 A dream that is cancelled or loses its lock changes nothing, not even the time of the last dream. If the model fails, the
-patches of the patterns are still applied, and the next dream asks the model again. Every run adds a line without memory
-names to the run log.
+patches of the built-in patterns are still applied, and the next dream asks the model again. Every run adds a line without
+memory names to the run log.
 
-Preconditions decide whether a dream is due, the cheapest first: settings, the hours since the last one (one `stat`), the
-number of sessions since, the lock. Sessions are this project's other conversations since the last dream. The count is
-kept in `<state>/dream-scan.json`, which is written before the scan, so that neither a failure nor many processes cause
-more than one scan in ten minutes. A dream that the user starts skips hours and sessions.
+Preconditions decide whether a dream is due, the cheapest first: settings, the hours since the last dream (one `stat`), the
+number of sessions since, and the lock. Sessions are this project's other conversations since the last dream. Their number is
+cached in `<state>/dream-scan.json`, which is written before the scan, so that there is at most one scan in ten minutes even
+after failures or with many processes. A dream that the user starts skips the checks for hours and sessions.
 """
 
 import json

@@ -1,11 +1,11 @@
 """Plan a dream as a patch set, and apply a patch set as one change.
 
-Planning changes nothing: first the patterns plan, then the model works on their result. It uses an overlay in memory, so
-its changes are based on the tidied texts, while the edits of the set expect the files on disk; applied in this order, they
-fit. Patches are certain, proposals need review: no sentence is removed unless another memory says it or the user has
-reviewed it.
+Planning changes nothing. The built-in patterns plan first, and the model works on their result in an overlay in memory, so
+that its changes are based on the tidied texts. The edits expect the files on disk and must be applied in this order.
+Patches are certain, proposals need review: no sentence is removed unless another memory contains it or the user has
+reviewed the change.
 
-Applying adds the inbox items, then makes all changes together, then proves that nothing was lost. A patch whose memory
+Applying adds the inbox items, then makes all changes together, then checks that no sentence was lost. A patch whose memory
 has been changed or pinned since is left out completely. Logs are marked as summarised last, when their memories exist.
 Applying a set again does nothing.
 """

@@ -1,17 +1,17 @@
 """Review a model's staged changes: safe changes become patches, the others inbox items.
 
-A change is safe if every sentence that it removes is in another memory afterwards or was superseded by a newer memory or
-log, and if every sentence that it adds is in its sources. For sentences that are not there literally, one request per run
-asks a judge that sees only those texts; if it fails, the change needs review.
+A change is safe if every sentence that it removes is still in another memory or was superseded by a newer memory or log,
+and if every sentence that it adds is in its sources. If sentences are not found literally, one request per run asks a
+model, the judge, which sees only those texts. If this fails, the change needs review.
 
 Related changes are applied together or not at all: a merged memory is deleted only if the one with its sentences is
 written. If more than a fifth of the directory would be deleted, the best-supported changes are applied up to that share,
 and the others need review. Memories merged word for word do not count, because nothing is lost.
 
-The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
-not facts about the project; a fact may be based on any memory of the user. What stands only in a team memory never becomes
-a private one and supersedes none, whatever the second check says. Changes to team memories need review, and so does a
-change of a pinned memory, which is proposed only if something newer contradicts it. A model cannot pin a memory. A rewritten memory is as old as its newest source.
+The sources of a rule, or of a statement about the user, are other such memories, the daily log and the user's own messages,
+but not facts about the project. A fact may be based on any memory of the user. Text from a team memory never becomes part
+of a private memory and never supersedes one, whatever the judge answers. Changes to team memories need review. Changes to
+pinned memories need review too, and are only proposed if newer text contradicts them. A model cannot pin a memory.
 """
 
 import re

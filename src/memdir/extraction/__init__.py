@@ -1,10 +1,10 @@
 """Extraction: learn from the new messages of a conversation and save what was learned as one change.
 
-    messages --after the cursor--> slice --patterns and model--> staging --judged--> one change, the rest in the inbox
+    messages after the cursor --patterns and model--> staged writes --checks--> one change, and inbox items
 
-A run writes one change whose idempotency key names the range of messages, so a run that is killed, repeated or
-delivered twice takes effect once. The cursor moves on success only. Built-in patterns find explicit requests to
-remember or forget; these are saved even if the model fails or misses them.
+The idempotency key of the change identifies the range of messages, so a run that is killed, repeated or delivered twice
+takes effect once. The cursor moves only if the run succeeds. Built-in patterns find explicit requests to remember or forget,
+which are handled even if the model fails or misses them.
 
 `turns` decides when to run, and for which conversation.
 """

@@ -1,11 +1,11 @@
 """Check that the memories a model writes are based on text that the user typed.
 
-The text a model reads can talk it into anything. So it sees as little untrusted text as possible (`by_model` renders the
-conversation), and its writes are checked: each sentence that the user did not say literally goes into a second request,
-which shows only the user's typed text. Sentences that do not follow from it are cut; if that is more than half, the
-memory needs review.
+Untrusted text can manipulate a model that reads it. So the model sees as little of it as possible (see `by_model`), and its
+writes are checked: all sentences that the user did not type literally go into a second request, which contains only the
+user's typed text. Sentences that do not follow from it are removed. If these are more than half of a memory, it needs
+review.
 
-`conversation.typed` decides what the user typed. Neither model sees sentences in which the agent repeats untrusted text.
+`conversation.typed` determines what the user typed. Neither model sees sentences in which the agent repeats untrusted text.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Decide whether to learn from a turn that has ended, and learn from past transcripts.
 
-There is one run at a time per directory. The session record contains the cursor and how often the model failed with the
-same messages. Every run, skipped ones included, adds a line to the run log.
+There is one run at a time per directory. The session record contains the cursor and the number of failures of the model
+with the same messages. Every run, even if skipped, adds a line to the run log.
 
-A transcript is read in pieces that fit into one request; the cursor moves with each, so an interrupted run resumes where
-it stopped. History stores an idempotency key per range of messages, so a range delivered twice is learned once.
+A transcript is read in batches that fit into one request. The cursor moves with each, so an interrupted run resumes where
+it stopped. The history stores an idempotency key for each batch, so a batch that is processed twice is saved once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,14 +1,14 @@
 """Make relative dates in text absolute: "from Thursday", written on a given day, becomes "from 2026-11-19".
 
-A single occasion becomes a date, a habit does not, and uncertain phrases are not changed, because this rewrites the user's
-text. Code, paths, URLs and quotations stay as they are, and so do phrases across a line end. A second run changes nothing.
-The tables of each language contain the forms of a date, and for a bare weekday ("on Monday") the signs of a habit ("every",
-"the standup is") and of the tense. A weekday that is a habit anywhere in a text is one everywhere in it.
+Dates of single events are changed; habits and uncertain phrases are not, because this rewrites the user's text. Code, paths,
+URLs, quotations and phrases that span lines are not changed either. A second run changes nothing. The table of each language
+contains the forms of a date and, for a weekday alone ("on Monday"), the words that indicate a habit ("every", "the standup
+is") or a tense. A weekday that is used as a habit anywhere in a text is treated as one everywhere in it.
 
-- A bare weekday is the coming one, or the last one if the nearest sign of tense is past ("we met on Monday"), and never
-  today. "next Thursday" is the coming one too: as a deadline, the earlier date does less harm.
-- The end of a week is its Friday, on a weekend the coming Friday.
-- A span is not made more exact than the phrase: "in two months" is a month, "two years ago" a year.
+- A weekday alone is the next one, or the last one if the nearest verb form is past ("we met on Monday"), and never today.
+  "next Thursday" is the next one too: for a deadline, the earlier date does less harm.
+- The end of a week is its Friday; on a weekend, the following Friday.
+- Periods are only as exact as the phrase: "in two months" is a month, "two years ago" a year.
 """
 
 import re

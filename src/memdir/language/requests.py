@@ -1,8 +1,8 @@
 """Patterns for requests to remember or forget, and the positions in a sentence where they may match.
 
-A pattern is tried at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the content
-without the words of the request; the group `about` is the subject, if these words cannot be removed; without either, the
-content is all text from the match on. `extraction.find` decides how a match is used.
+A pattern is tried at the start of a clause, also after introductory words such as "please" and "and". Its group `what` is
+the content without the words of the request. Its group `about` is the subject, if those words cannot be removed. Without
+either group, the content is all text from the match on. `extraction.find` uses the matches.
 """
 
 import re

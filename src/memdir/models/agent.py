@@ -1,13 +1,13 @@
 """Run a model with tools within limits (a fork), and provide tools for memory and project files.
 
-A parent's tools, system prompt and messages are the provider's cache key and are sent unchanged, so the function that runs
-the tools decides call by call what a run may do. A fork calls tools by its parent's names and formats; tables map them to
-ours. Everything else (a shell, the network, other files) is refused with a message that the model can use. An identical
-second call ends the run, because a model that repeats itself makes no progress.
+A fork continues the request of a parent. The parent's tools, system prompt and messages are the provider's cache key and are
+sent unchanged, so permissions are checked when a tool is called. A fork uses its parent's tool names and formats, which tables
+translate to ours. All other tools (shells, the network, other files) are refused with a message for the model. Repeating an
+identical call ends the run, because a model that repeats itself makes no progress.
 
-Project files can be listed, read and searched, with limits; hidden files and files that look like secrets are not shown,
-and links are not followed. A search takes words, not patterns, which could take forever. Memories are written only to a
-staging.
+Project files can be listed, read and searched, with limits. Hidden files and files that look like secrets are not shown, and
+links are not followed. A search takes words instead of patterns, which could take very long. Memories are only written to a
+staging area.
 """
 
 import fnmatch

@@ -1,10 +1,10 @@
 """Stage the writes of a run in memory, and return them as one batch of edits.
 
-A run that fails halfway has changed nothing, and a successful one changes everything at once. Each write is checked
-immediately by the store's rules, so that the model can still correct it. Nothing is written to the store here.
+A run that fails halfway changes nothing, and a successful one changes everything at once. Each write is checked against
+the store's rules immediately, while the model can still correct it. This module does not write to the store.
 
-A model without tools, or a host whose prompt prefix is unknown, uses operations instead: one JSON list, which
-`parse_operations` reads and `stage` applies one by one. All problems are returned together as text to send back.
+A model without tools returns a JSON list of operations instead, which `parse_operations` parses and `stage` applies one by
+one. All problems are returned together as text for the model. This is also used if the host's prompt is unknown.
 """
 
 import re

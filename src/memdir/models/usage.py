@@ -1,14 +1,14 @@
 """Model usage: the record of requests, token limits, prices, and retries.
 
-`ask_metered` checks a request against the limits and adds one row to the user's file, for all projects and processes; the
-budget is counted from it. Before a request its input is estimated and its full output reserved; the row is corrected
-afterwards. If the process is killed in between, the reserved tokens count. If the row cannot be written, no request is sent
-while there is a limit. A reply that exceeds a limit is returned, since it is paid for, and the next request is refused. A
-token read from a cache counts a tenth, as it costs. A fork's parent is estimated as cached: if it is not, that one request
-may exceed the limit. No row contains text of a message, a memory or its name.
+`ask_metered` checks a request against the limits and adds one row to the user's usage file, which all projects and processes
+share. Before a request, its estimated input and its maximum output are reserved, and afterwards replaced by the real numbers.
+If the process is killed in between, the reserved tokens count. If a limit is set and the row cannot be written, no request
+is sent. A reply that exceeds a limit is returned, because it is paid for, and the next request is refused. Tokens read from
+a cache count a tenth, like their price. A fork's parent is assumed to be cached; if it is not, that request may exceed the
+limit. Rows contain no text of messages or memories and no memory names.
 
-`with_retry` repeats a request if that may help: at most three tries within ninety seconds, for a busy or broken provider or
-a lost connection, and never after text was shown to the user, who would read it twice.
+`with_retry` repeats requests that failed because of an overloaded or broken provider or a lost connection: at most three
+tries within ninety seconds, and never after text was shown to the user, who would read it twice.
 """
 
 import json

@@ -1,14 +1,14 @@
 """The derived index of one directory in SQLite, which is updated from the files and searched for candidates.
 
-One file, `index.db`, written in transactions, so that several processes can use it at once and a killed one leaves it
-intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and built again:
-the files are canonical. Scores are computed in `select`.
+The index is one file, `index.db`. It is written in transactions, so that several processes can use it at once and a killed
+process leaves it intact. Unchanged files are not read again. If the index is damaged it is deleted and built again from the
+files. Scores are computed in `select`.
 
-    files     path, stat signature, document number, the name folded
-    bodies    a document's passages (cues among them), vectors, and what counts before any question
+    files     path, stat signature, document number, normalised name
+    bodies    a document's passages (including its cues), vectors, and properties that do not depend on a query
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
-    totals    counts over all documents; the kind of this index; the listing and the folders at the last update
+    totals    counts over all documents; the type of the index; the listing and the folders at the last update
 
 The documents of a term are stored in blocks by number, so that changing one document rewrites one block per term.
 """

@@ -1,15 +1,15 @@
 """recall(): find the few memories that fit a message, within size limits, each once per conversation.
 
-    skip reasons -> candidates the conversation does not have -> select -> read -> record
+    check skip reasons -> drop memories already shown -> select -> read -> record
 
-`find_recalled` does everything but the last step, which is `record_recall`: a prefetch calls them separately, because it
-may discard the result. Faults are tolerated: a directory or memory that cannot be read is left out, and if the session
-record or the recall log cannot be written, the memories are returned anyway. A selector decides; `reminder` renders.
+`find_recalled` does everything except `record_recall`. A prefetch calls them separately, because it may discard the result.
+Errors are tolerated: a directory or memory that cannot be read is left out, and if the session record or the recall log
+cannot be written, the memories are returned anyway. Selectors choose the memories, and `reminder` renders them.
 
-Memories are shown with their age (`find_ages`) and with outdated claims, from stored verdicts on the same text
-(`find_caveats`). The age of a text comes from history, or the file's own `modified`, or the commit of a team memory, or
-the file's mtime, in this order; for synced and imported files history does not count. A time in the future counts as now.
-Ranking uses the age in the derived index, which is nearly the same.
+Memories are shown with their age (`find_ages`) and with warnings about outdated claims from cached verdicts
+(`find_caveats`). The age is taken from the history, the file's own `modified`, the commit of a team memory, or the file's
+mtime, in this order. The history is not used for synced and imported files. Times in the future count as now. The ranking
+uses the age in the index, which is nearly the same.
 """
 
 import os

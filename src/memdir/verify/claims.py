@@ -1,12 +1,12 @@
 """Find the files, names and dates that a memory mentions, with their positions, without disk access.
 
-In code spans and shell fences most tokens with a distinctive form count; in prose only those that cannot be prose. What may be
-something else is a weak claim, which counts only if the project has or had it, so no list of exceptions is needed. A thing
-that the memory itself calls removed ("`x` was removed", "instead of `y`") is not checkable, nor are placeholders, example
-paths and paths outside the project.
+In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be ordinary
+words. Ambiguous tokens are weak claims, which count only if the project has or had such a thing, so no list of exceptions is
+needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"), placeholders, example paths and
+paths outside the project are not checkable.
 
-A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation or of
-a past event cannot pass. Relative dates were made absolute when the memory was written.
+A date is a claim if something ends on it ("freeze until 2026-03-05", "due March 5, 2026"). Dates of observations or past
+events are not. Relative dates were made absolute when the memory was written.
 """
 
 import re

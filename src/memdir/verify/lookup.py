@@ -1,8 +1,8 @@
 """Look up claims in a project, to determine whether each is present, moved, gone, expired or not checkable.
 
-All claims are looked up together: one listing, one pass over the files, and one over history for what was not found.
-A thing is gone only if history shows that it was there; what was never there may be anything, and is not checkable. A
-false alarm is worse than silence.
+All claims are looked up together: with one listing, one pass over the files, and one over the history for missing things.
+A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they may refer to
+something else. A false alarm is worse than a missing one.
 """
 
 import re

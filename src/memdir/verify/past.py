@@ -1,9 +1,9 @@
 """Find removed things in git's history: renamed files, and words that were removed or replaced.
 
-Two passes run from the newest commit back, within a time limit. The first reads only names, with git's rename detection. The
-second reads the patches, for all words at once; a commit without any of them is skipped. The newest commit that removes a
-thing is the one that ended it. `git log` is streamed with fixed settings, and no code of the repository is run. The
-replacement of a word is evidence, not proof: a line with no other difference, or the definition added by the same commit.
+There are two passes from the newest commit back, within a time limit. The first reads only file names, with git's rename
+detection. The second reads the patches for all words at once. A thing was removed by the newest commit that removes it.
+`git log` is streamed with fixed settings, and no code of the repository is run. The replacement of a word is an assumption,
+based on a line with no other difference or on a definition added by the same commit.
 """
 
 import difflib

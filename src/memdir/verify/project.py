@@ -1,13 +1,13 @@
 """Read a project: its files, the words and definitions in them, and the scripts in its manifests.
 
-Files are those that git lists, or outside git those of a bounded walk. The repository's code is never run or written: no
-hook, no monitor, no filter. Whether a file has changed is decided by `stat`, because git would run a clean filter. A
-listing that is not whole says so: nothing may count as gone then. What git ignores is not listed, but `has` finds it.
+The files are those that git lists, or a limited number of files outside git. No code of the repository is run or written: no
+hook, no monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the listing is
+incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
 
-One pass over the files finds all wanted words: a file is split into words by two passes of C code, so that a hundred
-memories cost little more than one, and lines are read only in files with a wanted word. What defines a word is decided
-by the line's shape, for the common languages together; a parser for each was measured and is not worth its weight
-(docs/decisions/0013). Only regular files up to a size are read, and no link is followed.
+One pass over the files finds all words: each file is split into words by C code, so that a hundred memories take little
+more time than one, and lines are read only in files with a wanted word. Definitions are recognised by the form of the line,
+for all common languages together. A parser for each was measured and is not worth its size (docs/decisions/0013). Only
+regular files up to a maximum size are read, and links are not followed.
 """
 
 import hashlib
