@@ -1,10 +1,10 @@
 """Read data exports of ChatGPT and Claude: a zip file or folder with conversations, memories and instructions.
 
-    conversations.json, conversations-000.json, …   ChatGPT: a tree of messages each; Claude: a list of messages each
+    conversations.json, conversations-000.json, …   a tree of messages (ChatGPT) or a list of messages (Claude) for each
     memories.json, memories/*.json, projects.json, projects/*.json   Claude only
 
-ChatGPT exports no list of memories: they are in the newest `model_set_context` of the conversations, or in calls of its tool
-`bio`; the custom instructions are the newest `user_editable_context`. A file is decoded one conversation at a time. Archives
+ChatGPT does not export a list of memories. They are in the newest `model_set_context` of the conversations, or in calls of its tool
+`bio`. The custom instructions are the newest `user_editable_context`. A file is decoded one conversation at a time. Archives
 are read in memory, within limits, and never unpacked to disk.
 """
 
@@ -66,7 +66,7 @@ class ChatExport:
     chats: int
 
     def read_chats(self) -> Iterator[ExportedChat]:
-        """Yield the conversations in export order, skipping those without a user message."""
+        """Yield the conversations in export order. Skips those without a user message."""
         for _, row in _read_rows(self.path, _CHATS):
             chat = _read_chat(row)
             if any(message.role == "user" for message in chat.messages):
@@ -74,7 +74,7 @@ class ChatExport:
 
 
 def find_export(path: Path) -> ChatExport | None:
-    """Return the export at a path, or None. Raises FormatError if it is damaged or too large."""
+    """Return the export at a path, or None if it is not one. Raises FormatError if it is damaged or too large."""
     if not _has_chats(path):
         return None
     service, chats, notes = "", 0, _ChatGptNotes()
@@ -138,7 +138,7 @@ def _read_member(path: Path, name: str, limit: int) -> bytes:
 
 
 def _decode(text: str, name: str) -> Iterator[Any]:
-    """Yield the values of a JSON list one at a time, or the single value."""
+    """Yield the values of a JSON list one at a time. Any other JSON value is yielded itself."""
     decoder, offset = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
     is_list = text[offset : offset + 1] == "["
     offset = _SPACE.match(text, offset + is_list).end()  # type: ignore[union-attr]

@@ -1,12 +1,12 @@
-"""Read Claude Code transcripts as messages: the current conversation, without abandoned branches and subagents.
+"""Read the current conversation of Claude Code transcripts as messages, without abandoned branches and subagents.
 
 A transcript is a tree: each record names its parent, and a rewind abandons a branch. The conversation is the path from
 the last leaf to the root (`find_records`). Parents come before their children, so one pass from the end finds the path
 without a table of the file in memory, and stops at the cursor.
 
-    parallel calls       their results are siblings next to the path; they are included with their call
+    parallel calls       their results are siblings of records on the path; they are included with their call
     split messages       records of one API message next to the path are included with it
-    compaction           the boundary has no parent; its logical parent is followed, so nothing said before is lost
+    compaction           the boundary has no parent, but its logical parent is followed, so no messages are lost
     a missing parent     its line was damaged: the path continues at the record before
 
 One record is one message (`read_selected`), with these exceptions. An API message is split into one record per block; it
@@ -97,7 +97,7 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
-    """Select the records on the path of the current conversation."""
+    """Return the positions of the records of the current conversation."""
     nodes = partial(_read_nodes, file, is_agent_file(query.path))
     trace = ChainTrace(query, None).run(nodes())
     if trace.is_broken:
@@ -106,7 +106,7 @@ def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
 
 
 def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
-    """Yield the messages of these records, each API message as one."""
+    """Yield the messages of these records. The records of one API message become one message."""
     return merge(_read_records(file, selection.positions))
 
 

@@ -76,7 +76,7 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
-    """Select the records that were not rolled back."""
+    """Return the positions of the records that were not rolled back."""
     start = int(query.after.partition(".")[0], 16) if _ID.fullmatch(query.after) else -1
     start = start if start >= 0 and _make_id(file, start) == query.after else -1
     return RecordSelection(_list_positions(file, 0 if start >= 0 else query.count, start), start >= 0)

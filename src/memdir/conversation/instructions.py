@@ -81,7 +81,7 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text about memory that a conversation gets at its start."""
+    """The text about memory for the start of a conversation."""
 
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
@@ -133,7 +133,7 @@ class InstructionsContext:
 
 
 def instructions(stores: Store | Sequence[Store], *, mode: InstructionMode = InstructionMode.NORMAL) -> str:
-    """Return a section for the system prompt: how to use the memory, then its index. Pass the project's store first."""
+    """Return a section for the system prompt with guidance and memory indexes. Pass the project's store first."""
     return build_instructions(stores, mode=mode).text
 
 
@@ -147,7 +147,7 @@ def build_instructions(
 ) -> Instructions:
     """Build the instructions for a project or stores.
 
-    `mode` overrides the settings; agent mode needs an `agent`. With `make`, the directories are created (mode 0700) before
+    `mode` overrides the settings. Agent mode requires `agent`. With `make`, the directories are created (mode 0700) before
     a model is shown their paths. With `keeps_index`, the host's tools update MEMORY.md, so the model need not.
     """
     context = replace(find_frame(where, mode=mode, agent=agent), keeps_index=keeps_index)
@@ -164,7 +164,7 @@ def session_instructions(
     agent: AgentDirectory | None = None,
     keeps_index: bool = False,
 ) -> Instructions:
-    """Return the instructions for a conversation, the same in every process until its record is reset."""
+    """Return the instructions for a conversation. They are cached until its record is reset."""
     context = replace(find_frame(project, mode=mode, agent=agent), keeps_index=keeps_index)
     if context.mode is InstructionMode.OFF:
         return Instructions(InstructionMode.OFF)

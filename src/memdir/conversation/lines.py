@@ -107,7 +107,7 @@ class TranscriptReader:
 
 @contextmanager
 def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a transcript for reading; raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
+    """Open a transcript for reading. Raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
     name = shorten(one_line(str(path)), 200)
     try:
         # Without O_NONBLOCK, opening a FIFO would block until another process writes to it.
@@ -301,7 +301,7 @@ def parse_input(value: object) -> Mapping[str, object]:
 
 
 def read_text(value: object) -> str:
-    """Return the value if it is text, else ""."""
+    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 

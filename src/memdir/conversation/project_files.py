@@ -1,4 +1,4 @@
-"""Load the instruction files of a session (the CLAUDE.md family) in order, and report which are not loaded and why.
+"""Load the instruction files of a session, such as CLAUDE.md, in order, and report which are not loaded and why.
 
 From the lowest to the highest precedence:
 

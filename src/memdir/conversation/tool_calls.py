@@ -281,8 +281,8 @@ def find_written_memory(
 ) -> tuple[str, ...]:
     """Return the paths in these directories that the agent wrote with its tools, or the tool's name if it has no path.
 
-    Relative paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped. Without
-    `appends`, files that a shell only appends to are omitted.
+    Relative paths, and those with `~` or `$HOME`, are skipped unless `cwd` or `home` is given. Without `appends`, files
+    that a shell command only appends to are omitted.
     """
     messages = tuple(messages)
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}

@@ -17,7 +17,7 @@ a failure its mtime is restored, or the file is deleted. A killed holder can do 
 exists it gives the time of the last dream.
 
 Claude Code does not use `flock`: a living PID in a file younger than an hour counts, unless its process started after the
-file was written. Claude Code leaves its PID there at the end, so for that hour it may seem to dream still.
+file was written. Claude Code leaves its PID there at the end, so it may seem to be dreaming for another hour.
 """
 
 import os
@@ -156,7 +156,7 @@ class DreamLock:
 
 
 def _acquire(folder: int, lock: int, now: datetime) -> DreamLock:
-    """Record this process as the holder. Raises LockedError if Claude Code holds the lock."""
+    """Record this process as the holder. Raises LockedError if a process that does not use `flock` holds the lock."""
     note = _read_note(folder)
     # We hold the flock, so an older note on this file is stale, even if its PID is in use.
     is_released = note is not None and note.is_ours and note.lock == lock

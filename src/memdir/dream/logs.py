@@ -2,7 +2,7 @@
 
 An entry is a line `- 14:05 text`, with further lines indented below it; day and time are local. Any number of processes
 may append at once: each holds a lock while it writes, and a line is written completely or not at all. If a crash or an
-editor left a line without a line end, the next entry adds it first.
+editor left a line without a newline, the next entry adds it first.
 
 Logs are the user's own files, not memories: `undo` and `forget --purge` do not change them. A dream turns new entries
 into memories. `<state>/distilled.json` stores its position in each file in bytes, so entries added later to an old day
@@ -203,7 +203,7 @@ def _read(store: Folder, path: str) -> tuple[bytes, Signature] | None:
 
 
 def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]:
-    """Yield the logs in the year and month folders."""
+    """Yield the logs below a year or month folder."""
     try:
         with files.open_folder(root, segments) as folder, os.scandir(folder) as entries:
             names = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]

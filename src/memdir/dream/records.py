@@ -49,7 +49,7 @@ NamedItem = tuple[tuple[str, ...], InboxItem]
 
 
 class PatchKind(StrEnum):
-    """The kinds of patches made without a model."""
+    """The kinds of patches that are made without a model."""
 
     DUPLICATE = "duplicate"
     DATE = "date"
@@ -276,11 +276,11 @@ Cancelled = Callable[[], bool]
 
 
 def say_nothing(progress: ProgressStep) -> None:
-    """Do nothing; the default for `on_progress`."""
+    """Do nothing. This is the default for `on_progress`."""
 
 
 def never_cancelled() -> bool:
-    """Return False; the default for `cancelled`."""
+    """Return False. This is the default for `cancelled`."""
     return False
 
 

@@ -438,7 +438,7 @@ class _Review:
                 yield Rewrite(name, text, digest)
 
     def make_item(self, group: _Group, doubt: str) -> InboxItem:
-        """Return an inbox item with all credentials masked."""
+        """Return an inbox item for a group, with all credentials masked."""
         find = self._overlay.rules.find
         quotes = ((memory, self._run.evidence.get(fold(memory.name), "")) for memory in group.staged)
         masked = [mask_doubt(DoubtfulWrite(memory, "", quote), find) for memory, quote in quotes]

@@ -86,7 +86,7 @@ def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[Nam
 def propose_repairs(
     memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], now: datetime
 ) -> Iterator[NamedItem]:
-    """Propose a repair, with evidence, for each memory with an outdated claim."""
+    """Propose a repair for each memory with an outdated claim."""
     for memory in memories:
         header, verdict = memory.header, verdicts.get(memory.header.name)
         if verdict is None or not verdict.stale or header.pinned or header.problem:

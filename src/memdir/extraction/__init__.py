@@ -440,7 +440,7 @@ class _Run:
 
     @property
     def _context(self) -> tuple[Message, ...]:
-        """Return the last messages before the new ones, without tool results."""
+        """Return the last messages before the new ones. Tool results are omitted."""
         messages = [message for message in clean_messages(self.earlier[-EXTRACT_WINDOW:]) if message.role != "tool"]
         return tuple(messages[-by_model.CONTEXT_MESSAGES :])
 

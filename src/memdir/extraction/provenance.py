@@ -608,12 +608,12 @@ def _strip_end(sentence: str) -> str:
 
 
 def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | None:
-    """Return a doubt if other people can read this memory, otherwise None."""
+    """Return a doubt if other people can read the memory, otherwise None."""
     return DoubtfulWrite(staged, SHARED) if is_shared(staged.name, rules) else None
 
 
 def doubt_credentials(staged: StagedMemory, find: Finder | None) -> DoubtfulWrite | None:
-    """Return a doubt if this write adds a credential, otherwise None."""
+    """Return a doubt if a write adds a credential, otherwise None."""
     new = find_new_secrets(staged.text or "", staged.before or "", find)
     return DoubtfulWrite(staged, f"{SECRET}: {'; '.join(render_findings(new))}") if new else None
 

@@ -48,11 +48,11 @@ _APPOSED = re.compile(r"[^\S\n]*[,(（，、]?[^\S\n]*(?:(?:on|am)[^\S\n]+)?")
 class DateLanguage:
     """The patterns of one language.
 
-    A form is (pattern, kind, number). The kind is a `day` or an `offset`; a bare `weekday`, a `coming` or `previous` one, or
-    one `in_week` (the last, this or the next); a `period` or its `end`; a `habit`, which like every bare mention of its
-    weekday is not changed; or a `name`, which is not changed. The number is a step, or the sign of a counted one. In a
-    pattern a space is any space, `{N}` a number, `{W}` a weekday, `{A}` a short one, `{D}` either, `{U}` a unit, `{P}` a
-    span. Patterns ignore case. If several forms match at an offset, the longest counts.
+    A form is (pattern, kind, number). The kind is `day` or `offset`; `weekday` alone, `coming`, `previous` or `in_week` (last,
+    this or next week); `period` or its `end`; `habit` or `name`, which are not changed. After a `habit`, its weekday is not
+    changed in the entire text. The number is a step or the sign of one. In a pattern, a space matches any white space, `{N}` a
+    number, `{W}` a weekday, `{A}` its abbreviation, `{D}` either, `{U}` a unit, and `{P}` a period. Patterns ignore case. If
+    several forms match at an offset, the longest is used.
     """
 
     cues: str  # every form contains one of them, so a text without any is skipped

@@ -1,5 +1,5 @@
-"""Open a model by a string: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding agent:
-`claude-cli`, `codex-cli`, `gemini-cli`, each with or without `:NAME`.
+"""Open a model by its specification: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding
+agent (`claude-cli`, `codex-cli`, `gemini-cli`), optionally followed by `:NAME`.
 
     open_model(spec)  ->  retry ( meter ( provider ) )
 

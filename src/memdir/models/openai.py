@@ -1,6 +1,6 @@
 """The chat completions API of OpenAI, of compatible endpoints and of a local ollama.
 
-It has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
+The API has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
 request's messages after it. Bodies of the Responses API are not accepted.
 
 Many servers implement only part of a vendor's API. If an error names an optional part, the request is sent again without

@@ -7,7 +7,7 @@ A prompt hook starts a process with `select_in_background`: it selects with a mo
 `ModelSelector` sends a model the manifest, recent tools and the query, and gets up to five file names. Rules and manifest
 come first and the query last, so that a provider can cache the part that stays the same. For the same reason memories
 that cannot be selected again stay in the manifest, and it starts with the oldest: a saved or changed memory moves to its
-end. Names that are not in the list are dropped. An invalid reply is sent back once; after that, or if the model fails, the
+end. Unknown names are ignored. An invalid reply is sent back once; after that, or if the model fails, the
 local selector is used.
 """
 

@@ -1,4 +1,4 @@
-"""Split text into terms (English stems without stop words, CJK character pairs) and passages, and find dates."""
+"""Split text into terms (English stems without stop words, pairs of CJK characters) and passages, and find dates."""
 
 import re
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def parse_prompt(text: str) -> list[str]:
 
 
 def is_date_term(term: str) -> bool:
-    """Return whether a term is a number, month or weekday, which says when rather than what."""
+    """Return whether a term is a number, month or weekday."""
     return term[:1].isdigit() or term in _CALENDAR
 
 

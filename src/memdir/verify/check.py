@@ -1,6 +1,6 @@
 """Verify the memories of a store against its project: check their claims and cache the verdicts.
 
-A memory is checked again when its text or anything in the project has changed. Without a project (for user memory) only
+A memory is verified again when its text or the project has changed. Without a project (for user memory) only
 dates and links are checked. A worker calls `refresh_verdicts` during a conversation, so that recall has caveats without
 reading the project.
 """

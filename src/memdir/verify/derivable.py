@@ -1,6 +1,6 @@
 """Find text that the project already contains, which need not be remembered.
 
-The rules are narrow, since wrong warnings teach people to ignore the right ones:
+The rules are narrow, because false warnings teach people to ignore the correct ones:
 
 - a sentence of five words or more that is also in an instruction file, compared without markup and punctuation;
 - a text of which more than half the sentences, apart from Why and How, only give the path of a tracked file ("the parser is
