@@ -1,1 +1,1 @@
-"""Everything about a conversation: transcripts, tool calls, the static prompt, instruction files, session notes."""
+"""Read transcripts, tool calls and instruction files, build the static prompt, and write session notes."""

@@ -1,10 +1,10 @@
 """Read data exports of ChatGPT and Claude: a zip file or folder with conversations, memories and instructions.
 
-    conversations.json, conversations-000.json, …   ChatGPT: a tree of messages each; Claude: a list of messages each
+    conversations.json, conversations-000.json, …   a tree of messages (ChatGPT) or a list of messages (Claude) for each
     memories.json, memories/*.json, projects.json, projects/*.json   Claude only
 
-ChatGPT exports no list of memories: they are in the newest `model_set_context` of the conversations, or in calls of its tool
-`bio`; the custom instructions are the newest `user_editable_context`. A file is decoded one conversation at a time. Archives
+ChatGPT does not export a list of memories. They are in the newest `model_set_context` of the conversations, or in calls of its tool
+`bio`. The custom instructions are the newest `user_editable_context`. A file is decoded one conversation at a time. Archives
 are read in memory, within limits, and never unpacked to disk.
 """
 
@@ -37,7 +37,7 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ExportedChat:
-    """One conversation: its ID, title, end time and messages."""
+    """A conversation with its ID, title, end time and messages."""
 
     id: str
     title: str
@@ -47,7 +47,7 @@ class ExportedChat:
 
 @dataclass(frozen=True, slots=True)
 class ExportedNote:
-    """A service's memory or a user's instruction; `kind` is memory, list, about (the user), style or project."""
+    """A memory of a service or an instruction by the user; `kind` is memory, list, about, style or project."""
 
     kind: str
     title: str
@@ -58,7 +58,7 @@ class ExportedNote:
 
 @dataclass(frozen=True, slots=True)
 class ChatExport:
-    """An export: its service, its notes and the number of its conversations."""
+    """A data export with its service and notes. `chats` is the number of conversations."""
 
     path: Path
     service: str
@@ -66,7 +66,7 @@ class ChatExport:
     chats: int
 
     def read_chats(self) -> Iterator[ExportedChat]:
-        """Yield the conversations in export order, skipping those without a user message."""
+        """Yield the conversations in export order. Skips those without a user message."""
         for _, row in _read_rows(self.path, _CHATS):
             chat = _read_chat(row)
             if any(message.role == "user" for message in chat.messages):
@@ -74,7 +74,7 @@ class ChatExport:
 
 
 def find_export(path: Path) -> ChatExport | None:
-    """Return the export at a path, or None. Raises FormatError if it is damaged or too large."""
+    """Return the export at a path, or None if it is not one. Raises FormatError if it is damaged or too large."""
     if not _has_chats(path):
         return None
     service, chats, notes = "", 0, _ChatGptNotes()
@@ -107,7 +107,7 @@ def _list_names(path: Path) -> list[str]:
 
 
 def _read_rows(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
-    """Yield the objects in files whose names match, each with the file name; other values are ignored."""
+    """Yield the objects in files whose names match, with the file name. Values of other types are ignored."""
     names, total = [name for name in _list_names(path) if pattern.fullmatch(name)], 0
     for name in sorted(names):
         try:
@@ -138,7 +138,7 @@ def _read_member(path: Path, name: str, limit: int) -> bytes:
 
 
 def _decode(text: str, name: str) -> Iterator[Any]:
-    """Yield the values of a JSON list one at a time, or the single value."""
+    """Yield the values of a JSON list one at a time. Any other JSON value is yielded itself."""
     decoder, offset = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
     is_list = text[offset : offset + 1] == "["
     offset = _SPACE.match(text, offset + is_list).end()  # type: ignore[union-attr]
@@ -181,7 +181,7 @@ def _time(value: object) -> datetime | None:
 
 
 def _list_branch(row: Table) -> list[Table]:
-    """Return the messages up to the last one the user saw; an edited question begins another branch."""
+    """Return the messages from the start to the last one the user saw, without those on other branches."""
     nodes = {key: node for key, node in read_table(row.get("mapping")).items() if isinstance(node, dict)}
     node_id = row.get("current_node")
     if node_id not in nodes:
@@ -216,7 +216,7 @@ def _read_tree(row: Table) -> Iterator[Message]:
 
 
 class _ChatGptNotes:
-    """The newest memories and custom instructions found in the conversations."""
+    """Collect the newest memories and custom instructions from the conversations."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[datetime, ExportedNote]] = {}
@@ -228,17 +228,17 @@ class _ChatGptNotes:
                 read_table(message.get("content")),
                 _time(message.get("create_time")) or _time(row.get("update_time")),
             )
-            self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
+            self._keep_newest("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
                 plain = read_table(read_table(message.get("metadata")).get("user_context_message_data"))
                 about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
                 style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
-                self._keep("about", "About the person", about, source, sent_at)
-                self._keep("style", "How to answer", style, source, sent_at)
+                self._keep_newest("about", "About the person", about, source, sent_at)
+                self._keep_newest("style", "How to answer", style, source, sent_at)
             elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
                 self._saved.setdefault(text, ExportedNote("memory", "", text, source, sent_at))
 
-    def _keep(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
+    def _keep_newest(self, kind: str, title: str, text: str, source: str, sent_at: datetime | None) -> None:
         when = sent_at or datetime.fromtimestamp(0, UTC)
         if text.strip() and (kind not in self._newest or when >= self._newest[kind][0]):
             self._newest[kind] = when, ExportedNote(kind, title, text.strip(), source, sent_at)
@@ -249,7 +249,7 @@ class _ChatGptNotes:
 
 
 def _unwrap(text: str) -> str:
-    """Return the user's own text, which ChatGPT fences after a sentence of its own."""
+    """Return the user's text without the sentence and the code fence that ChatGPT puts around it."""
     fenced = _FENCED.search(text)
     return (fenced[1] if fenced else text).strip()
 
@@ -283,7 +283,7 @@ def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
 
 
 def _split_sections(text: str, source: str) -> Iterator[ExportedNote]:
-    """Yield the sections of the memory, which begin with a bold line or a heading."""
+    """Yield the sections of the memory text. Each begins with a heading or a line in bold."""
     title, lines = "About the person", list[str]()
     for line in [*text.splitlines(), "**"]:
         heading = re.fullmatch(r"\s*(?:#+\s*(.+?)|\*\*(.*?):?\*\*)\s*", line) if line != "**" else None

@@ -1,12 +1,12 @@
-"""Read Claude Code transcripts as messages: the current conversation, without abandoned branches and subagents.
+"""Read the current conversation of Claude Code transcripts as messages, without abandoned branches and subagents.
 
 A transcript is a tree: each record names its parent, and a rewind abandons a branch. The conversation is the path from
 the last leaf to the root (`find_records`). Parents come before their children, so one pass from the end finds the path
 without a table of the file in memory, and stops at the cursor.
 
-    parallel calls       their results are siblings next to the path; they are included with their call
+    parallel calls       their results are siblings of records on the path; they are included with their call
     split messages       records of one API message next to the path are included with it
-    compaction           the boundary has no parent; its logical parent is followed, so nothing said before is lost
+    compaction           the boundary has no parent, but its logical parent is followed, so no messages are lost
     a missing parent     its line was damaged: the path continues at the record before
 
 One record is one message (`read_selected`), with these exceptions. An API message is split into one record per block; it
@@ -68,7 +68,7 @@ _LONG_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A record's position in the tree. `group` is the id of its API message; with `is_lost`, its content is unreadable."""
+    """A record's position in the tree. `group` is its API message ID; `is_lost` means that it is too long to read."""
 
     uuid: str
     parent: str
@@ -97,7 +97,7 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
-    """Select the records on the path of the current conversation."""
+    """Return the positions of the records of the current conversation."""
     nodes = partial(_read_nodes, file, is_agent_file(query.path))
     trace = ChainTrace(query, None).run(nodes())
     if trace.is_broken:
@@ -106,12 +106,12 @@ def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
 
 
 def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
-    """Yield the messages of these records, each API message as one."""
+    """Yield the messages of these records. The records of one API message become one message."""
     return merge(_read_records(file, selection.positions))
 
 
 def parse_node(record: Json) -> ChainNode | None:
-    """Return a record's position in the tree, None for records outside it."""
+    """Return the position of a record in the tree, or None if the record does not belong to the tree."""
     kind, uuid = read_text(record.get("type")), read_text(record.get("uuid"))
     if kind not in CHAINED or not uuid:
         return None
@@ -133,7 +133,7 @@ def parse_node(record: Json) -> ChainNode | None:
 
 
 class ChainTrace:
-    """One pass from the end. With `known`, the hashes of all ids, a missing parent is recognised at once."""
+    """Find the conversation's records in one pass from the end of the file."""
 
     def __init__(self, query: RecordQuery, uuids: set[int] | None) -> None:
         self._query, self._known = query, uuids
@@ -148,26 +148,26 @@ class ChainTrace:
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the path ended at a possibly missing parent although there are records before it."""
+        """Return whether the path ended early, at a parent that may be missing from the file."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
     def run(self, nodes: Iterable[tuple[int, ChainNode]]) -> "ChainTrace":
-        any(self._step(position, node) for position, node in nodes)
+        any(self._process(position, node) for position, node in nodes)
         return self
 
     def list_positions(self) -> list[int]:
         first = self._cursor if self.found and self._cursor is not None else -1
         return sorted(position for position in self._positions if position > first)
 
-    def _step(self, position: int, node: ChainNode) -> bool:
-        """Process one record; return true if no earlier record can matter."""
+    def _process(self, position: int, node: ChainNode) -> bool:
+        """Process one record and return whether the search is finished."""
         if self._query.after and node.uuid == self._query.after and self._cursor is None:
             self._cursor = position
         if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
             self._skipped += 1
-            self._set_aside(position, node)
+            self._keep_sibling(position, node)
             return False
-        self._follow(position, node)
+        self._add_to_path(position, node)
         if self._is_at_root:
             return True
         if self.found:
@@ -175,8 +175,8 @@ class ChainTrace:
         # One message more than requested, so that the first of those requested is complete.
         return bool(self._query.count) and not self._query.after and self._messages > self._query.count
 
-    def _follow(self, position: int, node: ChainNode) -> None:
-        """Add a record of the path and those that belong to it, and continue at its parent."""
+    def _add_to_path(self, position: int, node: ChainNode) -> None:
+        """Add a record of the path with the records that belong to it, and continue with its parent."""
         self._add(position, node.uuid, has_text=not node.is_lost and node.kind != "progress")
         if node.kind in ("user", "assistant") and (not node.group or node.group != self._last_group):
             self._messages += 1
@@ -201,8 +201,8 @@ class ChainTrace:
         for offset, result in self._results.pop(uuid, ()):
             self._add(offset, result)
 
-    def _set_aside(self, position: int, node: ChainNode) -> None:
-        """Keep a record outside the path that may belong to one on it."""
+    def _keep_sibling(self, position: int, node: ChainNode) -> None:
+        """Remember a record outside the path, because it may belong to one on the path."""
         if node.is_lost or not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:
@@ -215,7 +215,7 @@ class ChainTrace:
 
 
 def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode]]:
-    """Yield the records of the tree from the last to the first; a subagent's only from its own file."""
+    """Yield the tree's records from last to first. Subagent records are included only in a subagent's own file."""
     for line in read_lines_back(file):
         nodes = [parse_node(record) for record in parse_records(line.data)] if line.is_whole else [_parse_long(line)]
         for index, node in reversed(list(enumerate(nodes))):
@@ -224,7 +224,7 @@ def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode
 
 
 def _parse_long(line: TranscriptLine) -> ChainNode | None:
-    """Return the position in the tree of a line that is too long to read, if its start and end contain it."""
+    """Return the position of a line that is too long to read, if its first and last bytes contain it."""
     parent = _LONG_PARENT.search(line.data)
     uuid = _LONG_UUID.search(line.data) or next(iter(_LONG_UUID.findall(line.end)[-1:]), None)
     if parent is None or uuid is None or _LONG_SIDE.search(line.data):
@@ -234,7 +234,7 @@ def _parse_long(line: TranscriptLine) -> ChainNode | None:
 
 
 def merge(records: Iterable[Json]) -> Iterator[Message]:
-    """Yield the messages of records in order; a split message and its results are held until it is complete."""
+    """Yield the messages of the records. The records of a split message are collected until it is complete."""
     parts: list[Json] = []
     pending: list[Message] = []
     for record in records:
@@ -246,11 +246,11 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
         if not group and all(parts and (message.role == "tool" or message.is_meta) for message in messages):
             pending += messages
             continue
-        yield from _make_whole(parts)
+        yield from _join_message(parts)
         yield from pending
         parts, pending = [record] if group else [], []
         yield from messages
-    yield from _make_whole(parts)
+    yield from _join_message(parts)
     yield from pending
 
 
@@ -259,7 +259,7 @@ def make_messages(record: Json) -> Iterator[Message]:
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
-        yield from _make_whole([record])
+        yield from _join_message([record])
     elif kind == "user" and isinstance(message, dict):
         content = message.get("content")
         yield from list_results(content, uuid, sent_at)
@@ -271,8 +271,8 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("user", text, uuid, sent_at, is_meta=True)
 
 
-def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
-    """Yield one message from the records of an API message, after the tool results among them."""
+def _join_message(parts: Sequence[Json]) -> Iterator[Message]:
+    """Yield the tool results among the records of an API message, then the message itself."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []  # of tools that the provider runs
@@ -316,7 +316,7 @@ def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> I
 
 
 def _is_meta(record: Json, text: str) -> bool:
-    """Return whether the host, not the user, wrote a user message."""
+    """Return whether a user message was written by the host instead of the user."""
     return (
         any(record.get(mark) is True for mark in _HOST_MARKS)
         or bool(record.get("teamName"))

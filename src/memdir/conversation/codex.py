@@ -1,13 +1,13 @@
-"""Read Codex rollouts as messages. Records have no ids; a rollout only grows, so a message is identified by the position of
-its last record and a checksum of that line.
+"""Read Codex rollouts as messages. Records have no IDs, so a message is identified by the position and checksum of its last
+record, which never changes.
 
-    response_item   messages, calls and their results; adjacent ones of the assistant are merged
-    event_msg       mostly a copy for the screen. Two kinds count: `thread_rolled_back`, which removes turns, and the
+    response_item   messages, calls and their results; adjacent messages of the assistant are merged
+    event_msg       mostly copies for display. Two kinds are used: `thread_rolled_back`, which removes turns, and the
                     calls made by a script of the model (`exec`), which are recorded nowhere else
-    compacted       a summary, as meta; the messages before it are kept
+    compacted       a summary, marked as meta; the messages before it are kept
 
-Instructions, environment, notices and other wrappers that Codex sends in the user's name are meta. Only the request is kept
-of a message from an editor. Rollouts of 2025 without `payload` are read too. Everything else, including thinking, is ignored.
+Instructions, environment, notices and other text that Codex sends as the user are marked as meta. Of a message from an editor,
+only the request is kept. Rollouts of 2025 without `payload` are supported. Everything else, including thinking, is ignored.
 """
 
 import json
@@ -76,10 +76,10 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
-    """Select the records that were not rolled back."""
+    """Return the positions of the records that were not rolled back."""
     start = int(query.after.partition(".")[0], 16) if _ID.fullmatch(query.after) else -1
     start = start if start >= 0 and _make_id(file, start) == query.after else -1
-    return RecordSelection(_list_kept(file, 0 if start >= 0 else query.count, start), start >= 0)
+    return RecordSelection(_list_positions(file, 0 if start >= 0 else query.count, start), start >= 0)
 
 
 def _read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
@@ -121,13 +121,13 @@ def make_messages(record: Json) -> Iterator[Message]:
             yield Message("user", text, at=sent_at, is_meta=True)
         return
     if kind == "event_msg" and isinstance(item, dict):
-        if call := _find_nested(item):
+        if call := _find_script_call(item):
             yield Message("assistant", "", at=sent_at, calls=(call,))
         return
     item = item if isinstance(item, dict) and kind == "response_item" else record
     what = read_text(item.get("type"))
     if what == "message":
-        yield from (replace(message, at=sent_at) for message in _make_spoken(item))
+        yield from (replace(message, at=sent_at) for message in _make_text_messages(item))
     elif what in _CALLS:
         yield Message("assistant", "", at=sent_at, calls=(_make_call(item, what),))
     elif what in _RESULTS:
@@ -135,7 +135,7 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("tool", text, at=sent_at, answers=read_text(item.get("call_id")), failed=failed)
 
 
-def _make_spoken(item: Json) -> Iterator[Message]:
+def _make_text_messages(item: Json) -> Iterator[Message]:
     role, texts = read_text(item.get("role")), [text for text in list_texts(item.get("content")) if text]
     if role == "assistant" and texts:
         yield Message("assistant", "\n\n".join(texts))
@@ -157,8 +157,8 @@ def _make_call(item: Json, what: str) -> ToolCall:
     return ToolCall(id, name, parse_input(item.get("arguments" if what == "function_call" else "input")))
 
 
-def _find_nested(event: Json) -> ToolCall | None:
-    """Return a completed call by a script, in the format of the tool, or None; failed calls changed nothing."""
+def _find_script_call(event: Json) -> ToolCall | None:
+    """Return a completed tool call made by a script. Returns None for other events and for failed calls."""
     item = read_table(event.get("item"))
     id, what = read_text(item.get("id")), item.get("type")
     if event.get("type") != "item_completed" or item.get("status") != "completed" or not id.startswith(_NESTED):
@@ -182,7 +182,7 @@ def _find_nested(event: Json) -> ToolCall | None:
 
 
 def _read_output(output: object) -> tuple[str, bool]:
-    """Return a tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
+    """Return the output of a tool as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
         with suppress(ValueError, RecursionError):
             output = json.loads(output)
@@ -196,8 +196,8 @@ def _read_output(output: object) -> tuple[str, bool]:
     return text, code not in (0, None) or output.get("success") is False
 
 
-def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
-    """Return the positions after `start` that were not rolled back; with `count`, of one more message."""
+def _list_positions(file: BinaryIO, count: int, start: int) -> list[int]:
+    """Return the positions after `start` that were not rolled back. With `count`, the last `count` + 1 messages."""
     positions = array("Q")
     turns, merged, last = 0, 0, ""
     for position, record in read_records_back(file):

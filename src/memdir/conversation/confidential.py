@@ -1,12 +1,12 @@
-"""Leave out what the user does not want to be remembered: "don't write this down", "off the record".
+"""Remove messages that the user does not want to be remembered ("don't write this down", "off the record").
 
-    messages --leave_out--> the same messages without it, for every request of memory's own and for the patterns
+    messages --leave_out--> the messages without that text, for every request to a model and for the built-in patterns
 
-A request is found by patterns of six languages, `confidential` in the language data; other languages are left to the model.
-It covers its own sentence and the next ones, and what stands before it if it holds nothing itself; the earlier message if it
-refers to what was said, only the sentences about a subject if it names one; or the whole conversation. Where that is unclear
-it covers more. What the user asks to keep in the same breath stays. Sentences that repeat it later are left out as well, and
-so are the answers of the agent.
+Requests are recognised by patterns for six languages (`confidential` in the language data); others are left to the model. A
+request applies to its own sentence and the following ones. If it contains nothing itself, it applies to the text before it,
+to the previous message if it refers to that, to all sentences about a subject that it names, or to the entire conversation.
+If unclear, more is removed. Sentences that the user asks to keep remain. Later sentences that repeat removed text, and the
+agent's answers to it, are removed too.
 """
 
 import re
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _RequestPatterns:
-    """The patterns of one language; all but `ask` count in a sentence with a request, `keeps` in its neighbours."""
+    """The patterns of one language that recognise such a request and what it applies to."""
 
     code: str
     ask: re.Pattern[str]  # asks not to keep something
@@ -42,14 +42,14 @@ class _RequestPatterns:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages:
-    """Messages without what the user does not want to be kept; `hidden` is that text, `whole` says it is everything."""
+    """The messages that may be remembered. `hidden` is the removed text; `whole` means that all of it was removed."""
 
     messages: tuple[Message, ...]
     hidden: str = ""
     whole: bool = False
 
     def hides(self, text: str) -> bool:
-        """Return whether a text is about what was left out: it repeats a passage, or most of its words stand there."""
+        """Return whether a text repeats a removed passage or most of its words."""
         if not self.hidden:
             return False
         shown = "\n".join(message.text for message in self.messages if is_by_person(message))
@@ -69,7 +69,7 @@ def _load_patterns() -> tuple[_RequestPatterns, ...]:
 
 
 def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessages:
-    """Return the messages without what is not to be kept; `whole` if an earlier request was about the conversation."""
+    """Remove what the user asked not to keep; with `whole`, that is the entire conversation."""
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
@@ -86,16 +86,16 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
 
 
 def _find_languages(typed: str) -> list[_RequestPatterns]:
-    return [patterns for patterns in _load_patterns() if patterns.ask.search(_straighten(typed))]
+    return [patterns for patterns in _load_patterns() if patterns.ask.search(_normalise_quotes(typed))]
 
 
-def _straighten(text: str) -> str:
+def _normalise_quotes(text: str) -> str:
     return text.replace("\u2019", "'")
 
 
 def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
-    """Add what the requests in a message cover; return whether it is the conversation."""
-    text = _straighten(texts[number])
+    """Add the text that the requests in a message apply to. Return whether they apply to the entire conversation."""
+    text = _normalise_quotes(texts[number])
     sentences = list(find_sentences(text))
     for index, (start, end) in enumerate(sentences):
         sentence = text[start:end]
@@ -104,8 +104,8 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         if patterns.whole.search(sentence):
             return True
         back = patterns.back.search(sentence)
-        spans = [(start, end), *_take(text, sentences[index + 1 :], end, patterns)]
-        above = list(_take(text, sentences[:index][::-1], start, patterns))
+        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
+        above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
         if back or not _has_fact(sentence, asked):
             spans += above
             ends_open = sentence.rstrip().endswith((":", "："))
@@ -117,8 +117,8 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
     return False
 
 
-def _take(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
-    """Yield the neighbours of a request in its paragraph, up to a sentence that is to be kept."""
+def _list_neighbours(text: str, sentences: Iterable[Span], edge: int, patterns: _RequestPatterns) -> Iterator[Span]:
+    """Yield the sentences next to a request in its paragraph, up to one that the user wants to keep."""
     for start, end in sentences:
         gap = text[end:edge] if end <= edge else text[edge:start]
         if "\n" in gap or patterns.keeps.search(text[start:end]):
@@ -135,7 +135,7 @@ def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
 def _cover_earlier(
     texts: Sequence[str], number: int, sentence: str, patterns: _RequestPatterns, hidden: dict[int, list[Span]]
 ) -> bool:
-    """Add the earlier sentences about the request's subject, or else the message before; return whether there is one."""
+    """Add the earlier text that a request refers to. Return whether there is any."""
     subject = patterns.about.search(sentence)
     stems = _list_stems(subject["what"], patterns.code) if subject else set()
     earlier = [index for index in range(number) if texts[index].strip()]
@@ -173,7 +173,7 @@ def _drop(text: str, spans: Iterable[Span], runs: set[int]) -> str:
 
 
 def _list_stems(text: str, code: str = "en") -> set[str]:
-    """Return the beginnings of a text's longer words, and the pairs of its Chinese and Japanese characters."""
+    """Return the stems of the longer words in a text, and its pairs of Chinese and Japanese characters."""
     words = (word for word in fold_words(text).split() if len(word) >= _WORD_CHARS and not _WIDE.search(word))
     spaced = {word[:_STEM] for word in words if word not in load_stop_words(code)}
     return spaced | {pair[1] for pair in _WIDE_PAIR.finditer(text)}

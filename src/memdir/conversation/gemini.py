@@ -1,4 +1,4 @@
-"""Read Gemini CLI chats as messages; a message has the id of its record, a tool result the id of its call.
+"""Read Gemini CLI chats as messages. A message has its record's ID, a tool result the ID of its call.
 
     {"id": …, "type": …}       a message; written again when it grows: the last version counts, at the first position
     {"$set": {"messages": …}}  the history as the client now sends it, after a resume or a compression: new messages are
@@ -49,7 +49,7 @@ def _detect(record: Json) -> bool:
 
 
 def _read_head(record: Json, path: Path) -> TranscriptHead:
-    """Return the head of a chat, which has a digest of its project; a file in a parent folder has the path."""
+    """Return the head of a chat. The project directory is known only if a file in the parent folder contains it."""
     digest = read_text(record.get("projectHash"))
     roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
     root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")
@@ -58,7 +58,7 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def _read_all(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages of a chat, keeping all its records in memory."""
+    """Yield the messages of a chat. Reads all records into memory."""
     history = _History()
     file.seek(0)
     for number, line in read_transcript_lines(file):
@@ -74,7 +74,7 @@ def _read_all(file: BinaryIO) -> Iterator[Message]:
 
 
 class _History:
-    """The messages of the conversation read so far: line and record by id."""
+    """The messages read so far, with the record and line number of each ID."""
 
     def __init__(self) -> None:
         self.messages: dict[str, tuple[int, Json]] = {}
@@ -97,7 +97,7 @@ class _History:
         # After a compression, or when long results were masked, a history contains copies under new ids: then messages of
         # the model have no `model`, and nothing in it is new.
         bare = [id for id, table in new.items() if table.get("type") == "gemini" and "model" not in table]
-        if self.messages and not all(self._is_real(id) for id in bare):
+        if self.messages and not all(self._has_model_message(id) for id in bare):
             self._leave_out_copies(new, line)
         for id, table in listed.items():
             # Results of tools get new ids there; they are kept with their calls already.
@@ -115,13 +115,13 @@ class _History:
         for id in ids:
             del self.messages[id]
 
-    def _is_real(self, id: str) -> bool:
+    def _has_model_message(self, id: str) -> bool:
         return id in self.messages and "model" in self.messages[id][1]
 
     def _leave_out_copies(self, new: dict[str, Json], line: int) -> None:
         keys = {key for id, (_, record) in self.messages.items() if id not in new for key in _list_keys(record)}
         for id, message in new.items():
-            if id not in self.messages or (not self._is_real(id) and keys.issuperset(_list_keys(message))):
+            if id not in self.messages or (not self._has_model_message(id) and keys.issuperset(_list_keys(message))):
                 self._copies[id] = line
                 self.messages.pop(id, None)
 
@@ -173,7 +173,7 @@ def _make_result(response: Json, record: Json, *, failed: bool = False) -> Messa
 
 
 def read_response(response: Json) -> tuple[str, bool]:
-    """Return the text of a tool's result, and whether the tool failed."""
+    """Return the text of a tool result, and whether the tool failed."""
     content = read_table(response.get("response"))
     text = read_text(content.get("output")) or read_text(content.get("error")) or "\n".join(list_strings(content))
     exited = _EXIT.search(text[-_EXIT_CHARS:])
@@ -187,7 +187,7 @@ def list_part_calls(calls: Iterable[Mapping[str, object]]) -> Iterator[ToolCall]
 
 
 def list_part_texts(content: object) -> Iterator[str]:
-    """Yield the texts in a content value (a string or parts), with placeholders for pictures and documents."""
+    """Yield the texts in a string or list of parts, with placeholders for images and documents."""
     if isinstance(content, str) and content:
         yield content
     for part in list_blocks(content):

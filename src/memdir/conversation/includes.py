@@ -1,18 +1,18 @@
-"""Parse instruction files without disk access: `@path` mentions, comments, the frontmatter of rules, secrets.
+"""Parse instruction files without disk access: `@path` includes, comments, frontmatter of rules, and secrets.
 
 A mention counts at the start of a line or after white space, but not in code (fences, indented blocks, `spans`) or in a
-comment. A space in a path needs a backslash before it; a `#` begins a location inside the file. Nothing is decoded: `%2e%2e`
+comment. A space in a path needs a backslash before it; a `#` begins a location inside the file. URL escapes stay: `%2e%2e`
 is a folder with that name.
 
 HTML comments that form a block are notes between people and are removed. Comments inside a line or inside code stay, and so
 do those that are never closed.
 
 Patterns may come with a clone, so matching is bounded: it backtracks only to the latest star, for folders here and for
-characters in fnmatch, and takes at most the product of both lengths. Braces have a limit.
+characters in fnmatch, and takes at most the product of both lengths. The number of brace expansions is limited.
 
 A file that looks like a secret, by its path or its text, is never included, not even with approval, because included text is
-sent to a model's provider. The lists refuse data files in doubt; prose and code about secrets (`docs/tokens.md`) are checked
-by their text.
+sent to a model's provider. Data files are refused by their path if in doubt; prose and code such as `docs/tokens.md` are
+only checked by their text.
 """
 
 import os
@@ -77,7 +77,7 @@ _KEY_HEAD = re.compile(r"\s*(?:-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[
 
 
 def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return each `@path` outside code and comments, in order, as the paths it may mean, likeliest first."""
+    """Return the possible paths of each `@path` outside code and comments, the most likely path first."""
     mentions: dict[str, tuple[str, ...]] = {}
     for match in _MENTION.finditer(_mask(text)) if "@" in text else ():
         written = match[1].replace("\\ ", " ").partition("#")[0]
@@ -87,7 +87,7 @@ def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def resolve_include(spelling: str, folder: str, home: str) -> str:
-    """Return the absolute path of a mention in a file in that folder; the system resolves links and `..`."""
+    """Return the absolute path of an `@path` in a file in `folder`. Links and `..` are not resolved."""
     if spelling.startswith("~/"):
         return os.path.join(home, spelling[2:].lstrip("/"))
     return os.path.join(folder, spelling)
@@ -103,7 +103,7 @@ def _mask(text: str) -> str:
 
 
 def _join_paragraphs(lines: list[str]) -> list[str]:
-    """Join lines that a code span may span."""
+    """Join the lines of each paragraph, because inline code can span lines."""
     paragraphs: list[list[str]] = []
     is_open = False
     for line in lines:
@@ -136,7 +136,7 @@ def strip_comments(text: str) -> str:
 
 
 def split_blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield code, block comments and other text in one pass, as each hides the others; joined, they are the text."""
+    """Split a text into code, block comments and other text, and yield each part with its type."""
     in_list = False
     after_gap = True  # a blank line, the start, or indented code: indented code may follow
     offset, has_ends = 0, True
@@ -167,7 +167,7 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """A rule: `paths` as written, `globs` with braces expanded; without paths, it applies to every file."""
+    """A rule file with its path patterns, as written and with braces expanded. Without any, it applies to all files."""
 
     body: str
     paths: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class PathRule:
 
 
 def parse_rule(text: str) -> PathRule:
-    """Parse a rule file. Never raises: unreadable frontmatter counts as having no `paths:`."""
+    """Parse a rule file. Invalid frontmatter is treated as having no `paths:`."""
     head, body = _split_head(text)
     paths = tuple(filter(None, map(str.strip, _find_paths(head))))
     return PathRule(body) if set(paths) & set(_EVERY_FILE) else PathRule(body, paths, expand_braces(paths))
@@ -192,7 +192,7 @@ def _split_head(text: str) -> tuple[str, str]:
 
 
 def _find_paths(head: str) -> list[str]:
-    """Return `paths:`, a list or one line with commas; an unquoted `**/*.ts` is not YAML and is read by line."""
+    """Return the patterns in `paths:`, which may be a list or comma-separated. Accepts unquoted `**/*.ts`."""
     paths = _PATHS.search(head[:HEADER_BYTES])
     if paths is None:
         return []
@@ -218,13 +218,13 @@ def _split_commas(text: str) -> list[str]:
 
 
 def match_any(patterns: Iterable[str], path: str) -> str | None:
-    """Return the first matching pattern without braces; path and patterns are relative to the same folder."""
+    """Return the first pattern that matches the path, or None. Braces must already be expanded."""
     parts = _split(path)
     return next((pattern for pattern in patterns if _match_path(_split(pattern), parts)), None)
 
 
 def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns with braces expanded, up to a limit; a pattern that would exceed it is omitted."""
+    """Return the patterns with braces expanded. Patterns that would exceed the limit are omitted."""
     expanded: list[str] = []
     for pattern in patterns:
         expanded += _expand(pattern, GLOB_PATTERNS - len(expanded)) if len(pattern) <= GLOB_CHARS else ()
@@ -232,7 +232,7 @@ def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _expand(pattern: str, room: int) -> Iterable[str]:
-    """Expand the innermost braces first; braces without a comma are literal."""
+    """Expand the innermost braces of a pattern first. Braces without a comma are literal."""
     expanded, waiting = dict[str, None](), [pattern]
     while waiting:
         if len(expanded) + len(waiting) > room:
@@ -273,7 +273,7 @@ def _match_path(pattern: list[str], parts: list[str]) -> bool:
 
 
 def looks_secret(path: str) -> bool:
-    """Return whether a path looks like a secret's, whether or not it exists."""
+    """Return whether the name of a path suggests that the file contains secrets. The file need not exist."""
     folded = os.path.normpath(path).casefold()
     *folders, name = [part for part in folded.split("/") if part] or [""]
     if any(folded == tree or folded.startswith(f"{tree}/") for tree in _TREES) or _FOLDERS.intersection(folders):
@@ -290,10 +290,10 @@ def looks_secret(path: str) -> bool:
 
 
 def holds_key(text: str) -> bool:
-    """Return whether a text begins like a private key."""
+    """Return whether a text starts with a private key header."""
     return bool(_KEY_HEAD.match(text))
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text contains a private key or a clear token; prose about passwords may be included."""
+    """Return whether a text contains a private key or an unmistakable token."""
     return holds_key(text) or holds_token(text)

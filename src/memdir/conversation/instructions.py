@@ -1,18 +1,18 @@
-"""The static prompt: constant guidance, and the current indexes of the memory, as two strings.
+"""The static part of the prompt: fixed guidance, and the current memory indexes.
 
     build_instructions(where)                 the instructions for a project, a store, or several stores
     session_instructions(project, id)         the same, computed once per conversation and kept until it is reset
-    InstructionsCache                         the same for a host that is one process
+    InstructionsCache                         the same for a host with a single process
 
-`Instructions` has `guidance` (stable, for a cached prefix), `index` (changes with the memory), `text` (both), and their
-parts. Without a `mode` the settings decide: nothing if memory is off, else daily log before team before normal. The indexes
-of the project, its team and all projects are loaded; an agent has only its own. With CLAUDE_CODE_DISABLE_CLAUDE_MDS none is
-loaded and the guidance says so, because an index counts as an instruction file. Neither string contains a date, and both are
-the same bytes for the same files and settings. The texts are in models/prompts/instructions; order and conditions are here.
+`Instructions` contains `guidance`, which is stable and suits a cached prefix, `index`, which changes with the memory, and
+`text` with both. Without a `mode`, the settings select one: none if memory is off, else daily log, team or normal. The
+indexes of the project, its team and all projects are loaded; an agent loads only its own. If CLAUDE_CODE_DISABLE_CLAUDE_MDS
+is set, none is loaded and the guidance says so, because an index counts as an instruction file. There are no dates in either
+string, and the same files and settings give the same bytes. The texts are in models/prompts/instructions.
 
 A prompt that changed during a conversation would invalidate the host's cached prefix and tell the model nothing new, so it
-is computed again only after clear or compact. Index lines are kept in the state folder of their directory, read and written
-under one lock, so that purging a memory removes them too. If nothing can be kept, the instructions are computed each time.
+is computed again only after clear or compact. Index lines are cached in the state folder of their directory under one lock,
+so that purging a memory removes them too. If they cannot be cached, the instructions are computed each time.
 """
 
 import os
@@ -43,7 +43,7 @@ LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
 
 
 def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: Path | None = None) -> str:
-    """Return the date for a conversation, "" on the day of `last_seen`; with `logs`, name the log of the day."""
+    """Return the current date for the prompt, or "" if it is still `last_seen`. With `logs`, add the day's log file."""
     local = now.astimezone(zone)
     if last_seen == local.date():
         return ""
@@ -63,7 +63,7 @@ class InstructionMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuidancePart:
-    """One part of the guidance. A name means the same subject in every mode."""
+    """A named part of the guidance."""
 
     name: str
     text: str
@@ -71,7 +71,7 @@ class GuidancePart:
 
 @dataclass(frozen=True, slots=True)
 class LoadedIndex:
-    """One loaded index: its scope, its file, the clipped lines, and the text for the prompt."""
+    """A memory index with its scope and path, and its text for the prompt."""
 
     scope: Scope
     path: str
@@ -81,7 +81,7 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text about memory that a conversation gets at its start."""
+    """The text about memory for the start of a conversation."""
 
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
@@ -97,7 +97,7 @@ class Instructions:
 
     @property
     def heading(self) -> str:
-        """Return the text above the indexes, or "" if there is no index."""
+        """Return the heading above the indexes, or "" if there are none."""
         return _render("index") if any(loaded.text for loaded in self.clips) else ""
 
     @property
@@ -107,7 +107,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class InstructionsContext:
-    """Stores and settings. `keeps_index`: the host's tools keep the index; `is_loaded`: the guidance includes it."""
+    """The stores and settings from which instructions are built."""
 
     mode: InstructionMode
     stores: tuple[StoreReader, ...] = ()
@@ -127,13 +127,13 @@ class InstructionsContext:
         return next((one_line(str(store.root)) for store in self.stores if isinstance(store, Folder)), "")
 
     def find_other(self, scope: Scope) -> str:
-        """Return the directory of a scope, or "" if there is none or it is the one to write to first."""
+        """Return the directory for another scope, or "" if there is none or it is the default directory."""
         others = (store for store in self.stores[1:] if store.scope is scope)
         return next((one_line(str(store.root)) for store in others if isinstance(store, Folder)), "")
 
 
 def instructions(stores: Store | Sequence[Store], *, mode: InstructionMode = InstructionMode.NORMAL) -> str:
-    """Return a section for the system prompt: how to use the memory, then its index. Pass the project's store first."""
+    """Return a section for the system prompt with guidance and memory indexes. Pass the project's store first."""
     return build_instructions(stores, mode=mode).text
 
 
@@ -147,7 +147,7 @@ def build_instructions(
 ) -> Instructions:
     """Build the instructions for a project or stores.
 
-    `mode` overrides the settings; agent mode needs an `agent`. With `make`, the directories are created (mode 0700) before
+    `mode` overrides the settings. Agent mode requires `agent`. With `make`, the directories are created (mode 0700) before
     a model is shown their paths. With `keeps_index`, the host's tools update MEMORY.md, so the model need not.
     """
     context = replace(find_frame(where, mode=mode, agent=agent), keeps_index=keeps_index)
@@ -164,7 +164,7 @@ def session_instructions(
     agent: AgentDirectory | None = None,
     keeps_index: bool = False,
 ) -> Instructions:
-    """Return the instructions for a conversation, the same in every process until its record is reset."""
+    """Return the instructions for a conversation. They are cached until its record is reset."""
     context = replace(find_frame(project, mode=mode, agent=agent), keeps_index=keeps_index)
     if context.mode is InstructionMode.OFF:
         return Instructions(InstructionMode.OFF)
@@ -187,21 +187,21 @@ def session_instructions(
 
 
 class InstructionsCache:
-    """The instructions of a host that is one process; safe to use from several threads."""
+    """Cache instructions for a host with a single process. This class is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._cached: dict[str, Instructions] = {}
 
     def take(self, build: Callable[[], Instructions], key: str = "") -> Instructions:
-        """Return the instructions cached under this key, building them if needed; other threads wait."""
+        """Return the instructions cached under `key`, building them if needed. Other threads wait."""
         with self._lock:
             if key not in self._cached:
                 self._cached[key] = build()
             return self._cached[key]
 
     def drop(self) -> None:
-        """Drop all cached instructions, because the conversation was cleared or compacted."""
+        """Clear the cache, for example after the conversation was cleared or compacted."""
         with self._lock:
             self._cached.clear()
 
@@ -212,7 +212,7 @@ def find_frame(
     mode: InstructionMode | None = None,
     agent: AgentDirectory | None = None,
 ) -> InstructionsContext:
-    """Return the sources of instructions, without changing anything."""
+    """Return the stores and settings for building instructions. Does not write anything."""
     if mode is InstructionMode.AGENT and agent is None:
         raise SettingsError("agent mode needs an agent", key="mode", hint="pass the agent and its scope")
     if isinstance(where, Project):
@@ -264,7 +264,7 @@ def _find_project_context(
 
 
 def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
-    """Create the directories that a model will be shown, mode 0700, and return those that were missing."""
+    """Create the memory directories with mode 0700, and return those that were missing."""
     created: list[Path] = []
     if context.agent is not None:
         keep_out(context.agent)
@@ -290,7 +290,7 @@ def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
 
 
 def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[LoadedIndex]:
-    """Yield the index of one store and of its team; memory inside a repository is loaded like team memory."""
+    """Yield the index of a store and that of its team. Memory inside a repository is treated like team memory."""
     scope = store.scope
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return
@@ -311,7 +311,7 @@ def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[Loa
 
 
 def sign_lines(text: str, authors: Mapping[str, str]) -> str:
-    """Return a team's index with the author, by memory name, at the end of each line; the file has no authors."""
+    """Return a team's index with the author of each memory added to its line."""
     if not authors:
         return text
     signed = ""
@@ -341,7 +341,7 @@ def _load(
 
 
 def render_types(*, team: bool = False) -> str:
-    """Return the description of the four types; `team` adds the directory of each."""
+    """Return the description of the four memory types. With `team`, it names the directory for each type."""
     return _render("types", **{f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind})
 
 
@@ -410,7 +410,7 @@ def _build_and_cache(key: str, sessions: tuple[SessionFile, ...], context: Instr
 
 
 def _read_cached(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
-    """Return the cached instructions, None if any part is missing or invalid."""
+    """Return the cached instructions, or None if any part is missing or invalid."""
     try:
         first = sessions[0].read_prompt(key)
         token = str(first["token"])

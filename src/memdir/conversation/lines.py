@@ -1,4 +1,4 @@
-"""Common code for all transcripts: the parts of a reader, lines read forwards or backwards, JSON records, content blocks.
+"""Shared code for reading transcripts: line readers in both directions, JSON records, and content blocks.
 
 Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
 megabytes. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
@@ -46,7 +46,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One line and its offset. For a line that is too long, `data` is its start and `end` its end."""
+    """A line and its offset. For a line that is too long, `data` contains its first bytes and `end` its last ones."""
 
     offset: int
     data: bytes
@@ -56,8 +56,7 @@ class TranscriptLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """Which records of the transcript at `path` are wanted: those after the message `after`, or if it is missing or empty
-    those of at least the last `count` messages, or all."""
+    """Select records after the message `after`, or the last ones with at least `count` messages, or all."""
 
     path: str | Path = ""
     after: str = ""
@@ -67,7 +66,7 @@ class RecordQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Positions of a conversation's records, first to last. With `found`, these come after the query's message."""
+    """The positions of the selected records. `found` is false if the message to start after is missing."""
 
     positions: Sequence[int]
     found: bool = False
@@ -75,7 +74,7 @@ class RecordSelection:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHead:
-    """What the first records say about a conversation."""
+    """The metadata in the first records of a conversation."""
 
     session: str = ""
     cwd: str = ""
@@ -93,7 +92,7 @@ Read = Callable[[BinaryIO, RecordSelection], Iterator[Message]]
 
 @dataclass(frozen=True, slots=True)
 class TranscriptReader:
-    """How the transcripts of one host are recognised, found and read.
+    """Functions to recognise and read the transcripts of one host.
 
     `files` are patterns below the host's folder; links are not followed. `detect` returns whether a record is of this format,
     `read_head` what a record says about the conversation. `find` selects records, and `read` yields their messages.
@@ -108,7 +107,7 @@ class TranscriptReader:
 
 @contextmanager
 def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a transcript for reading; raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
+    """Open a transcript for reading. Raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
     name = shorten(one_line(str(path)), 200)
     try:
         # Without O_NONBLOCK, opening a FIFO would block until another process writes to it.
@@ -129,7 +128,7 @@ def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]]:
-    """Yield the lines with their numbers, from the file's current offset."""
+    """Yield each line from the current offset to the end, with its line number."""
     number, offset = 0, file.tell()
     while data := file.readline(LINE_BYTES):
         number += 1
@@ -147,7 +146,7 @@ def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]
 
 
 def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
-    """Yield the lines that are not empty, from the last to the first."""
+    """Yield the non-empty lines from last to first."""
     offset = file.seek(0, os.SEEK_END)
     pieces: list[bytes] = []  # of the line whose start has not been read, last piece first
     size, end = 0, b""
@@ -169,14 +168,14 @@ def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
 
 
 def read_line(file: BinaryIO, offset: int) -> bytes:
-    """Return the line at an offset, empty if it is too long or missing."""
+    """Return the line at an offset, or b"" if it is missing or too long."""
     file.seek(offset)
     data = file.readline(LINE_BYTES)
     return data if len(data) < LINE_BYTES else b""
 
 
 def make_position(offset: int, index: int) -> int:
-    """Return a record's position as one number: the offset of its line and its index in the line."""
+    """Combine a line's offset and a record's index in that line into one number."""
     return offset << _INDEX_BITS | min(index, (1 << _INDEX_BITS) - 1)
 
 
@@ -185,7 +184,7 @@ def split_position(position: int) -> tuple[int, int]:
 
 
 def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
-    """Yield the records at these positions, without missing ones."""
+    """Yield the records at these positions. Missing records are skipped."""
     for position in positions:
         offset, index = split_position(position)
         records = parse_records(read_line(file, offset))
@@ -194,7 +193,7 @@ def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
 
 
 def read_records_back(file: BinaryIO) -> Iterator[tuple[int, Json]]:
-    """Yield the records with their positions, from the last to the first."""
+    """Yield the records from last to first, each with its position."""
     for line in read_lines_back(file):
         for index, record in reversed(list(enumerate(parse_line(line)))):
             yield make_position(line.offset, index), record
@@ -205,7 +204,7 @@ def parse_line(line: TranscriptLine) -> list[Json]:
 
 
 def parse_records(data: bytes) -> list[Json]:
-    """Return the records of a line: usually one, none if it is damaged, two if one writer interrupted another."""
+    """Return the JSON records in a line. There is usually one, but a line can be damaged or contain two."""
     text = data.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff \t\r\n")
     records: list[Json] = []
     offset = 0
@@ -236,7 +235,7 @@ def _cannot_read(error: OSError, path: str | Path, name: str) -> DiskError:
 
 
 def list_texts(content: object) -> Iterator[str]:
-    """Yield the texts of a message's content (a string or blocks), with placeholders for pictures and documents."""
+    """Yield the texts in a string or list of content blocks, with placeholders for images and documents."""
     if isinstance(content, str):
         yield content
     for block in list_blocks(content):
@@ -266,7 +265,7 @@ def list_calls(content: object) -> Iterator[ToolCall]:
 
 
 def list_results(content: object, id: str = "", sent_at: datetime | None = None) -> Iterator[Message]:
-    """Yield tool results as messages, also documents and search results, which nobody in the conversation wrote."""
+    """Yield tool results, documents and search results as messages with the role `tool`."""
     for block in list_blocks(content):
         kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
         if kind == _RESULT:
@@ -279,7 +278,7 @@ def list_results(content: object, id: str = "", sent_at: datetime | None = None)
 
 
 def list_strings(value: object) -> Iterator[str]:
-    """Yield every text in a value of any type, except type names, ids and encoded bytes."""
+    """Yield all strings in a nested value, except type names, IDs and encoded data."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -292,7 +291,7 @@ def list_strings(value: object) -> Iterator[str]:
 
 
 def parse_input(value: object) -> Mapping[str, object]:
-    """Return a call's input as a table; hosts write a table, JSON in a string, or plain text."""
+    """Return the input of a call as a mapping. Accepts a mapping, a JSON string or plain text."""
     if isinstance(value, str):
         parsed = None
         with suppress(ValueError, RecursionError):
@@ -302,17 +301,17 @@ def parse_input(value: object) -> Mapping[str, object]:
 
 
 def read_text(value: object) -> str:
-    """Return the value if it is text, else ""."""
+    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def read_table(value: object) -> Json:
-    """Return the value if it is a table, else an empty table."""
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def read_at(record: Json) -> datetime | None:
-    """Return a record's time in the local zone, because hosts write UTC and "today" depends on the user's zone."""
+    """Return the time of a record in the local time zone."""
     sent_at = read_time(read_text(record.get("timestamp")))
     try:
         return sent_at.astimezone() if sent_at is not None and sent_at.tzinfo is UTC else sent_at
@@ -321,12 +320,12 @@ def read_at(record: Json) -> datetime | None:
 
 
 def read_session(record: Json, path: Path) -> TranscriptHead:
-    """Return the session and the working directory from a record, for the formats that write both into every record."""
+    """Return the session ID and working directory of a record, for formats that write them in every record."""
     return TranscriptHead(read_text(record.get("sessionId")), read_text(record.get("cwd")))
 
 
 def read_in_order(read_all: Callable[[BinaryIO], Iterator[Message]]) -> tuple[Find, Read]:
-    """Return `find` and `read` of a format that can only be read from its start; its positions number the messages."""
+    """Return `find` and `read` functions for a format that must be read from the start."""
 
     def find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
         if not (query.after or query.count):
@@ -342,5 +341,5 @@ def read_in_order(read_all: Callable[[BinaryIO], Iterator[Message]]) -> tuple[Fi
 
 
 def is_agent_file(path: str | Path) -> bool:
-    """Return whether the file belongs to a subagent; Claude Code writes a separate file for each."""
+    """Return whether a file belongs to a subagent of Claude Code."""
     return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))

@@ -1,17 +1,17 @@
 """Session notes: a running summary of one conversation, used when its host compacts it.
 
     <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
-    <project>/<session>/session-memory/.update.lock   held during an update; released when its process ends
+    <project>/<session>/session-memory/.update.lock   locked during an update
 
-`<project>` is the host's directory for the project, next to its transcripts. `update_notes` runs one complete update with a
-model (notes_by_model); without a model there are no notes. notes_file has the text format. A failure does not change the
-file; after repeated failures the model is asked again only when the conversation has grown. The conversation's record keeps,
-under `notes`, the last message noted, the tokens at that point, the failures since and the tokens at the last failure. Every
-run is recorded, unless no update was due or there is no model.
+`<project>` is the host's directory for the project, next to its transcripts. `update_notes` updates the notes with a model,
+see `notes_by_model`; without a model there are no notes. The text format is described in `notes_file`. A failed update does
+not change the file. After repeated failures, the next attempt waits until the conversation has grown. The session record
+stores, under `notes`, the last message included, the token count at that point, the number of failures since, and the token
+count at the last failure. Every run is logged, unless no update was due or there is no model.
 
-A session's id comes from outside: it becomes one plain folder name, and links below the project's directory are not followed.
-A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes the memory
-directory, and `forget --purge` does not remove them.
+Session IDs are untrusted: an ID is converted to one folder name, and links below the project's directory are not followed.
+A write is refused if the file changed since it was read. Notes are not memories: this module does not access the memory
+directory, and `forget --purge` does not remove notes.
 """
 
 import json
@@ -82,7 +82,7 @@ class NotesSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class NotesFile:
-    """The notes of one session; `leaf` is its folder's name."""
+    """The notes file of one session. `leaf` is the name of the session's folder."""
 
     project: Path
     leaf: str
@@ -105,7 +105,7 @@ class SavedNotes:
 
 @dataclass(frozen=True, slots=True)
 class NotesOptions:
-    """Switches, and the user's own template and prompt, empty for the built-in ones."""
+    """The settings for notes, with the user's own template and prompt if there are any."""
 
     on: bool = True
     paused: bool = False
@@ -119,7 +119,7 @@ _DEFAULTS = NotesOptions()
 
 @dataclass(frozen=True, slots=True)
 class NotesInput:
-    """Messages: all, or with `start` those after the last notes, and how many came before; `parent` is for a fork."""
+    """Messages for an update of the notes. `start` is the number of earlier messages that the notes already cover."""
 
     messages: Sequence[Message]
     start: int | None = None
@@ -128,7 +128,7 @@ class NotesInput:
 
 @dataclass(frozen=True, slots=True)
 class NotesResult:
-    """The result of an update. `by` is `model` if one was asked; `cut` are the sections cut to their limit."""
+    """The result of an update."""
 
     by: str = ""
     skipped: NotesSkip | None = None
@@ -142,7 +142,7 @@ class NotesResult:
 
 @dataclass(frozen=True, slots=True)
 class NotesCounts:
-    """Tokens now and at the last update, tool calls since; `is_pause`: none since the user's last message."""
+    """The counts that decide whether an update is due."""
 
     tokens: int
     noted: int | None
@@ -168,7 +168,7 @@ def update_notes(
     model: Model | None = None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes if due, or with `force` in any case; raises PathError and DiskError."""
+    """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError."""
     result = NotesResult(skipped=find_skip(options, session) or NotesSkip.BUSY)
     is_short = not force and news.messages and not is_update_due(count(news.messages, None))
     if result.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
@@ -191,7 +191,7 @@ def update_notes(
 
 
 def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
-    """Return why no notes are written regardless of the messages, or None."""
+    """Return why notes are switched off for this session, or None if they are not."""
     conditions = (
         (NotesSkip.OFF, not options.on),
         (NotesSkip.PAUSED, options.paused),
@@ -210,7 +210,7 @@ def update_from_transcript(
     model: Model | None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes with the messages since the last update, read in pieces; only the last is noted."""
+    """Update a session's notes with the transcript's messages since the last update."""
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
     news = NotesInput((), 0)
     if model is not None and find_skip(options, session) is None:
@@ -226,7 +226,7 @@ def find_home(project: Project) -> Path:
 
 
 def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptions:
-    """Return the options of a project, with the user's own template and prompt if there are any."""
+    """Return the options for notes in a project."""
     folder = project.environment.claude_home / CONFIG
     template, prompt = (
         (read_small(folder / f"{name}.md", limits.NOTES_BYTES).data or b"")
@@ -239,7 +239,7 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
 
 
 def does_compact(project: Project, transcript: Path) -> bool:
-    """Return whether a transcript's host compacts conversations; only Claude Code has a setting for that."""
+    """Return whether the host of a transcript compacts conversations. Only Claude Code can turn this off."""
     if describe_transcript(transcript).format != CLAUDE_CODE.key:
         return True
     claude = read_claude_settings(project.environment, project.places.root.path)
@@ -248,7 +248,7 @@ def does_compact(project: Project, transcript: Path) -> bool:
 
 
 def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
-    """Return the counts of a conversation, from the messages since the last update and the tokens at that point."""
+    """Count the messages' tokens and tool calls; `noted` is the token count at the last update."""
     typed = [number for number, message in enumerate(since) if message.role == "user" and not message.is_meta]
     calls = sum(len(message.calls) for message in since)
     is_pause = bool(since) and not any(message.calls for message in since[typed[-1] if typed else 0 :])
@@ -272,13 +272,13 @@ def count_tokens(messages: Sequence[Message]) -> int:
 
 
 def find_notes_file(project: Path, session: str) -> NotesFile:
-    """Return the file of a session's notes, which may not exist; any id is safe to use."""
+    """Return the location of a session's notes. The file may not exist; any session ID is safe."""
     leaf = session if _DIGESTED.fullmatch(session) else make_leaf(session)
     return NotesFile(project, f"{leaf}.{digest_text(session)}" if leaf in _RESERVED else leaf)
 
 
 def read_notes_file(file: NotesFile) -> str | None:
-    """Return the text of the file, None if it is missing; raises PathError if it is not a regular file."""
+    """Return the notes as text, or None if the file is missing. Raises PathError if it is not a regular file."""
     with suppress(NotFoundError), files.open_root(file.project) as root, files.disk_errors(file.inner):
         file_data = files.read_file(root, file.inner, limit=limits.NOTES_BYTES)
         return None if file_data is None else file_data[0].decode("utf-8", "replace")
@@ -286,7 +286,7 @@ def read_notes_file(file: NotesFile) -> str | None:
 
 
 def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
-    """Write the text atomically, inside `updating`. Raises ConflictError if the current text is not `expect`."""
+    """Write the notes atomically while holding the lock. Raises ConflictError if the current text is not `expect`."""
     if read_notes_file(file) != expect:
         raise ConflictError("the notes changed during the update", hint="the next update will include the change")
     with files.open_root(file.project, create=True) as root:
@@ -297,14 +297,14 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
 
 @contextmanager
 def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
-    """Hold the lock for an update of these notes; raises LockedError."""
+    """Hold the lock on the notes. Raises LockedError if it is still held by another process after `seconds`."""
     with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=seconds):
         files.remove_temps(folder, "")  # staged by a process that was killed
         yield
 
 
 def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS) -> bool:
-    """Wait a limited time for a running update, and return whether none is running; ignores interrupted ones."""
+    """Wait up to `seconds` for a running update. Return whether none is running now."""
     try:
         with _open_folder(file) as folder, hold(folder, LOCK, seconds=seconds):
             return True
@@ -315,12 +315,12 @@ def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS)
 
 
 def find_notes(file: NotesFile) -> SavedNotes | None:
-    """Return the notes of one session, None if they are missing or unreadable."""
+    """Return the notes of a session, or None if they are missing or unreadable."""
     return next(iter(_find_saved(file.project, [file.leaf])), None)
 
 
 def list_notes(project: Path) -> tuple[SavedNotes, ...]:
-    """Return the readable notes of all sessions of a project, newest first."""
+    """Return the readable notes of all sessions in a project, newest first."""
     try:
         with os.scandir(project) as entries:
             leaves = [

@@ -1,4 +1,4 @@
-"""Update notes with a model, in one of two ways; only the text below the fixed lines of a section can change.
+"""Update session notes with a model, which can change only the text of sections.
 
 If the host's request is known and the model can call tools, a fork continues it with an unchanged prefix and can edit only
 the notes file. Otherwise one request contains the notes and the new messages, and the reply contains the new texts of
@@ -47,7 +47,7 @@ _KEY = "sections"
 
 @dataclass(frozen=True, slots=True)
 class NotesTask:
-    """The notes to update: the text of the file, its sections, its path, and the user's own prompt."""
+    """The notes to update."""
 
     text: str
     notes: Notes
@@ -57,7 +57,7 @@ class NotesTask:
 
 
 def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) -> tuple[Notes, ForkResult]:
-    """Continue the parent's request and return the notes and the run; raises ReplyError if the model does not finish."""
+    """Update the notes by continuing the parent's request. Raises ReplyError if the model does not finish."""
     prompt = render_prompt(
         "notes/by_tools", update=render_update(task), path=str(task.path), turns=str(limits.FORK_TURNS)
     )
@@ -75,7 +75,7 @@ def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) 
 
 
 def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) -> tuple[Notes, ForkResult]:
-    """Send one request with the notes and messages, and a second one if the reply is unusable."""
+    """Update the notes with one request. If the reply is unusable, send it back once."""
     conversation = render_note_messages(messages)
     content = render_prompt("notes/answer_slice", update=render_update(task), conversation=conversation)
     asked, system = (Message("user", content),), render_prompt("notes/answer_system")
@@ -93,7 +93,7 @@ def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) ->
 
 
 def render_update(task: NotesTask) -> str:
-    """Return the instruction: the built-in prompt or the user's, and the sections that are too long."""
+    """Return the prompt for an update, with a list of the sections that are too long."""
     values = {"currentNotes": task.text.strip("\n"), "notesPath": str(task.path)}
     if task.prompt.strip():
         prompt = _SLOT.sub(lambda match: values[match[1]], task.prompt.strip("\n"))
@@ -106,7 +106,7 @@ def render_update(task: NotesTask) -> str:
 
 
 def render_note_messages(messages: Sequence[Message]) -> str:
-    """Render messages with calls and shortened results; if there are too many, the newest."""
+    """Render messages with their tool calls and shortened results. Old messages are omitted beyond the limit."""
     parts: list[str] = []
     room = limits.EXTRACT_SLICE_CHARS
     for message in reversed(messages):
@@ -126,7 +126,7 @@ def make_schema(notes: Notes) -> Mapping[str, object]:
 
 
 def parse_sections(text: str, notes: Notes) -> dict[str, str]:
-    """Return the new texts in a reply by section; raises ReplyError if there are none."""
+    """Return the new section texts in a reply. Raises ReplyError if there are none."""
     for value in find_json(text):
         rows = value.get(_KEY, value) if isinstance(value, dict) else value
         if isinstance(rows, dict):
@@ -137,7 +137,7 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
 
 
 class NotesTools:
-    """Runs the tools of a fork that may edit one file; the text is kept here until the run has ended."""
+    """Run a model's edits on the notes, which are kept in memory until the run ends."""
 
     def __init__(self, task: NotesTask) -> None:
         self.text, self._task, self._written = task.text, task, 0
@@ -168,7 +168,7 @@ class NotesTools:
 
 
 def _edit(text: str, values: Mapping[str, object]) -> str:
-    """Apply one replacement, or all of a list; raises FormatError if any does not fit."""
+    """Apply one replacement or a list of replacements. Raises FormatError if any does not match."""
     edits = values.get("edits")
     for one in edits if isinstance(edits, list) else [values]:
         table = one if isinstance(one, Mapping) else {}
@@ -189,7 +189,7 @@ def _read_reply(reply: Reply, task: NotesTask) -> Notes:
 
 
 def _check(task: NotesTask, text: str) -> Notes:
-    """Return the notes if they differ from the old ones only in their texts; raises ReplyError otherwise."""
+    """Return the updated notes. Raises ReplyError if they are unchanged or if more than section texts changed."""
     try:
         notes = check_update(task.notes, text)
     except FormatError as error:

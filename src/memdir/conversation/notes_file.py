@@ -1,4 +1,4 @@
-"""Parse, check, cut and render notes, without disk access: sections with a fixed heading, a fixed description and a text.
+"""Parse, check, shorten and render session notes without disk access.
 
 A section begins at a heading of the template's level or above; headings inside code fences are code. Text before the first
 heading is kept. `check_update` raises FormatError if an update changed a heading, a description or their order, or broke the
@@ -32,7 +32,7 @@ Measure = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class NotesSection:
-    """A heading line, the description below it (empty if there is none), and the text."""
+    """A section with its heading, its fixed description, which may be empty, and its text."""
 
     heading: str
     description: str = ""
@@ -45,7 +45,7 @@ class NotesSection:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Parsed notes; `level` is the deepest level of a heading that begins a section."""
+    """Parsed notes. `level` is the deepest heading level that starts a section."""
 
     sections: tuple[NotesSection, ...] = ()
     preamble: str = ""
@@ -55,7 +55,7 @@ class Notes:
         return next((section for section in self.sections if section.name.casefold() == name.casefold()), None)
 
     def with_texts(self, texts: dict[str, str]) -> "Notes":
-        """Return the notes with new texts under some headings; if two headings are equal, the first one counts."""
+        """Return the notes with new texts under the given headings. If headings repeat, only the first is used."""
         new = {name.casefold(): text for name, text in texts.items()}
         sections = (replace(old, text=new.pop(old.name.casefold(), old.text).strip("\n")) for old in self.sections)
         return replace(self, sections=tuple(sections))
@@ -63,14 +63,14 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class CutNotes:
-    """Notes within the limits, and how many lines each section lost, by name."""
+    """Shortened notes, with the number of lines removed from each section."""
 
     notes: Notes
     lost: Mapping[str, int]
 
 
 def make_template(custom: str = "") -> Notes:
-    """Return the ten built-in sections, or those of the user's own template if it has any."""
+    """Return the sections of the user's template, or ten built-in ones."""
     for text in (custom, render_prompt("notes/template")):
         levels = [len(match[1]) for line, fence in walk_lines(text) if not fence and (match := _HEADING.match(line))]
         if levels:
@@ -79,13 +79,13 @@ def make_template(custom: str = "") -> Notes:
 
 
 def open_notes(text: str | None, template: Notes) -> Notes:
-    """Parse the notes of a file; if it has no headings, the template follows its text."""
+    """Parse the text of a notes file. If it has no headings, the template is appended."""
     notes = parse_notes(text or "", level=template.level)
     return notes if notes.sections else replace(template, preamble=notes.preamble or template.preamble)
 
 
 def parse_notes(text: str, *, level: int = 1) -> Notes:
-    """Parse a text into sections. Never raises."""
+    """Parse notes into sections. Never raises."""
     preamble: list[str] = []
     blocks: list[list[str]] = []
     for line, fence in walk_lines(text.removeprefix("\ufeff")):
@@ -133,12 +133,12 @@ def is_empty(notes: Notes, template: Notes) -> bool:
 
 
 def walk_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text, each with the marks of the fence around it, including its first and last line."""
+    """Yield each line with the delimiter of the code fence that contains it, or "" outside of fences."""
     return ((line, fence.mark if fence else "") for line, fence in list_lines(text.replace("\r\n", "\n")))
 
 
 def find_open_fence(text: str) -> str:
-    """Return the marks of a fence that is not closed, or ""."""
+    """Return the delimiter of an unclosed code fence, or ""."""
     return next((fence.mark for fence in find_fences(text) if not fence.is_closed), "")
 
 
@@ -176,7 +176,7 @@ def _join(lines: list[str]) -> str:
 
 
 def measure_section(section: NotesSection) -> int:
-    """Return the tokens of a section, with its heading."""
+    """Return the number of tokens in a section, including its heading."""
     return estimate_tokens(render_section(section))
 
 
@@ -196,7 +196,7 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
 
 
 def cut_notes(notes: Notes, *, where: str = "") -> CutNotes:
-    """Cut the notes to both limits; `where` is the file that contains the removed lines, if any."""
+    """Shorten the notes to both limits. `where` is the file that still contains the removed lines."""
     sizes = [measure_section(old) for old in notes.sections]
     room = share_out(
         [min(size, NOTES_SECTION_TOKENS) for size in sizes], NOTES_TOKENS - estimate_tokens(notes.preamble)
@@ -215,7 +215,7 @@ def cut_notes(notes: Notes, *, where: str = "") -> CutNotes:
 
 
 def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
-    """Return the start of a compacted conversation: all sections within the limits and the path, "" without notes."""
+    """Return the notes and their path for the start of a compacted conversation, or "" if there are none."""
     if is_empty(notes, template):
         return ""
     preamble = "\n\n".join(filter(None, (render_prompt("notes/compacted", path=path), notes.preamble)))
@@ -223,7 +223,7 @@ def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
 
 
 def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
-    """Return the part that a hook shows, or "": state, task, errors, the last work; if there are none, all sections."""
+    """Return an excerpt of the notes for a hook, or "" if there are none."""
     known = [section for name in _DIGESTED if (section := notes.find(name)) and section.text]
     sections = known or [section for section in notes.sections if section.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
@@ -241,13 +241,13 @@ def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS
 
 
 def _make_safe(text: str, end: str = "") -> str:
-    """Return notes for a conversation: they quote tool output, which must not end or imitate a block of ours."""
+    """Return the notes without text that could end or imitate one of our blocks."""
     label, _, rest = text.partition("\n")
     return show_text(f"{label}\n{show_text(rest, TextVoice.OWN)}{end}", TextVoice.FILE)
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:
-    """Return how much of each size fits into the total: small ones fully, large ones equally."""
+    """Distribute `total` over the sizes: small ones fit completely, large ones get equal shares."""
     rest, shares = max(total, 0), [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda number: sizes[number])
     for count, number in enumerate(order):
@@ -257,7 +257,7 @@ def share_out(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str) -> tuple[str, int]:
-    """Return as many complete lines as fit, with a line that states how many were cut, and that number."""
+    """Shorten a text to complete lines, and return it with the number of removed lines."""
     lines = list(walk_lines(text))
     if room < _MIN_SIZE:
         return "", len(lines)
@@ -292,7 +292,7 @@ def _render_cut(lines: Sequence[tuple[str, str]], kept_count: int, is_end: bool,
 
 
 def _cut_line(line: str, room: int, measure: Measure) -> str:
-    """Return the beginning of a line that is too long on its own."""
+    """Return the start of a single line that is too long."""
     low, high = 0, len(line)
     while low < high:
         middle = (low + high + 1) // 2

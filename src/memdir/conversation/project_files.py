@@ -1,4 +1,4 @@
-"""Load the instruction files of a session (the CLAUDE.md family) in order, and report which are not loaded and why.
+"""Load the instruction files of a session, such as CLAUDE.md, in order, and report which are not loaded and why.
 
 From the lowest to the highest precedence:
 
@@ -63,7 +63,7 @@ Approved = Callable[[Path], bool]
 
 
 class InstructionLayer(SkipReason):
-    """The sources of instructions, from the lowest to the highest precedence."""
+    """The sources of instruction files, from lowest to highest precedence."""
 
     MANAGED = "managed", "for all users of this machine, from its administrator"
     USER = "user", "the user's own, for every project"
@@ -98,7 +98,7 @@ _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_R
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A loaded file: `real` is its link target, `why` the reason, `by` the file that includes it, or ""."""
+    """A loaded file. `real` is its resolved path and `by` the file that includes it, or ""."""
 
     path: str
     real: str
@@ -119,7 +119,7 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:
-    """A requested file that is not loaded; `by` is what requested it, `real` is empty if it was not looked up."""
+    """A file that was requested but not loaded, with the reason."""
 
     path: str
     reason: NotLoadedReason
@@ -129,7 +129,7 @@ class LoadRefusal:
 
 @dataclass(frozen=True, slots=True)
 class PendingRule:
-    """A rule for files that match its patterns below `base`; its links may point to the approved folders `free`."""
+    """A rule that applies only to files below `base` that match its patterns."""
 
     path: str
     real: str
@@ -142,7 +142,7 @@ class PendingRule:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
-    """The result of one load, lowest precedence first. `disabled` names the switch that is off, if any."""
+    """The result of a load, from lowest to highest precedence. `disabled` is the setting that turns loading off."""
 
     files: tuple[LoadedFile, ...] = ()
     refusals: tuple[LoadRefusal, ...] = ()
@@ -158,7 +158,7 @@ class LoadedFiles:
 def load_project_files(
     environment: Environment, paths: ProjectPaths, cwd: Path, *, approved: Approved = lambda _: False
 ) -> LoadedFiles:
-    """Load the files a session starts with; `approved` decides, by real path, about files outside the project."""
+    """Load the files for the start of a session. `approved` decides about files outside the project."""
     if environment.disable_claude_mds:
         return LoadedFiles(disabled=DISABLED)
     context = make_load_context(environment, cwd, paths.root.path)
@@ -182,7 +182,7 @@ def load_for_reads(
     *,
     approved: Approved = lambda _: False,
 ) -> LoadedFiles:
-    """Load the files that reading `files` adds: rules whose `paths:` match, and those of the folders above them."""
+    """Load the rules and instruction files that apply once an agent reads `files`."""
     if loaded.disabled:
         return LoadedFiles(disabled=loaded.disabled)
     context = make_load_context(environment, cwd, paths.root.path)
@@ -200,7 +200,7 @@ def load_for_reads(
 
 
 def render_files(loaded: LoadedFiles) -> str:
-    """Return the files as blocks, in order, or "". The same files give the same bytes."""
+    """Render the files as blocks in order, or return "" if there are none."""
     # A line break in a path cannot begin another block.
     return "\n".join(
         f"Contents of {show_line(file.path)} ({show_line(file.what)}):\n\n{show_text(file.text, TextVoice.FILE).strip()}\n"
@@ -209,7 +209,7 @@ def render_files(loaded: LoadedFiles) -> str:
 
 
 def find_approved(store: "Inbox") -> Approved:
-    """Return a function that tells whether the user has approved a path; the first call reads the inbox."""
+    """Return a function that tells whether the user approved a path. Its first call reads the inbox."""
     keys: list[frozenset[str]] = []
 
     def approved(path: Path) -> bool:
@@ -223,7 +223,7 @@ def find_approved(store: "Inbox") -> Approved:
 def ask_approval(
     store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
 ) -> tuple[InboxItem, ...]:
-    """Add new requests, up to a limit, to the inbox, and return all pending ones for these files."""
+    """Add requests for approval to the inbox. Return all pending ones for these files."""
     by_key = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
     if not by_key:
         return ()
@@ -247,7 +247,7 @@ def ask_approval(
 
 
 def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str, why: str) -> None:
-    """Add the files of one folder; around a nested worktree only those that the worktree does not contain."""
+    """Add the instruction files of one folder. Skips files that a nested worktree has too."""
     shared = [os.path.join(folder, name) for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules")]
     is_above, is_outer = not is_below(folder, context.top), bool(context.outer) and is_below(folder, context.outer)
     if is_above and is_outer:
@@ -269,11 +269,7 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Paths without links. `free` are the folders from which the project's files may include anything, `outer` the work
-    tree of the repository around a nested worktree, or "".
-
-    `excludes` are patterns for full paths; those that came with a clone (`committed`) do not apply to the user's own files.
-    """
+    """The resolved paths for a load, and the patterns of excluded files."""
 
     cwd: str
     top: str
@@ -291,7 +287,7 @@ class LoadContext:
 
 
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
-    """Return the context of a load below `root`; `claudeMdExcludes` counts for full paths, as in Claude Code."""
+    """Return the paths and exclusion patterns for a load below `root`."""
     real_cwd = os.path.realpath(cwd)
     top, main = str(find_root(cwd, worktree="own").path), str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
@@ -322,8 +318,8 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """A file to load: its includes in `free` need no approval, `chain` are the files that include it."""
+class _QueuedFile:
+    """A file to load. `chain` lists the files that include it."""
 
     file: LoadedFile
     free: tuple[str, ...]
@@ -331,10 +327,9 @@ class _Node:
 
 
 class InstructionLoader:
-    """Collects files, refusals and pending rules within limits; no input makes it raise or run forever.
+    """Collect files, refusals and pending rules. All limits hold for any input, and no input raises.
 
-    Includes are followed breadth first, so a file that is named twice is loaded at the shallowest place, and the limits are
-    spent on the first files' includes; in the result each file comes before its includes.
+    Includes are followed breadth first, so a file named twice is loaded at its lowest depth.
     """
 
     def __init__(self, context: LoadContext, approved: Approved, *, seen: Iterable[str] = ()) -> None:
@@ -352,12 +347,12 @@ class InstructionLoader:
         return LoadedFiles(tuple(self._files), refusals, tuple(self._pending.values()))
 
     def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
-        """Add a file for its location, and its includes; does nothing if the file is missing."""
+        """Add the file at a standard location with its includes. Missing files are ignored."""
         if os.path.lexists(path) and (node := self._open_direct(path, layer, why, ())) is not None:
-            self._grow(node)
+            self._add_with_includes(node)
 
     def add_rules(self, folder: str, layer: InstructionLayer, base: str, why: str) -> None:
-        """Add the rules below a folder: those for every file immediately, the others as pending."""
+        """Add the rules in a folder. Those with patterns remain pending."""
         for path, free in self._list_rules(folder, layer, why):
             if (node := self._open_direct(path, layer, why, free)) is None:
                 continue
@@ -367,17 +362,17 @@ class InstructionLoader:
                 self._count -= 1
                 self._pending.setdefault(real, PendingRule(path, real, layer, base, rule.paths, rule.globs, free))
             else:
-                self._grow(replace(node, file=replace(node.file, text=rule.body)))
+                self._add_with_includes(replace(node, file=replace(node.file, text=rule.body)))
 
     def add_pending(self, rule: PendingRule, why: str) -> None:
         if (node := self._open_direct(rule.path, rule.layer, why, rule.free)) is not None:
-            self._grow(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
+            self._add_with_includes(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
 
     def refuse(self, path: str, reason: NotLoadedReason, by: str, real: str = "") -> None:
         plain = os.path.normpath(path)
         self._refusals.setdefault((plain, reason), LoadRefusal(plain, reason, by, real))
 
-    def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _Node | None:
+    def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _QueuedFile | None:
         real, problem = find_include_target(path)
         if real in self._seen:
             return None
@@ -385,13 +380,13 @@ class InstructionLoader:
         is_linked = real != path
         reason = self._find_refusal(path, real, layer, (*free, *more), is_named=is_linked, problem=problem)
         text = self._read(path, real, why, reason, is_named=is_linked)
-        return None if text is None else _Node(LoadedFile(path, real, layer, why, text), free, (real,))
+        return None if text is None else _QueuedFile(LoadedFile(path, real, layer, why, text), free, (real,))
 
     def _find_refusal(
         self, path: str, real: str, layer: InstructionLayer, free: tuple[str, ...], *,
         is_named: bool, problem: NotLoadedReason | None,
     ) -> NotLoadedReason | None:  # fmt: skip
-        """Return why a file may not be opened, or None. With `is_named`, a link or an include leads to it, not its location."""
+        """Return why a file may not be opened, or None. `is_named` means that a link or an include points to it."""
         if self._context.has_excluded(layer, os.path.normpath(path), real):
             return NotLoadedReason.EXCLUDED
         if is_named and (looks_secret(path) or looks_secret(real)):
@@ -400,7 +395,7 @@ class InstructionLoader:
         return problem or (None if is_free or self._approved(Path(real)) else NotLoadedReason.OUTSIDE)
 
     def _read(self, path: str, real: str, by: str, reason: NotLoadedReason | None, *, is_named: bool) -> str | None:
-        """Return the text of a file, None if it is refused, for the reason already known or for its content."""
+        """Return the text of a file, or None if it is refused."""
         is_full = self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0
         data = reason or (NotLoadedReason.TOO_MANY if is_full else read_bytes(real))
         if isinstance(data, bytes):
@@ -419,9 +414,9 @@ class InstructionLoader:
         self.refuse(path, data, by, real)
         return None
 
-    def _grow(self, root: _Node) -> None:
-        """Add a file and all its includes to the result, each before its own includes."""
-        children: dict[str, list[_Node]] = {}
+    def _add_with_includes(self, root: _QueuedFile) -> None:
+        """Add a file with all its includes to the result. Includes come first."""
+        children: dict[str, list[_QueuedFile]] = {}
         waiting = deque([root])
         while waiting:
             node = waiting.popleft()
@@ -434,8 +429,8 @@ class InstructionLoader:
             self._files.append(node.file)
             stack.extend(reversed(children[node.file.real]))
 
-    def _list_mentions(self, node: _Node) -> Iterator[tuple[str, ...]]:
-        """Yield the mentions up to the limit; the first one above it is refused."""
+    def _list_mentions(self, node: _QueuedFile) -> Iterator[tuple[str, ...]]:
+        """Yield the includes of a file up to the limit. The first one beyond it is recorded as refused."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
                 self.refuse(self._resolve(node, mention[0]), NotLoadedReason.TOO_MANY, node.file.path)
@@ -443,7 +438,7 @@ class InstructionLoader:
             self._tries -= 1
             yield mention
 
-    def _include(self, node: _Node, spellings: tuple[str, ...]) -> _Node | None:
+    def _include(self, node: _QueuedFile, spellings: tuple[str, ...]) -> _QueuedFile | None:
         by, layer = node.file.path, node.file.layer
         path, real, problem = "", "", None
         for spelling in spellings:  # use the first that is a file, else the last
@@ -470,13 +465,13 @@ class InstructionLoader:
             own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
             free = ("/",) if is_below(real, own) else (own, os.path.dirname(real))
         file = LoadedFile(os.path.normpath(path), real, layer, f"included by {by}", text, node.file.depth + 1, by)
-        return _Node(file, free, (*node.chain, real))
+        return _QueuedFile(file, free, (*node.chain, real))
 
-    def _resolve(self, node: _Node, spelling: str) -> str:
+    def _resolve(self, node: _QueuedFile, spelling: str) -> str:
         return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return every rule file below a folder, by name, with the folders that its links may point to."""
+        """Return the rule files below a folder by name, with the folders their links may point to."""
         rules: list[tuple[str, tuple[str, ...]]] = []
         remaining = limits.RULE_ENTRIES
         waiting: list[tuple[str, int, tuple[str, ...]]] = [(folder, 0, ())]
@@ -487,7 +482,7 @@ class InstructionLoader:
             if real is None or real in visited or not os.path.isdir(real):
                 continue
             visited.add(real)
-            free = self._find_rule_free(path, real, layer, allowed)
+            free = self._find_rule_folders(path, real, layer, allowed)
             if isinstance(free, NotLoadedReason):
                 self.refuse(path, free, why, real)
                 continue
@@ -506,10 +501,10 @@ class InstructionLoader:
             self.refuse(folder, NotLoadedReason.TOO_MANY, why)
         return sorted(rules)
 
-    def _find_rule_free(
+    def _find_rule_folders(
         self, path: str, real: str, layer: InstructionLayer, allowed: tuple[str, ...]
     ) -> tuple[str, ...] | NotLoadedReason:
-        """Return the folders outside the project where rules of this one may be, or why it is not opened."""
+        """Return the folders that links of a rule may point to, or why the rule cannot be opened."""
         if layer in _OWN:
             return ("/",)
         if is_kernel(real):
@@ -522,7 +517,7 @@ class InstructionLoader:
 
 
 def find_include_target(path: str) -> tuple[str, NotLoadedReason | None]:
-    """Return the real path, and why the file there cannot be read, or None; nothing is opened."""
+    """Return the real path of a file, and why it cannot be read or None. Does not open the file."""
     plain = os.path.normpath(path)
     real = plain if is_kernel(plain) else find_real(path)
     if real is None or is_kernel(real):
@@ -541,7 +536,7 @@ def find_include_target(path: str) -> tuple[str, NotLoadedReason | None]:
 
 
 def find_real(path: str) -> str | None:
-    """Return a path with all links followed, None if the chain is endless or changes during the lookup."""
+    """Resolve all links in a path. Returns None if they form a loop or change during the lookup."""
     try:
         return os.path.realpath(path)
     except (OSError, RecursionError):
@@ -549,7 +544,7 @@ def find_real(path: str) -> str | None:
 
 
 def read_bytes(real: str) -> bytes | NotLoadedReason:
-    """Return a regular file's bytes, opened folder by folder without following links, or why it cannot be read."""
+    """Return the bytes of a regular file, or why it cannot be read. Does not follow links."""
     data = b""
     try:
         folder = os.open("/", _PASS)
@@ -570,7 +565,7 @@ def read_bytes(real: str) -> bytes | NotLoadedReason:
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the bytes as text, invalid ones as U+FFFD; None if they are not text."""
+    """Decode UTF-8 and replace invalid bytes. Returns None for binary data."""
     if b"\0" in data:
         return None
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
@@ -582,5 +577,5 @@ def is_kernel(path: str) -> bool:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path is the folder or inside it; both must be without links."""
+    """Return whether a path is `folder` or inside it. Both must be resolved."""
     return path == folder or path.startswith(os.path.join(folder, ""))

@@ -1,4 +1,4 @@
-"""Read Qwen Code chats as messages; a message has the id of its record (`uuid`).
+"""Read Qwen Code chats as messages. A message has the `uuid` of its record.
 
     {"type": "user" | "assistant" | "tool_result" | "system", "message": {"role": …, "parts": […]}, "uuid": …, …}
 
@@ -54,7 +54,7 @@ def _read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of one record, results of tools first."""
+    """Yield the messages of a record, starting with tool results."""
     kind, id, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     parts = list(list_blocks(read_table(record.get("message")).get("parts")))
     texts = list(list_part_texts(parts))

@@ -1,4 +1,4 @@
-"""The text about memory that a host's model gets when a session starts, and its cost in tokens."""
+"""Render the memory section that a host's model gets at the start of a session, and measure its tokens."""
 
 from memdir.conversation.instructions import (
     LOG_PATTERN,
@@ -23,7 +23,7 @@ from memdir.text import estimate_tokens, one_line
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """Tokens at the start of a host's session: those memdir sends, and those the host itself loads from MEMORY.md."""
+    """Token counts at the start of a session: what memdir sends, and what the host loads from MEMORY.md."""
 
     host: str
     title: str
@@ -36,7 +36,7 @@ class StartCost:
 
 
 def render_start(project: Project, host: Host, *, date: str = "", used: str = "") -> str:
-    """Return the indexes that the host does not load, with guidance if it loads none; `used` is the other text."""
+    """Return the guidance and the indexes that the host does not load itself. `used` is other text in the prompt."""
     own, frame = does_load_index(project, host), find_frame(project)
     # Do not read a directory that would not be shown: it may be large.
     stores = [store for store in frame.stores if not (own and store is project.private and not frame.team)]
@@ -52,7 +52,7 @@ def render_start(project: Project, host: Host, *, date: str = "", used: str = ""
 
 
 def does_load_index(project: Project, host: Host) -> bool:
-    """Return whether the host itself shows this project's MEMORY.md to its model."""
+    """Return whether the host loads this project's MEMORY.md itself."""
     if not host.loads_index:
         return False
     if project.settings.text("worktree") == "own" and find_root(project.places.root.path).kind == "worktree":
@@ -62,7 +62,7 @@ def does_load_index(project: Project, host: Host) -> bool:
 
 
 def measure_starts(project: Project) -> tuple[StartCost, ...]:
-    """Return the cost for each agent that has memdir's hooks; without one, for a conversation in `memdir chat`."""
+    """Return the cost for each agent with memdir's hooks, or for `memdir chat` if there is none."""
     if not project.places.switch.on:
         return ()
     keys = dict.fromkeys(host.host for host in find_installed(project.environment, project.places.root.path))

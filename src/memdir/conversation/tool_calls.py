@@ -1,14 +1,14 @@
-"""Find the memory writes in an agent's tool calls: before a call to check them, afterwards to know that they happened.
+"""Find memory writes in an agent's tool calls, to check them beforehand or detect them afterwards.
 
 `find_written_memory` finds the writes in the calls of a conversation, so that nothing is extracted twice. Each host has its
-own tools, so tables list the writing tools and the input keys that contain the path. In a shell command the targets of
-redirections and of writing programs count. A failed call wrote nothing. Links are not followed, so a caller passes a
-directory in each of its spellings; a script that hides its target is not recognised (history records its write).
+own tools, so tables list the tools that write and the input keys that contain the path. In shell commands, the targets of
+redirections and of programs that write are found. Failed calls are ignored. Links are not followed, so callers pass every
+path of a directory. Scripts that hide their targets are not recognised, but their changes still appear in the history.
 
-`find_writes` and `judge_write` check a call before it runs. In memory that others read (a team's, a project's committed one)
-secrets, user memories and invalid names are refused; in the user's own memory they are only reported. State files, and paths
-that leave the directory through a link, are always refused; only today's daily log may be written, and only at its end. This
-is a check, not containment: the tool opens the file later. The store, the scan before a sync and history find what it misses.
+`find_writes` and `judge_write` check a call before it runs. In memory that other people read (of a team or repository),
+secrets, user memories and invalid names are refused; in the user's own memory they cause a warning. State files, and paths
+that leave the directory through a link, are always refused. Of the daily logs, only today's may be written, and only
+appended to. This is a check, not a sandbox. The store, the scan before a sync and the history find what it misses.
 """
 
 import os
@@ -83,7 +83,7 @@ FindSecrets = Callable[[str], Sequence[SecretFinding]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoot:
-    """A memory directory. `is_shared`: others read all of it; `has_logs`: its folder `logs` is for daily logs."""
+    """A memory directory. `is_shared` means that other people can read it, `has_logs` that it contains daily logs."""
 
     root: Path
     is_shared: bool = False
@@ -92,7 +92,7 @@ class MemoryRoot:
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """A file that a call would write, with its text as far as known; `is_append`: the current text stays."""
+    """A file that a tool call would write. `text` is its full new text if `is_whole` is set."""
 
     directory: MemoryRoot
     path: str
@@ -107,7 +107,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class WriteVerdict:
-    """The result of a check: `refused` is why the call is not allowed, `said` are warnings for its author."""
+    """The result of a check: the reasons to refuse the call, and warnings for the agent."""
 
     refused: str = ""
     said: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class WriteVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One program with its words; `replaced` and `appended` are the files that its output is redirected to."""
+    """A command with its arguments and the files that its output is redirected or appended to."""
 
     words: tuple[str, ...]
     replaced: tuple[str, ...] = ()
@@ -127,21 +127,21 @@ class ShellCommand:
 
     @property
     def program(self) -> str:
-        return os.path.basename(self._bare[0]) if self._bare else ""
+        return os.path.basename(self._plain_words[0]) if self._plain_words else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return self._bare[1:]
+        return self._plain_words[1:]
 
     @property
     def script(self) -> str:
-        """Return the command passed to a shell with -c, even in a bundle of options."""
+        """Return the script passed to a shell with `-c`, or ""."""
         options = pairwise(self.arguments if self.program in _SHELLS else ())
         return next((text for option, text in options if re.fullmatch(r"-[a-z]*c", option)), "")
 
     def find_verb(self, program: str) -> str:
-        """Return the first word that is not an option if this runs `program`, by name or as a Python module, or ""."""
-        words = self._bare
+        """Return the subcommand if this runs `program`, directly or as a Python module. Otherwise, return ""."""
+        words = self._plain_words
         if len(words) > 2 and re.fullmatch(r"python[\d.]*", self.program) and words[1:3] == ("-m", program):
             words = words[2:]
         elif self.program != program:
@@ -151,8 +151,8 @@ class ShellCommand:
         return next((word for word in words[1:] if not word.startswith("-")), "")
 
     @property
-    def _bare(self) -> tuple[str, ...]:
-        """Return the words without assignments and wrapper programs such as `env`."""
+    def _plain_words(self) -> tuple[str, ...]:
+        """Return the words without variable assignments and wrappers such as `env`."""
         words = self.words
         while words and (_ASSIGNMENT.fullmatch(words[0]) or os.path.basename(words[0]) in _RUNNERS):
             is_runner, words = not _ASSIGNMENT.fullmatch(words[0]), words[1:]
@@ -162,7 +162,7 @@ class ShellCommand:
 
 
 def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, home: str) -> Iterator[FileWrite]:
-    """Yield the files in these directories that the call would write."""
+    """Yield the files in the memory directories that a tool call would write."""
     spellings = {
         os.path.normpath(path): directory
         for directory in directories
@@ -181,7 +181,7 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
-    """Return whether the file may be written, by the rules above."""
+    """Return whether a file may be written, by the rules in the module's docstring."""
     if _fold_first(write.path) == STATE:
         return WriteVerdict(f"{write.path} is a memdir state file; use `memdir` commands instead")
     if write.directory.has_logs and _fold_first(write.path) == LOGS_FOLDER:
@@ -221,7 +221,7 @@ def _find_faults(write: FileWrite) -> Iterator[str]:
 
 
 def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
-    """Return the file's text after the call and true, or if that is unknown, all text of the call and false."""
+    """Return the text a call writes, and whether it is the complete text of the file."""
     if (complete := _pick(arguments, _WHOLE_KEYS)) is not None:
         return complete, True
     edits = arguments.get("edits") or arguments.get("replacements")
@@ -240,7 +240,7 @@ def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
 
 
 def _apply_patch(patch: str, path: str, text: str) -> str | None:
-    """Return the text of a file after a patch in Codex format, None if that is unknown."""
+    """Return the text of a file after a Codex patch, or None if it cannot be determined."""
     text = f"{text}\n" if text and not text.endswith("\n") else text
     for section in _SECTION.split(patch)[1:]:
         head, *lines = section.split("\n")
@@ -281,8 +281,8 @@ def find_written_memory(
 ) -> tuple[str, ...]:
     """Return the paths in these directories that the agent wrote with its tools, or the tool's name if it has no path.
 
-    Relative paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped. Without
-    `appends`, files that a shell only appends to are omitted.
+    Relative paths, and those with `~` or `$HOME`, are skipped unless `cwd` or `home` is given. Without `appends`, files
+    that a shell command only appends to are omitted.
     """
     messages = tuple(messages)
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}
@@ -300,7 +300,7 @@ class _Lookup:
     appends: bool = True
 
     def find(self, text: str, cwd: str | None = None) -> str | None:
-        """Return the absolute path if it is one of the directories or inside one, or None."""
+        """Return the absolute path if it is in one of the directories, or None."""
         path = self.expand(text, self.cwd if cwd is None else cwd)
         is_inside = any(
             path == directory or path.startswith(os.path.join(directory, "")) for directory in self.directories
@@ -327,13 +327,13 @@ class _Lookup:
 
 
 def list_recent_tools(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the names of the tools called in these messages, the last one first."""
+    """Return the names of the tools called in these messages, most recent first."""
     calls = [call.name for message in messages for call in message.calls]
     return tuple(dict.fromkeys(reversed(calls)))[:RECENT_TOOLS]
 
 
 def plain_name(tool: str) -> str:
-    """Return a tool's name as in the tables: lower case, without its server."""
+    """Return a tool's name in lower case without the server prefix."""
     return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1].lower())
 
 
@@ -401,13 +401,13 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def parse_steps(command: str) -> list[ShellCommand]:
-    """Return the programs that a command runs, with their words and redirections; nothing is expanded or run."""
+    """Return the commands in a shell script. Nothing is expanded or run."""
     text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 
 
 def _split_lines(text: str) -> Iterator[list[str]]:
-    """Yield the words of each line, or of several lines that a quote spans."""
+    """Yield the words of each line. A quoted string can span lines."""
     pending = ""
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -420,7 +420,7 @@ def _split_lines(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> list[str] | None:
-    """Return the words, None if a quote is not closed yet."""
+    """Split a line into words. Returns None if a quote is not closed."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     with suppress(ValueError):

@@ -1,9 +1,9 @@
-"""Read conversations of coding agents as messages, and list and search the transcripts of a project.
+"""Read conversations of coding agents as messages, and list and search a project's transcripts.
 
-Each format has a module of its own with a reader, listed in `READERS`; the plain format (`[{"role", "content"}]`,
-`{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error; a missing file,
-or one that is not a transcript, raises an error. Reading a transcript needs some bytes of memory per record, except for
-Gemini. Nothing here learns from a message.
+Each format has its own module with a reader, listed in `READERS`. The plain format (`[{"role", "content"}]`,
+`{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error. A file that is
+missing or not a transcript raises an error. Reading a transcript needs only a few bytes of memory per record, except for
+Gemini. This module does not extract memories.
 """
 
 import json
@@ -74,8 +74,7 @@ _MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
 
 @dataclass(frozen=True, slots=True)
 class TranscriptInfo:
-    """A transcript without messages. `format` is the key of its host, or `plain`; `cwd` is where it began; `is_headless`: a
-    program talked to the agent (Codex)."""
+    """A transcript's metadata. `format` is its host's key or `plain`, and `cwd` the directory where it began."""
 
     path: Path
     format: str
@@ -91,7 +90,7 @@ class TranscriptInfo:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHit:
-    """A full message with every word of a search; `role` is user, assistant, tool or summary."""
+    """A message that contains every word of a search. `role` is user, assistant, tool or summary."""
 
     file: str
     line: int
@@ -103,7 +102,7 @@ class TranscriptHit:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSlice:
-    """The messages after the cursor; without `found`, the cursor is missing and these are the last messages."""
+    """The messages after a cursor, or the last ones if the cursor's message was not found."""
 
     messages: tuple[Message, ...]
     found: bool
@@ -111,7 +110,7 @@ class TranscriptSlice:
 
 @dataclass(frozen=True, slots=True)
 class MessageRun:
-    """Consecutive messages, the number of messages before them, and the last of those."""
+    """Consecutive messages, with the number of messages before them and the last of those as context."""
 
     messages: tuple[Message, ...]
     start: int
@@ -119,10 +118,10 @@ class MessageRun:
 
 
 def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
-    """Yield the messages, first to last; with `after` those after that one, or all if it is missing.
+    """Yield the messages in order. With `after`, starts after that message, or at the first one if it is missing.
 
     Messages before a compaction are included, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
-    before the first message, and nothing else.
+    before the first message.
     """
     with open_transcript(path) as file:
         if reader := READERS.get(_find_format(file, path)):
@@ -131,12 +130,12 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
-    """Return the last messages, at most `count`; only the end of a host's transcript is read."""
+    """Return the last `count` messages. Reads only the end of a host's transcript."""
     return read_slice(path, after="", window=count).messages
 
 
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """Return the messages after the message `after`, or the last `window` messages if it is missing or empty."""
+    """Return the messages after `after`. If it is empty or missing, return the last `window` messages."""
     with open_transcript(path) as file:
         if reader := READERS.get(_find_format(file, path)):
             if after and (new := reader.find(file, RecordQuery(path, after))).found:
@@ -155,7 +154,7 @@ def read_pieces(
     count: int = PIECE_MESSAGES,
     window: int = 0,
 ) -> Iterator[MessageRun]:
-    """Yield the messages after a cursor, or the last `window`, in pieces of about `chars` or `count` messages."""
+    """Yield the messages after a cursor, or the last `window`, in batches of about `chars` characters."""
     before: tuple[Message, ...] | None = None
     if cursor is not None and cursor.id:
         before = _read_before(path, cursor.id, EXTRACT_WINDOW)
@@ -181,7 +180,7 @@ def cut(
     before: Iterable[Message] = (),
     start: int = 0,
 ) -> Iterator[MessageRun]:
-    """Yield messages in pieces, with a cursor those after it; `before` precede them, the first is at `start`."""
+    """Yield the messages after a cursor, or all of them, in batches. `before` and `start` describe earlier messages."""
     piece: list[Message] = []
     passed, first, size = deque(before, maxlen=EXTRACT_WINDOW), start, 0
     is_new = cursor is None
@@ -213,7 +212,7 @@ def _is_cursor_at(cursor: Cursor, message: Message, position: int) -> bool:
 
 
 def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...] | None:
-    """Return the message `after` and those before it, at most `count` together; None if it is missing."""
+    """Return up to `count` messages that end with `after`, or None if it is missing."""
     with open_transcript(path) as file:
         reader = READERS.get(_find_format(file, path))
         if not reader or not (new := reader.find(file, RecordQuery(path, after))).found:
@@ -225,7 +224,7 @@ def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...
 
 
 def _find_format(file: BinaryIO, path: str | Path) -> str:
-    """Return the key of the first known record's format, "" for an empty file; raises FormatError for anything else."""
+    """Return the format of the first known record, or "" for an empty file. Raises FormatError if there is none."""
     file.seek(0)
     for number, line in read_transcript_lines(file):
         for record in parse_line(line):
@@ -247,7 +246,7 @@ def _find_format(file: BinaryIO, path: str | Path) -> str:
 
 
 def describe_transcript(path: str | Path) -> TranscriptInfo:
-    """Describe a transcript from its start and end; raises the errors of `read_messages`."""
+    """Describe a transcript from its first and last lines. Raises the same errors as `read_messages`."""
     path, head = Path(path), TranscriptHead()
     with open_transcript(path) as file:
         facts = os.fstat(file.fileno())
@@ -272,7 +271,7 @@ def _detect_plain(record: Json) -> bool:
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages of an array, of one under `messages`, or of lines; a damaged array ends at the damage."""
+    """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines. Stops at damaged data."""
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))
@@ -285,7 +284,7 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
 
 
 def copy_plain(value: Any) -> Any:
-    """Return a copy in tables, lists and scalars, SDK objects as sent; hosts may change the objects they pass."""
+    """Copy a value to dicts, lists and scalars. SDK objects are converted to the form in which they are sent."""
     if isinstance(value, Mapping):
         return {key: copy_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -295,7 +294,7 @@ def copy_plain(value: Any) -> Any:
 
 
 def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Message, ...]:
-    """Return messages of any known format; one without an id gets it from text, position and `era` (clears)."""
+    """Parse messages of any known format. Those without an ID get one from their text, position and `era`."""
     plain_messages: list[Message] = []
     for message in messages:
         if isinstance(message, Message):
@@ -312,7 +311,7 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 
 
 def make_plain_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of one `{"role", "content"}` in the format of either large API; a system message is meta."""
+    """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
     role, content = read_text(record.get("role")), record.get("content")
     sent_at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
     text = join_texts(content)
@@ -336,7 +335,7 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """Yield the elements of the array, or of the array under `messages`."""
+    """Yield the elements of a JSON array, or of the array under `messages`."""
     text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
     comma = _ARRAY.search(text)
     while comma:
@@ -352,10 +351,10 @@ def _read_document(file: BinaryIO) -> Iterator[Json]:
 def list_transcripts(
     environment: Environment, root: Path, *, since: datetime | None = None
 ) -> tuple[TranscriptInfo, ...]:
-    """Return the project's transcripts, oldest first by their last record; with `since` those modified since then.
+    """Return the project's transcripts, oldest first. With `since`, only those modified since then.
 
-    The hosts' folder names are lossy, so the working directory recorded in each transcript decides: its canonical root
-    must be the project's. Subagents' transcripts and compressed rollouts (.zst) are left out.
+    The hosts' folder names are ambiguous, so the working directory recorded in each transcript decides whether it belongs
+    to the project. Subagents' transcripts and compressed rollouts (.zst) are omitted.
     """
     real_root, after = os.path.realpath(root), since.timestamp() if since else 0.0
     roots: dict[str, str] = {}
@@ -377,7 +376,7 @@ def list_transcripts(
 
 
 def _list_matching(folder: str | Path, pattern: str) -> Iterator[tuple[float, str]]:
-    """Yield the files below a folder with their modification times; like `glob`, but links are not followed."""
+    """Yield the matching files below a folder with their modification times. Does not follow links."""
     name, _, rest = pattern.partition("/")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in [entry for entry in entries if fnmatchcase(entry.name, name)]:
@@ -390,7 +389,7 @@ def _list_matching(folder: str | Path, pattern: str) -> Iterator[tuple[float, st
 def search_transcripts(
     folders: Iterable[Path], text: str, *, limit: int, open_only: bool = False
 ) -> tuple[TranscriptHit, ...]:
-    """Return messages with every word, newest first, at most `limit`; memory use does not grow with file size.
+    """Return up to `limit` messages that contain every word of `text`, newest first.
 
     `open_only` omits those with text that the user asked not to keep.
     """
@@ -437,7 +436,7 @@ def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHi
 
 
 def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
-    """Yield role, text and time of messages and tool results, without thinking and insertions except summaries."""
+    """Yield the role, text and time of messages, summaries and tool results."""
     if record.get("type") == "summary" and isinstance(record.get("summary"), str):
         yield "summary", str(record["summary"]), read_at(record)
     is_summary = record.get("isCompactSummary") is True and record.get("isMeta") is not True

@@ -1,4 +1,4 @@
-"""Separate the text that the user typed in a message from untrusted text, for all hosts.
+"""Separate the text that the user typed from other text in a message, such as pastes and host blocks.
 
     message --strip_host_text--> the query that a host was given
     message --split_typed------> spans: the user's own text, and untrusted text (pastes, files, blocks of hosts)
@@ -36,7 +36,7 @@ _ESCAPED = compile_late(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 
 
 class SpanOrigin(StrEnum):
-    """Who wrote a piece of a message: the user in this message, somebody else, or it cannot be known."""
+    """The origin of a part of a message: typed by the user, from elsewhere, or unknown."""
 
     TYPED = "typed"
     UNKNOWN = "unknown"
@@ -45,7 +45,7 @@ class SpanOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """A piece of a message and its origin; `why` is the reason if the user did not type it for certain."""
+    """A part of a message with its origin. `why` explains why it may not be typed by the user."""
 
     text: str
     start: int
@@ -60,9 +60,9 @@ class MessageSpan:
 
 @dataclass(frozen=True, slots=True)
 class TypedMessage:
-    """The text the user typed in one message, and the agent's text before it, both without untrusted text.
+    """The text that the user typed in a message, with the agent's text before it.
 
-    `shown` is the text for a reader, with passages of unknown origin, each fenced below a label.
+    `shown` also contains passages of unknown origin, each fenced below a label.
     """
 
     text: str
@@ -73,22 +73,22 @@ class TypedMessage:
 
 
 def is_by_person(message: Message) -> bool:
-    """Return whether the user sent this message, not the host or a tool."""
+    """Return whether the user sent this message, as opposed to the host or a tool."""
     return message.role == "user" and not message.is_meta and not message.answers
 
 
 def split_typed(message: Message) -> tuple[MessageSpan, ...]:
-    """Split a user's message into typed text and the rest, without memdir's reminders; empty for other messages."""
+    """Split a user's message into typed and other text, without memdir's reminders. Returns () for other messages."""
     return split_message(strip_reminders(message.text)) if is_by_person(message) else ()
 
 
 def find_typed(message: Message) -> str:
-    """Return the user's own text in a message, or "" if it is not theirs."""
+    """Return the text that the user typed in a message, or ""."""
     return "".join(span.text if span.plain else "\n" for span in split_typed(message)).strip()
 
 
 def show_typed(message: Message, foreign: str = "\n") -> str:
-    """Return a user's message for a model: passages of unknown origin below a label, others by `foreign`."""
+    """Render a user's message for a model. Passages of unknown origin get a label, and `foreign` replaces others."""
     parts = []
     for span in split_typed(message):
         text = span.text.strip()
@@ -104,7 +104,7 @@ def show_typed(message: Message, foreign: str = "\n") -> str:
 
 
 def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMessage, ...]:
-    """Return the text the user typed, message by message, each with the agent's text before it."""
+    """Return the text that the user typed in each message, with the agent's text before it."""
     typed: list[TypedMessage] = []
     reply = ""
     for message in messages:
@@ -118,9 +118,9 @@ def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMes
 
 
 def find_runs(text: str) -> set[int]:
-    """Return the hashes of all runs of five words in a text, of eight characters in Chinese and Japanese.
+    """Return the hashes of all sequences of five words, or of eight Chinese or Japanese characters.
 
-    A second kind of run counts letters only, whatever the words are: half of all runs of 24, chosen by their hash.
+    Also includes half of all sequences of 24 letters, chosen by their hash, regardless of word boundaries.
     """
     folded = fold_words(text)
     words, letters = folded.split(), folded.replace(" ", "")
@@ -138,7 +138,7 @@ def _hash(text: str) -> int:
 
 
 def _decode(text: str) -> Iterator[str]:
-    """Yield what an encoded part of a text says: base64, percent signs, escapes of characters."""
+    """Yield the decoded text of base64, percent-encoded and escaped parts."""
     for match in _ENCODED.finditer(text):
         with suppress(ValueError):
             yield b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode("utf-8")
@@ -149,7 +149,7 @@ def _decode(text: str) -> Iterator[str]:
 
 
 def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) -> tuple[int, ...]:
-    """Return the runs of all text that neither the user nor the agent wrote, the newest last and up to the limit."""
+    """Return the hashes of all text that neither the user nor the agent wrote, up to the limit, newest last."""
     runs = dict.fromkeys(earlier)
     for message in messages:
         if message.role == "assistant" and not (message.is_meta or message.answers):
@@ -162,7 +162,7 @@ def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) ->
 
 
 def cut_echoes(text: str, foreign: Set[int]) -> str:
-    """Return an agent's text without the sentences that repeat untrusted text."""
+    """Remove the sentences from an agent's text that repeat untrusted text."""
     if not foreign or foreign.isdisjoint(find_runs(text)):
         return text
     # Imported here: a prompt needs only `strip_host_text`, and these patterns take longer to compile than a search.
@@ -212,13 +212,13 @@ _CODEX_REQUEST = "## My request for Codex:"  # the editor's context comes before
 
 
 def strip_host_text(text: str) -> str:
-    """Return a message without the host's blocks, attached files, slash commands and notices."""
+    """Remove the host's blocks, attached files, slash commands and notices from a message."""
     lines = strip_blocks(_ATTACHED.sub("", text)).splitlines()
     return "\n".join(line for line in lines if not _HOST_LINE.match(line.strip())).strip()
 
 
 def strip_blocks(text: str) -> str:
-    """Remove blocks such as `<system-reminder>…`; an unclosed one extends to the end, a tag inside a line stays."""
+    """Remove blocks such as `<system-reminder>…`. An unclosed block extends to the end of the text."""
     parts, start, inside = [], 0, ""
     unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
     for tag in _HOST_TAG.finditer(text) if "<" in text else ():
@@ -236,7 +236,7 @@ def strip_blocks(text: str) -> str:
 
 
 def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
-    """Return the typed text of a message's parts, and the text Codex inserted; an editor's context is dropped."""
+    """Return the typed text of a message and the text that Codex inserted."""
     typed, inserted = [], []
     for part in parts:
         if _CODEX_WRAPPED.fullmatch(part.strip()):
@@ -247,13 +247,13 @@ def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
 
 
 def _find_codex_request(text: str) -> int:
-    """Return where the request begins below an editor's context, else 0; selected text may contain the same line."""
+    """Return the offset of the user's request after an editor's context, or 0."""
     mark = text.rfind(f"\n{_CODEX_REQUEST}") if text.lstrip().startswith("# ") else -1
     return 0 if mark < 0 else mark + 1 + len(_CODEX_REQUEST)
 
 
 def split_gemini_parts(parts: Iterable[str], hook_tags: Sequence[str] = ("hook_context",)) -> tuple[str, str]:
-    """Return the typed text of a message's parts, and the text that hooks (in these tags) and Gemini CLI inserted."""
+    """Return the typed text of a message and the text that Gemini CLI or hooks inserted. Hooks use `hook_tags`."""
     typed, inserted, is_file = [], [], False
     for part in parts:
         is_file = is_file or part.strip().startswith(_FILES)
@@ -292,7 +292,7 @@ _LINES_ABOVE = 2  # the sentence on its age, and a caveat
 
 
 def strip_reminders(text: str) -> str:
-    """Return the message without inserted memories, whether wrapped, bare, nested or truncated."""
+    """Remove inserted memories from a message, even if they are nested or truncated."""
     if not _HEADER.search(text) and not _TAG.search(text):
         return text
     rest = "".join(part for part, ours in _split_blocks(text) if not ours)
@@ -305,7 +305,7 @@ def strip_reminders(text: str) -> str:
 
 
 def _split_blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the outermost blocks and the text between them, each with whether it contains a memory."""
+    """Yield the outermost blocks and the text between them, and whether each contains a memory."""
     offset = start = depth = 0
     for tag in _TAG.finditer(text):
         if not tag[1]:
@@ -334,7 +334,7 @@ def _is_alone(text: str, tag: re.Match[str]) -> bool:
 
 
 def _find_start(text: str, header: int) -> int:
-    """Return the start of a bare reminder: the sentence on its age, if it has one."""
+    """Return the offset where a reminder begins, including the sentence about its age."""
     start = header
     for _ in range(_LINES_ABOVE):
         above = text.rfind("\n", 0, max(start - 1, 0)) + 1
@@ -419,7 +419,7 @@ def split_message(text: str) -> tuple[MessageSpan, ...]:
     marked = _merge([*_find_client_blocks(text), *_find_marked(text)])
     # A quotation inside a line stays: a line of output may hold one.
     rest = _blank(text, (mark for mark in marked if mark[2] != _QUOTED or _is_on_own_lines(text, mark)))
-    return tuple(_make_spans(text, _merge([*marked, *_find_set_apart(rest, text)])))
+    return tuple(_make_spans(text, _merge([*marked, *_find_separate_lines(rest, text)])))
 
 
 def _blank(text: str, regions: Iterable[Region]) -> str:
@@ -444,7 +444,7 @@ def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
 
 
 def _merge(regions: Iterable[Region]) -> list[Region]:
-    """Return regions that do not overlap, in order; foreign ones take precedence over those of unknown origin."""
+    """Merge overlapping regions and sort them. Untrusted regions take precedence over those of unknown origin."""
     merged: list[Region] = []
     for start, end, why, origin in sorted(regions, key=lambda region: (region[0], -region[1])):
         if merged and start < merged[-1][1]:
@@ -464,13 +464,13 @@ def _merge(regions: Iterable[Region]) -> list[Region]:
 
 
 def _measure(text: str) -> float:
-    """Return the length in letters; a Chinese or Japanese character counts as several."""
+    """Return the length in letters. Chinese and Japanese characters count as several letters."""
     wide = 0 if text.isascii() else len(_WIDE_CHAR.findall(text))
     return len(text.strip()) + (_WIDE_LETTERS - 1) * wide
 
 
 def _find_client_blocks(text: str) -> Iterator[Region]:
-    """Yield what an editor or client puts around the request; of its marks inside a file the last one counts."""
+    """Yield the text that an editor or client inserts around the user's request."""
     if (end := _find_codex_request(text)) > 0:
         yield 0, end, "an editor's context", SpanOrigin.FOREIGN
     for files in _ATTACHED.finditer(text):
@@ -500,13 +500,13 @@ def _find_marks(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _find_between(text: str, marks: list[re.Match[str]], why: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the region from the first mark to the last, or to the end of the text if the number is odd."""
+    """Yield the region from the first mark to the last, or to the end of the text if a mark is unpaired."""
     if marks:
         yield marks[0].start(), marks[-1].end() if len(marks) % 2 == 0 else len(text), why
 
 
 def _find_tagged(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield regions from the first tag of a name to the last closing one. Tags around a few words are formatting."""
+    """Yield the regions between matching tags. Tags around a few words are treated as formatting."""
     opened: dict[str, re.Match[str]] = {}
     closed: dict[str, int] = {}
     for tag in _MARKUP_TAG.finditer(text):
@@ -532,10 +532,10 @@ def _find_line(text: str, offset: int) -> tuple[int, int]:
     return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
 
 
-def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
-    """Yield text on lines of its own that has the form of a paste, or that the user asks for work on."""
+def _find_separate_lines(rest: str, text: str) -> Iterator[Region]:
+    """Yield separate lines that look pasted, or that the user asks the agent to work on."""
     paragraphs = [(match.start(), match.end(), match[0]) for match in _PARAGRAPH.finditer(rest) if match[0].strip()]
-    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_form(at)]))
+    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_pasted_lines(at)]))
     for name, why in (("forwarded", "forwarded"), ("role", "another speaker")):
         if match := compile_any(name).search(rest):
             pastes.append((match.start(), _find_line(rest, match.start())[1], why, SpanOrigin.FOREIGN))
@@ -543,7 +543,7 @@ def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
         pastes.append(letter)
     pastes = _merge(pastes)
     yield from pastes
-    given = _find_given(rest, text, paragraphs, pastes)
+    given = _find_work_text(rest, text, paragraphs, pastes)
     yield from given
     if not pastes:
         return
@@ -558,8 +558,8 @@ def _find_set_apart(rest: str, text: str) -> Iterator[Region]:
         yield end, stop, "after a paste", SpanOrigin.UNKNOWN
 
 
-def _find_form(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
-    """Yield the lines of a paragraph that have the form of a paste; the line before or after them may be the user's."""
+def _find_pasted_lines(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines of a paragraph that look pasted."""
     start, _, block = paragraph
     lines = block.split("\n")
     offsets = [0]
@@ -607,7 +607,7 @@ def _is_table(lines: Sequence[str], mark: str) -> bool:
 
 
 def _find_letter(rest: str, paragraphs: Sequence[Paragraph]) -> Region | None:
-    """Return a letter from its greeting to the line after the complimentary close, or to the end without one."""
+    """Return the region of a pasted letter, from its greeting to its signature, or None."""
     for number, (start, end, part) in enumerate(paragraphs):
         greeting = compile_any("greeting").match(part) or compile_any("greeting_line").search(part)
         if not greeting:
@@ -632,8 +632,10 @@ def _find_letter(rest: str, paragraphs: Sequence[Paragraph]) -> Region | None:
     return None
 
 
-def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]) -> Iterator[Region]:
-    """Yield prose that the user asks for work on: below such a request, or above one at the end."""
+def _find_work_text(
+    rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]
+) -> Iterator[Region]:
+    """Yield prose next to a request to work on it, such as a text below "translate this"."""
     for start, _, part in paragraphs:
         lead = _find_request(part)
         below = start + lead
@@ -645,7 +647,7 @@ def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: S
                 else True
             )
             if not is_pasted:
-                yield from _give(rest, below, follows)
+                yield from _find_text_below(rest, below, follows)
                 return
     last = paragraphs[-1] if paragraphs else (0, 0, "")
     line = last[2].rstrip().rpartition("\n")[2]
@@ -659,8 +661,8 @@ def _find_given(rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: S
             yield 0, above, "handed over", SpanOrigin.FOREIGN
 
 
-def _give(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
-    """Yield the text below a request: to the end, but for a last paragraph that may be the user's again."""
+def _find_text_below(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
+    """Yield the text below a request, without a last paragraph that the user may have written."""
     last = follows[-1]
     is_open = len(follows) > 1 and len(last[2]) < _LAST_CHARS and compile_any("voice").search(last[2])
     yield start, last[0] if is_open else len(rest), "handed over", SpanOrigin.FOREIGN
@@ -669,22 +671,22 @@ def _give(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Regio
 
 
 def _find_request(part: str) -> int:
-    """Return where the text begins that a paragraph hands over: after it, after a line of it, or 0."""
+    """Return the offset of the text that a paragraph asks to work on, or 0."""
     lead = part.rstrip()
     body = lead.lstrip("\n")
-    if len(body) < _REQUEST_CHARS and "\n" not in body and _hands_over(body):
+    if len(body) < _REQUEST_CHARS and "\n" not in body and _introduces_text(body):
         return len(part)
     first, newline, more = body.partition("\n")
-    if newline and more.strip() and len(first) < _REQUEST_CHARS and _hands_over(first, on_line=True):
+    if newline and more.strip() and len(first) < _REQUEST_CHARS and _introduces_text(first, on_line=True):
         return len(lead) - len(body) + len(first)
     lines = body.split("\n")
-    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _hands_over(lines[-1]):
+    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _introduces_text(lines[-1]):
         return len(part)
     return 0
 
 
-def _hands_over(line: str, *, on_line: bool = False) -> bool:
-    """Return whether a line asks for work on the text below it, or announces it."""
+def _introduces_text(line: str, *, on_line: bool = False) -> bool:
+    """Return whether a line asks for work on the text below it or introduces it."""
     is_announced = line.rstrip().endswith((":", "：", ":-", "↓", "👇"))
     is_clear = bool(compile_any("this_text").search(line) and compile_any("text_work").search(line))
     if _PAYLOAD.search(line) and not is_announced and (on_line or not is_clear):
@@ -698,7 +700,7 @@ def _hands_over(line: str, *, on_line: bool = False) -> bool:
 
 
 def _asks_for_work(line: str, *, is_announced: bool = False) -> bool:
-    """Return whether a line asks to work on a text, named or not, such as "translate to German please"."""
+    """Return whether a line asks to work on a text, such as "translate to German please"."""
     if _PATH.search(line):  # the text is in a file
         return False
     named = compile_any("work_text").search(line)

@@ -1,15 +1,15 @@
-"""Dreams: consolidate memories across sessions, with built-in patterns and a model, as one change that one undo reverts.
+"""Dreams: consolidate memories across sessions as one change that can be undone.
 
-    store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
+    store --plan--> patch set --save--> <state>/dreams/ID.json --apply--> one change, inbox items, and a proof
 
 A dream that is cancelled or loses its lock changes nothing, not even the time of the last dream. If the model fails, the
-patches of the patterns are still applied, and the next dream asks the model again. Every run adds a line without memory
-names to the run log.
+patches of the built-in patterns are still applied, and the next dream asks the model again. Every run adds a line without
+memory names to the run log.
 
-Preconditions decide whether a dream is due, the cheapest first: settings, the hours since the last one (one `stat`), the
-number of sessions since, the lock. Sessions are this project's other conversations since the last dream. The count is
-kept in `<state>/dream-scan.json`, which is written before the scan, so that neither a failure nor many processes cause
-more than one scan in ten minutes. A dream that the user starts skips hours and sessions.
+Preconditions decide whether a dream is due, the cheapest first: settings, the hours since the last dream (one `stat`), the
+number of sessions since, and the lock. Sessions are this project's other conversations since the last dream. Their number is
+cached in `<state>/dream-scan.json`, which is written before the scan, so that there is at most one scan in ten minutes even
+after failures or with many processes. A dream that the user starts skips the checks for hours and sessions.
 """
 
 import json
@@ -49,7 +49,7 @@ _Row = dict[str, object]
 
 
 class DreamSkip(SkipReason):
-    """The reasons why a dream did not run or changed nothing, each with its text."""
+    """The reasons why a dream did not run or changed nothing."""
 
     OFF = "off", "dreaming is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -70,7 +70,7 @@ class DreamSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class DreamOptions:
-    """A project's dream settings, with the same defaults."""
+    """The settings for dreams in a project."""
 
     on: bool = True
     paused: bool = False
@@ -84,7 +84,7 @@ _DEFAULTS = DreamOptions()
 
 @dataclass(frozen=True, slots=True)
 class DreamDue:
-    """Whether a dream is due. `sessions` is None if they were not counted; `next_at` is when to check again."""
+    """Whether a dream is due. `sessions` is None if sessions were not counted; `next_at` is when to check again."""
 
     skip: DreamSkip | None = None
     last: datetime | None = None
@@ -99,7 +99,7 @@ class DreamDue:
 
 @dataclass(frozen=True, slots=True)
 class DreamResult:
-    """`skipped` says why nothing changed; `failures` is set if the model was not asked because it failed too often."""
+    """The result of a dream. `skipped` is the reason why nothing was changed, if any."""
 
     patches: PatchSet | None = None
     applied: ApplyResult | None = None
@@ -127,7 +127,7 @@ def dream(
     on_progress: records.OnProgress = records.say_nothing,
     cancelled: records.Cancelled = records.never_cancelled,
 ) -> DreamResult:
-    """Tidy a memory directory with built-in patterns and, if there is one, a model. `memdir undo` restores everything.
+    """Tidy a memory directory with built-in patterns and, if there is one, a model. `memdir undo` reverts it.
 
     `state` is the folder for locks and records of a store that has none. `due` is the result of the preconditions;
     without it they are skipped. Raises LockedError if another dream is running and StoppedError when cancelled, without
@@ -159,7 +159,7 @@ def preview_dream(
     on_progress: records.OnProgress = records.say_nothing,
     cancelled: records.Cancelled = records.never_cancelled,
 ) -> PatchSet:
-    """Plan a dream and store its patch set, which can be applied by ID. This does not count as a dream."""
+    """Plan a dream and store it as a patch set, which `apply_preview` can apply. This does not count as a dream."""
     started_at = now or utc_now()
     place = store.open_workplace(state)
     if not place.root.is_dir():
@@ -180,7 +180,7 @@ def apply_preview(
     now: datetime | None = None,
     on_progress: records.OnProgress = records.say_nothing,
 ) -> DreamResult:
-    """Apply a patch set stored by a preview. With `accept`, apply only those patches and reject the others."""
+    """Apply a stored patch set. With `accept`, apply only those patches and reject the others."""
     started_at = now or utc_now()
     place = store.open_workplace(state)
     patches = records.load(place.state, id)
@@ -203,7 +203,7 @@ def find_dream_context(project: Project) -> DreamContext:
 
 
 def count_failures(state: Path) -> int:
-    """Return how many dreams in a row the model has failed; locked and cancelled dreams do not count."""
+    """Return how many dreams in a row failed because of the model. Locked and cancelled dreams do not count."""
     rows = (row for row in read_runs(state) if row.get("task") == TASK and not row.get("preview"))
     attempts = (row for row in rows if row.get("skipped") not in _UNTRIED)
     return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), attempts))
@@ -254,7 +254,7 @@ def _apply(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime, 
 
 @contextmanager
 def _log_run(place: Workplace, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
-    """Yield a row for the caller to fill, and append it to the run log even if the run fails."""
+    """Yield a row for the caller to fill in, and append it to the run log even on errors."""
     row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     try:
         yield row
@@ -275,7 +275,7 @@ def _log_run(place: Workplace, progress: DreamProgress, now: datetime) -> Iterat
 
 
 def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
-    """Return whether a dream is due, based on memdir's own session records and the default settings."""
+    """Return whether a dream is due, using default settings and memdir's own session records."""
     return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
 
 
@@ -301,7 +301,7 @@ def find_due_in(
     root: Path | None = None,
     session: str = "",
 ) -> DreamDue:
-    """Return whether a dream is due at a workplace. Without environment and root, only memdir's own records count."""
+    """Return whether a dream is due. Without `environment` and `root`, only memdir's own session records count."""
     if not options.on or options.paused:
         return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
     wait = timedelta(hours=options.hours)
@@ -346,7 +346,7 @@ def _count_sessions(
 
 
 def list_sessions(state: Path, since: datetime | None) -> list[str]:
-    """Return the names of the session records that changed after `since`."""
+    """Return the names of the session records modified after `since`."""
     folder, after = state / SESSIONS_FOLDER, since.timestamp() if since else None
     if find_link(folder):
         return []
@@ -363,7 +363,7 @@ def list_sessions(state: Path, since: datetime | None) -> list[str]:
 
 
 def _cache_scan(state: Path, scanned_at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
-    """Cache a session count; if that fails, the next process counts again."""
+    """Cache the session count. Errors are ignored, because the next process then counts again."""
     table = {"at": scanned_at.isoformat(), "last": last and last.isoformat(), "ids": sorted(ids)[:DREAM_SCAN_KEPT]}
     if not state.is_symlink():
         with suppress(DiskError):

@@ -1,4 +1,4 @@
-"""Let a model consolidate memories: its input, its tools, and its writes to a staging.
+"""Let a model consolidate memories. Its changes are staged for review.
 
 The input is the manifest, the daily logs, possibly outdated memories and some texts, all limited in size. A model with
 tools works in one limited run; one without returns a list of operations, and invalid ones are sent back once. Both only
@@ -62,7 +62,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class DreamContext:
-    """The context of a dream: the project's files, its transcript folders and the half-lives."""
+    """The project files, transcript folders and half-lives that a dream uses."""
 
     project: Path | None = None
     transcripts: tuple[Path, ...] = ()
@@ -74,7 +74,7 @@ NO_CONTEXT = DreamContext()
 
 @dataclass(frozen=True, slots=True)
 class DreamInput:
-    """The input of the model's first request."""
+    """The input of the model's first request: headers, daily logs and memories that may be outdated."""
 
     headers: tuple[Header, ...]
     logs: tuple[LogSlice, ...]
@@ -84,12 +84,12 @@ class DreamInput:
     authors: Mapping[str, str] = field(default_factory=dict)
 
     def show_source(self, header: Header) -> str:
-        """Return what a model must know about a memory: whose it is, if not the user's, and whether it is pinned."""
+        """Describe the source of a memory: its author, if that is not the user, and whether it is pinned."""
         byline = show_byline(header.scope, self.authors.get(header.name, ""))
         return " ".join(filter(None, (_PINNED if header.pinned else "", byline)))
 
     def render_drifted(self) -> str:
-        """List the memories that may be outdated, each with a caveat."""
+        """List the memories that may be outdated, each with a warning."""
         lines = []
         for header in self.drifted:
             why = self.caveats.get(header.name, "")
@@ -108,19 +108,19 @@ class DreamInput:
         }
 
     def list_messages(self) -> Iterator[Message]:
-        """Return the log entries as messages, to trace where a text came from."""
+        """Yield the log entries as messages."""
         return (message for log in self.logs for message in split_log(log))
 
 
 def split_log(log: LogSlice) -> Iterator[Message]:
-    """Return the entries of a log, dated at the end of the log's day."""
+    """Yield the entries of a log as messages, dated at the end of its day."""
     end = datetime.combine(log.day, time.max).astimezone()
     return (Message("user", entry.strip(), at=end) for entry in _ENTRY.split(log.text) if entry.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDream:
-    """A model's run: the reason and evidence for each write, by folded name, and the outside text it was shown."""
+    """The result of a model's run, with the reason and evidence for each change by memory name."""
 
     reasons: Mapping[str, str]
     evidence: Mapping[str, str]
@@ -148,7 +148,7 @@ def gather(
 
 
 def count_removable(memories: int) -> int:
-    """Return how many memories a dream may remove, not counting exact duplicates."""
+    """Return how many memories a dream may remove. Exact duplicates do not count."""
     return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
 
 
@@ -163,7 +163,7 @@ def dream_with_model(
     progress: DreamProgress,
     now: datetime,
 ) -> ModelDream:
-    """Let the model write to a staging area. Raises ReplyError if the run fails, and passes on the model's errors."""
+    """Let the model stage changes. Raises ReplyError if the run fails, and any error of the model."""
     progress.enter(DreamPhase.ORIENT)
     slots = dream_input.render_slots(now)
     if can_use_tools(model):
@@ -191,7 +191,7 @@ def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: 
 
 
 def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]) -> ModelDream:
-    """Ask for operations and stage them; invalid ones are sent back once."""
+    """Ask the model for operations and stage them. Invalid operations are sent back once."""
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
     messages: tuple[Message, ...] = (Message("user", render_prompt("dream/ask", **slots)),)
     operations: dict[str, Operation] = {}
@@ -216,7 +216,7 @@ def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]
 
 
 def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
-    """Stage the operations in a reply. Return the staged ones, the problems, and the count for pinned memories."""
+    """Stage the operations in a reply. Return the valid ones, the problems, and how many concern pinned memories."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
         return {}, ("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short",), 0
     try:
@@ -234,7 +234,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
-    """Fill the empty fields of an update from the existing memory, so that an update can contain only cues."""
+    """Fill in the missing fields of an update from the existing memory."""
     try:
         text = staging.read(operation.name) if operation.action == "update" else ""
     except MemdirError:
@@ -250,7 +250,7 @@ def _complete(operation: Operation, staging: Staging) -> Operation:
 
 
 def _render_texts(dream_input: DreamInput, view: StagedView) -> str:
-    """Render whole memories within the limit: possibly outdated ones first, then the newest."""
+    """Render complete memories within the limit. Those that may be outdated come first, then the newest."""
     texts, room = [], limits.DREAM_TEXT_CHARS
     for header in dict.fromkeys((*dream_input.drifted, *dream_input.headers)):
         try:
@@ -297,7 +297,7 @@ TOOLS = (
 
 
 class DreamTools:
-    """Tools of a fork, with a reason for every change; `shown` are texts from outside the memory."""
+    """The tools of a run, which require a reason for every change. `shown` collects texts from outside the memory."""
 
     def __init__(
         self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress, notes: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Merge memories with the same text; a model merges those with the same meaning.
+"""Merge memories with the same text. Memories with the same meaning are left to a model.
 
 A merge loses nothing: details that only the other description, title or index line has are added to the body.
 """
@@ -57,14 +57,14 @@ _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, compared by `key`; numbers, code, quotations, signs and names have no other spelling: they are hard."""
+    """A word, compared by `key`. `is_hard` marks numbers, code, quotations and names, which have no other spelling."""
 
     key: str
     is_hard: bool = False
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text is English prose and short enough to compare word by word."""
+    """Return whether a text is English prose that is short enough to compare word by word."""
     is_plain = len(text) <= _LONG and not _NO_PROSE.search(text)
     return is_plain and any(language.name == "en" for language in find_request_languages(text))
 
@@ -75,7 +75,7 @@ def list_words(text: str) -> list[Word]:
 
 
 def differ_in_value(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Return whether two texts differ only in one value, name or negation, contradictory or not."""
+    """Return whether two texts differ only in one value, name or negation."""
     pairs = list(zip(one, other, strict=False))
     start = next((number for number, (mine, theirs) in enumerate(pairs) if mine.key != theirs.key), len(pairs))
     one, other = one[start:], other[start:]
@@ -94,7 +94,7 @@ def find_words(text: str) -> frozenset[str]:
 
 
 def find_hard(text: str) -> frozenset[str]:
-    """Return the values and names in a text."""
+    """Return the keys of the values and names in a text."""
     return frozenset(word.key.lower() for word in list_words(text) if word.is_hard)
 
 
@@ -104,7 +104,7 @@ def _parse_words(text: str) -> tuple[Word, ...]:
 
 
 def _drop_markdown(match: re.Match[str]) -> str:
-    """Replace bullets and headings with a full stop and remove asterisks; keep code."""
+    """Replace bullets and headings with a full stop and remove asterisks. Code is unchanged."""
     raw = match.group()
     if stars := match["stars"]:
         return f" {raw[len(stars) : -len(stars)]} "
@@ -156,7 +156,7 @@ _LINK = re.compile(r"(`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]")
 
 
 class MemoryFacts:
-    """A parsed memory. `exact` is the text to compare; a merged memory keeps its original one."""
+    """A parsed memory. `exact` is its text in the form used for comparison."""
 
     def __init__(self, memory: StoredMemory, exact: str | None = None) -> None:
         self.memory = memory
@@ -171,7 +171,7 @@ class MemoryFacts:
 
     @cached_property
     def group(self) -> tuple[str, str]:
-        """Return the type and index; memories that differ in either are never duplicates."""
+        """Return the type and index of the memory. Only memories with equal groups can be duplicates."""
         return str(self.memory.header.kind), index_path(self.name)[0]
 
     @cached_property
@@ -189,7 +189,7 @@ def is_copy(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 
 def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
-    """Return whether titles and descriptions have compatible values and do not differ in a single word."""
+    """Return whether the titles and descriptions of two memories do not contradict each other."""
     if one.hard - other.words and other.hard - one.words:
         return False
     mine, theirs = one.memory.header, other.memory.header
@@ -201,7 +201,7 @@ def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 
 def make_exact(text: str) -> str:
-    """Return a text without markup and with single spaces, except in code blocks."""
+    """Return a text without markup and with single spaces. Code blocks are unchanged."""
     text = text.replace("\r\n", "\n")
     edges = [0, *(edge for fence in find_fences(text) for edge in (fence.start, fence.end)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(edges)]
@@ -212,7 +212,7 @@ def make_exact(text: str) -> str:
 
 
 def has_own_fields(away: MemoryFacts, kept: MemoryFacts) -> bool:
-    """Return whether `away` has frontmatter fields or comments that `kept` lacks, which a merge would lose."""
+    """Return whether `away` has frontmatter fields or comments that a merge into `kept` would lose."""
     texts = (away.memory.text, kept.memory.text)
     own, theirs = (dict(_list_fields(frontmatter.parse_fields(text).raw)) for text in texts)
     remarks, known = (_COMMENT.findall(frontmatter.split_frontmatter(text).head) for text in texts)
@@ -228,7 +228,7 @@ def _list_fields(raw: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
-    """Return the text with each link to memory `old` changed to `new`, except in code."""
+    """Return the text with links to memory `old` changed to `new`. Code is unchanged."""
     pieces, end = [], 0
     for match in _LINK.finditer(blank_fences(text)):
         if match[1] is None and find_link_target(match[2].strip(), targets) == old:
@@ -238,7 +238,7 @@ def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
 
 
 def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) -> str:
-    """Return `kept` with a paragraph on what only the other description, title or index lines (`hooks`) say."""
+    """Return `kept` with an added paragraph of details from the other description, title and index lines."""
     text, away = kept.memory.text, other.memory.header
     known = find_words(f"{kept.memory.header.title}. {text}")
     letters = make_exact(f"{text} {other.memory.body}").lower()
@@ -255,7 +255,7 @@ def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) ->
 
 
 class DuplicateMerge:
-    """The memories during a merge; each step works on the result of the previous one."""
+    """Merge duplicate memories step by step. Each step uses the result of the previous one."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class DuplicateMerge:
         for fact in self.facts.values():
             if fact.exact:
                 buckets[*fact.group, fact.exact].append(fact.name)
-        yield from (pair for names in buckets.values() for pair in _pair(names))
+        yield from (pair for names in buckets.values() for pair in _list_pairs(names))
 
     def _merge(self, one: str, other: str) -> Patch | None:
         first, second = self.facts[one], self.facts[other]
@@ -324,7 +324,7 @@ class DuplicateMerge:
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
-        """Return a sort key, the memory to keep first: pinned, linked, indexed, then older; conflict copies last.
+        """Return a sort key that puts the memory to keep first.
 
         Team memories are not ranked by facts that differ between machines, so that all machines keep the same one.
         """
@@ -335,6 +335,6 @@ class DuplicateMerge:
         return *pins, not linked, is_bare, fact.memory.header.modified, name
 
 
-def _pair(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _list_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for index, one in enumerate(names):
         yield from ((one, other) for other in names[index + 1 : index + 1 + _CROWD])

@@ -1,4 +1,4 @@
-"""The judge of a dream: one request about the sentences that a model removed and about those that it added.
+"""Ask a model, in one request, about the sentences that a dream removed or added.
 
 Of a removed sentence it asks one question with three answers: a source still says it, a newer source supersedes it, or
 neither. The answer names the source, so that a report can name it too. Each source is shown once, with its day, whatever
@@ -23,7 +23,7 @@ _SOURCE_CHARS = DREAM_OPINION_CHARS // 4  # of one memory; a log is shown as a w
 
 
 class JudgeAnswer(StrEnum):
-    """The answers about a removed sentence."""
+    """The possible answers about a removed sentence."""
 
     ELSEWHERE = "elsewhere"
     OVERTAKEN = "overtaken"
@@ -32,7 +32,7 @@ class JudgeAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeSource:
-    """A text that the judge may rely on; `name` is its memory, "" for what the user typed."""
+    """A text on which the judge may base an answer. `name` is its memory, or "" for text that the user typed."""
 
     name: str
     label: str
@@ -41,7 +41,7 @@ class JudgeSource:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """The removed or new sentences of one memory, with the sources to judge them by."""
+    """The removed or added sentences of one memory, and the sources for judging them."""
 
     name: str
     label: str
@@ -52,7 +52,7 @@ class JudgeCase:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The answers by case number and sentence: for removed sentences with their source, for new ones that they follow."""
+    """The judge's answers by case number and sentence."""
 
     removed: Mapping[tuple[int, str], tuple[JudgeAnswer, JudgeSource]]
     follows: frozenset[tuple[int, str]] = frozenset()
@@ -77,7 +77,7 @@ def show_day(at: datetime) -> str:
 
 
 def ask_judge(reader: Model, cases: Sequence[JudgeCase], *, now: datetime) -> Judged:
-    """Ask about all cases that have sources, in one request; if it fails, nothing is supported."""
+    """Ask about all cases that have sources, in one request. If it fails, no sentence counts as supported."""
     asked = [number for number, case in enumerate(cases) if case.sources and case.sentences]
     if not asked:
         return _NOTHING
@@ -121,7 +121,7 @@ def _render_cases(
 def _parse(
     text: str, cases: Sequence[JudgeCase], sentences: Sequence[tuple[int, str]], sources: Sequence[JudgeSource]
 ) -> Judged:
-    """Return the answers in a reply; what is unknown or not among the sources of its case is no answer."""
+    """Return the valid answers in a reply. Answers that name a source of another case are ignored."""
     table = next((value for value in find_json(text) if isinstance(value, dict)), None)
     if table is None:
         raise ReplyError("the judge of the dream returned no JSON object")

@@ -17,7 +17,7 @@ a failure its mtime is restored, or the file is deleted. A killed holder can do 
 exists it gives the time of the last dream.
 
 Claude Code does not use `flock`: a living PID in a file younger than an hour counts, unless its process started after the
-file was written. Claude Code leaves its PID there at the end, so for that hour it may seem to dream still.
+file was written. Claude Code leaves its PID there at the end, so it may seem to be dreaming for another hour.
 """
 
 import os
@@ -45,7 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class DreamHolder:
-    """The process that is dreaming, according to the lock file; `is_late` after more than an hour."""
+    """The process that holds the lock. `is_late` means that it has held the lock for more than an hour."""
 
     pid: int
     since: datetime
@@ -55,7 +55,7 @@ class DreamHolder:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """The content of the lock file. Only memdir's has `before`, the time of the last dream, or None."""
+    """The content of the lock file. Only memdir writes `before`, the time of the last dream."""
 
     modified: int
     pid: int | None = None
@@ -67,13 +67,13 @@ class _Note:
 
     @property
     def last(self) -> int | None:
-        """Return when a dream last finished, in nanoseconds."""
+        """Return when the last dream finished, in nanoseconds, or None."""
         return self.before if self.is_ours else self.modified
 
 
 @contextmanager
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
-    """Hold the dream lock, and record `now` as the last dream at the end; raises LockedError if it is taken."""
+    """Hold the dream lock and record `now` as the last dream at the end. Raises LockedError if the lock is taken."""
     with ExitStack() as stack:
         folder = stack.enter_context(files.open_root(root, create=True))
         with files.disk_errors(str(state)):
@@ -93,7 +93,7 @@ def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock
 
 
 def read_last(root: Path) -> datetime | None:
-    """Return when a dream last finished, or None. Costs one `stat`, unless a dream is running or was interrupted."""
+    """Return when the last dream finished, or None."""
     try:
         facts = os.stat(root / FILE, follow_symlinks=False)
     except OSError:
@@ -105,12 +105,12 @@ def read_last(root: Path) -> datetime | None:
 
 
 def find_holder(root: Path, *, now: datetime) -> DreamHolder | None:
-    """Return the process that is dreaming here, without locking anything."""
+    """Return the process that is dreaming in this directory, or None. Does not lock anything."""
     return _find_holder(_read_note_at(root), now)
 
 
 class DreamLock:
-    """A held dream lock, created only by `hold_dream`. `last` is when a dream last finished, or None."""
+    """A held dream lock, created only by `hold_dream`. `last` is when the last dream finished, or None."""
 
     def __init__(self, folder: int, note: _Note) -> None:
         self._folder, self._note = folder, note
@@ -122,7 +122,7 @@ class DreamLock:
         return _make_time(self._note.before)
 
     def check(self) -> None:
-        """Raise LockedError unless this process still holds the lock; call this right before applying changes."""
+        """Raise LockedError unless this process still holds the lock. Call this right before applying changes."""
         note = None if self._is_over else _read_note(self._folder)
         if self._is_recorded(note) and os.getpid() == self._note.pid:
             return
@@ -132,11 +132,11 @@ class DreamLock:
         raise LockedError(message, pid=pid, since=since, hint="dream again later")
 
     def do_not_count(self) -> None:
-        """Do not count this run as a dream, because it is a preview or should be tried again."""
+        """Do not record this run as a dream, because it is a preview or should be repeated."""
         self.is_not_counted = True
 
     def _leave(self, *, is_done: bool) -> None:
-        """Record the end of the dream; never raises after a failed dream, because `before` is still correct."""
+        """Record the end of the dream. Never raises if the dream failed."""
         self._is_over = True
         if os.getpid() != self._note.pid:
             return  # a forked child that ends does not hold the lock
@@ -156,7 +156,7 @@ class DreamLock:
 
 
 def _acquire(folder: int, lock: int, now: datetime) -> DreamLock:
-    """Record this process as the holder. Raises LockedError if a process outside our flock holds the lock."""
+    """Record this process as the holder. Raises LockedError if a process that does not use `flock` holds the lock."""
     note = _read_note(folder)
     # We hold the flock, so an older note on this file is stale, even if its PID is in use.
     is_released = note is not None and note.is_ours and note.lock == lock
@@ -195,7 +195,7 @@ def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
 
 
 def _read_note_at(root: Path) -> _Note | None:
-    """Read the lock file without creating its folder; an unreadable file counts as missing."""
+    """Read the lock file. Returns None if it is missing or unreadable."""
     try:
         with files.open_root(root) as folder:
             return _read_note(folder)
@@ -212,7 +212,7 @@ def _read_note(folder: int) -> _Note | None:
 
 
 def _write(folder: int, body: bytes, modified: int) -> None:
-    """Atomically replace the lock file, including its mtime."""
+    """Replace the lock file atomically and set its mtime."""
     with files.disk_errors(FILE):
         files.check_target(folder, FILE, FILE)
         files.check_target(folder, _TEMP, _TEMP)
@@ -244,7 +244,7 @@ def _parse_count(text: str) -> int | None:
 
 
 def _make_time(ns: int | None) -> datetime | None:
-    """Convert a file time to a datetime; None if it is out of range."""
+    """Convert a file time to a datetime. Returns None if it is out of range."""
     try:
         return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
     except OverflowError:

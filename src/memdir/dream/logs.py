@@ -2,7 +2,7 @@
 
 An entry is a line `- 14:05 text`, with further lines indented below it; day and time are local. Any number of processes
 may append at once: each holds a lock while it writes, and a line is written completely or not at all. If a crash or an
-editor left a line without a line end, the next entry adds it first.
+editor left a line without a newline, the next entry adds it first.
 
 Logs are the user's own files, not memories: `undo` and `forget --purge` do not change them. A dream turns new entries
 into memories. `<state>/distilled.json` stores its position in each file in bytes, so entries added later to an old day
@@ -42,7 +42,7 @@ _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One day's log: its path relative to the memory directory, its size and its mtime."""
+    """A daily log file with its path relative to the memory directory, its size and its mtime."""
 
     day: date
     path: str
@@ -52,7 +52,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Complete lines of one day's log, not yet summarised; `digest` covers the file up to `end`."""
+    """The complete lines of a daily log that were not summarised yet. `digest` covers the file up to `end`."""
 
     day: date
     path: str
@@ -64,13 +64,13 @@ class LogSlice:
 
 
 def append_log(store: Folder, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
-    """Append an entry to today's log; `zone` defaults to the machine's time zone."""
+    """Append an entry to today's log. `zone` defaults to the machine's time zone."""
     local = now.astimezone(zone)
     return _append_to(store, local.date(), render_entry(text, local.time()))
 
 
 def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
-    """Append the new part of `text` to today's log; raise PathError for another log, or if lines would change."""
+    """Append the new part of `text` to today's log. Raises PathError for other logs or if lines would change."""
     today = now.astimezone(zone).date()
     if path != make_log_path(today):
         raise PathError(path, f"only today's log, {make_log_path(today)}, can be written")
@@ -98,7 +98,7 @@ def _append_to(store: Folder, day: date, text: str) -> LogFile:
 
 
 def render_entry(text: str, at: time) -> str:
-    """Return the lines of an entry; raises FormatError if it is empty, too long or contains forbidden characters."""
+    """Return the lines of an entry. Raises FormatError if it is empty, too long or contains forbidden characters."""
     plain = re.sub(r"\r\n?|\u2028|\u2029", "\n", text).strip()
     _check_entry(plain)
     first, *rest = (line.rstrip() for line in plain.split("\n"))
@@ -116,13 +116,13 @@ def _check_entry(text: str) -> None:
 
 
 def read_log_file(store: Folder, path: str) -> str | None:
-    """Return the text at a path relative to the memory directory, or None if there is no file."""
+    """Return the text of a log by its relative path, or None if there is no file."""
     content = _read(store, path)
     return None if content is None else content[0].decode("utf-8", "replace")
 
 
 def read_log(store: Folder, day: date) -> str:
-    """Return a day's log; raises NotFoundError if there is none."""
+    """Return the log of a day. Raises NotFoundError if there is none."""
     text = read_log_file(store, make_log_path(day))
     if text is None:
         hint = "`memdir log list` lists the days with a log"
@@ -131,14 +131,14 @@ def read_log(store: Folder, day: date) -> str:
 
 
 def list_logs(store: Folder) -> tuple[LogFile, ...]:
-    """Return all logs, oldest first. Skips files that are not regular or whose path does not match their date."""
+    """Return all logs, oldest first. Skips files whose path does not match a date."""
     with files.open_existing(store.root) as root:
         logs = [] if root is None else list(_walk(root, (LOGS_FOLDER,), 2))
     return tuple(sorted(logs, key=lambda log: log.day))
 
 
 def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
-    """Return the log lines that have not been summarised, oldest first, without unfinished lines."""
+    """Return the complete log lines that have not been summarised, oldest first."""
     known = _read_distilled(store.state)
     slices = []
     for log in list_logs(store):
@@ -169,7 +169,7 @@ def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
 
 
 def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | None:
-    """Append data to a file atomically. Returns None if the file has been replaced in the meantime."""
+    """Append data to a file atomically. Returns None if the file was replaced while writing."""
     files.check_target(folder, leaf, path)
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | files.NOFOLLOW | files.CLOEXEC
     handle = os.open(leaf, flags, 0o600, dir_fd=folder)
@@ -203,7 +203,7 @@ def _read(store: Folder, path: str) -> tuple[bytes, Signature] | None:
 
 
 def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]:
-    """Yield the logs in the year and month folders."""
+    """Yield the logs below a year or month folder."""
     try:
         with files.open_folder(root, segments) as folder, os.scandir(folder) as entries:
             names = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
@@ -220,7 +220,7 @@ def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]
 
 
 def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
-    """Return for each day the number of summarised bytes, their digest, and the file's mtime at that point."""
+    """Return for each day the number of summarised bytes, their digest, and the mtime of the file."""
     rows = {}
     for day, row in read_table(state, DISTILLED, _DISTILLED_BYTES).items():
         size, digest, mtime = map(row.get, _DISTILLED_KEYS) if isinstance(row, dict) else (None, None, None)
@@ -230,14 +230,14 @@ def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
 
 
 def mark_shown_logs(store: Folder, logs: Sequence[LogSlice]) -> None:
-    """Record that these logs have been summarised, except those marked since."""
+    """Record that these logs have been summarised, unless they were marked since."""
     if logs:
         starts = {(log.day, log.start) for log in list_undistilled(store)}
         mark_distilled(store, [log for log in logs if (log.day, log.start) in starts])
 
 
 def select_logs(store: Folder) -> Iterator[LogSlice]:
-    """Yield the oldest logs that fit into a dream, cutting the last one between entries."""
+    """Yield the oldest logs that fit into a dream. The last one is cut after an entry."""
     room = limits.DREAM_LOG_CHARS
     for log in list_undistilled(store):
         if len(log.text) > room:
@@ -249,7 +249,7 @@ def select_logs(store: Folder) -> Iterator[LogSlice]:
 
 
 def _cut_log(store: Folder, log: LogSlice, room: int) -> LogSlice | None:
-    """Return the first entries that fit, or None if not even one does."""
+    """Return the first entries that fit into `room`, or None if there are none."""
     end = max((entry.start() for entry in _ENTRY.finditer(log.text) if entry.start() <= room), default=0)
     try:
         data = store.read_bytes(log.path)

@@ -1,11 +1,11 @@
 """Plan a dream as a patch set, and apply a patch set as one change.
 
-Planning changes nothing: first the patterns plan, then the model works on their result. It uses an overlay in memory, so
-its changes are based on the tidied texts, while the edits of the set expect the files on disk; applied in this order, they
-fit. Patches are certain, proposals need review: no sentence is removed unless another memory says it or the user has
-reviewed it.
+Planning changes nothing. The built-in patterns plan first, and the model works on their result in an overlay in memory, so
+that its changes are based on the tidied texts. The edits expect the files on disk and must be applied in this order.
+Patches are certain, proposals need review: no sentence is removed unless another memory contains it or the user has
+reviewed the change.
 
-Applying adds the inbox items, then makes all changes together, then proves that nothing was lost. A patch whose memory
+Applying adds the inbox items, then makes all changes together, then checks that no sentence was lost. A patch whose memory
 has been changed or pinned since is left out completely. Logs are marked as summarised last, when their memories exist.
 Applying a set again does nothing.
 """
@@ -83,7 +83,7 @@ def plan_dream(
     context: DreamContext = NO_CONTEXT,
     progress: DreamProgress | None = None,
 ) -> PatchSet:
-    """Plan the changes of a dream. Without a model, or if it fails, plans only those from built-in patterns."""
+    """Plan the changes of a dream. If there is no model or it fails, only built-in patterns are used."""
     now, progress = now or utc_now(), progress or DreamProgress()
     progress.enter(DreamPhase.TIDY)
     folder = store if isinstance(store, Folder) else None
@@ -103,7 +103,7 @@ def plan_dream(
     progress.touch(sum(not change.is_index for change in overlay.batch.changes))
     patch_set = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
     if model is None:
-        logged = _distil(store, folder, overlay, now) if folder is not None else TidyResult()
+        logged = _plan_from_logs(store, folder, overlay, now) if folder is not None else TidyResult()
         progress.enter(DreamPhase.CHECK)
         items = (*tidied.list_items(logged.patches), *logged.list_items(()))
         return replace(patch_set, patches=(*patch_set.patches, *logged.patches), proposals=items, logs=logged.logs)
@@ -143,7 +143,7 @@ def _count_spent(patch_set: PatchSet, progress: DreamProgress) -> PatchSet:
 
 
 def mark_applied_logs(store: StoreBase, state: Path) -> None:
-    """Mark the logs of applied dreams as summarised, in case a dream was interrupted after its change."""
+    """Mark the logs of applied dreams as summarised, in case a dream was interrupted before doing so."""
     for patch_set in reversed(records.list_sets(state)):
         if patch_set.logs and store.has_mark(patch_set.mark):
             _mark_logs(store, patch_set)
@@ -156,7 +156,7 @@ def _mark_logs(store: StoreBase, patches: PatchSet) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TidyResult:
-    """The changes planned without a model; `logs` are the logs that become memories."""
+    """The changes planned without a model. `logs` are the daily logs that become memories."""
 
     patches: tuple[Patch, ...] = ()
     proposals: tuple[NamedItem, ...] = ()
@@ -165,13 +165,13 @@ class TidyResult:
 
     @property
     def busy(self) -> set[str]:
-        """Return the memories with a planned change or proposal."""
+        """Return the names of the memories with a planned change or proposal."""
         changing = [patch for patch in self.patches if not all(isinstance(edit, IndexEdit) for edit in patch.edits)]
         groups = (*(patch.names for patch in changing), *(names for names, _ in self.proposals))
         return {name for names in groups for name in names}
 
     def list_items(self, changed: Iterable[Patch], others: Iterable[InboxItem] = ()) -> tuple[InboxItem, ...]:
-        """Return one inbox item a memory, without those that change or have another item; the next dream handles them."""
+        """Return at most one inbox item per memory, and none for memories that this dream changes."""
         touched = {fold(name) for patch in changed for name in patch.names}
         touched |= {name for item in others for name in find_subjects(item)}
         items = []
@@ -182,8 +182,8 @@ class TidyResult:
         return tuple(items)
 
 
-def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
-    """Plan memories from log entries that name a type or match a pattern; the rest of a day becomes one inbox item."""
+def _plan_from_logs(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: datetime) -> TidyResult:
+    """Plan memories from log entries that match a pattern or name a type. The others become one inbox item per day."""
     staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(folder))
     days: dict[str, str] = {}
     for log in logs:
@@ -201,7 +201,7 @@ def _distil(store: StoreBase, folder: Folder, overlay: StoreOverlay, now: dateti
 
 
 def _place_entry(entry: Message, staging: Staging) -> bool:
-    """Stage a log entry and return whether a pattern recognised it."""
+    """Stage a log entry if a pattern recognises it. Return whether that was so."""
     typed_entry, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
     before = staging.copy()
     try:
@@ -247,7 +247,7 @@ def _tidy(store: StoreBase, now: datetime) -> TidyResult:
 
 
 def _changes_team(patch: Patch) -> bool:
-    """Return whether a patch concerns a team memory and changes more than index lines."""
+    """Return whether a patch changes a team memory, apart from index lines."""
     return any(map(is_team, patch.names)) and not all(isinstance(edit, IndexEdit) for edit in patch.edits)
 
 
@@ -260,7 +260,7 @@ def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
 
 
 def _drop_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
-    """Drop patches that the user undid or rejected after an earlier dream, as long as the text is the same."""
+    """Drop patches that the user undid or rejected after an earlier dream, unless the text has changed since."""
     if not patches:
         return ()
     undone = (change for change in store.changes() if change.verb == records.VERB and change.undone_by is not None)
@@ -278,7 +278,7 @@ def _drop_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...
 
 
 def reject_patches(store: StoreBase, patches: Sequence[Patch], now: datetime) -> None:
-    """Record these patches as rejected inbox items, so that the same edits are not planned again."""
+    """Record these patches as rejected inbox items, so that they are not planned again."""
     note = "rejected in the review of a dream"
     for patch in patches:
         _, item = _make_team_item(patch, now)
@@ -298,7 +298,7 @@ def _is_new(store: StoreBase, item: InboxItem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """The number of removed sentences, how many are in other memories and in history, and the sentences in neither."""
+    """How many removed sentences are still in other memories or in history, and those that are missing."""
 
     removed: int = 0
     elsewhere: int = 0
@@ -308,7 +308,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The applied change; `repeated`: the set was applied before; `undone_by`: the change that has undone it since."""
+    """The result of applying a patch set. `repeated` means that it was applied before, `undone_by` that this was undone."""
 
     change: int | None
     changed: tuple[str, ...] = ()
@@ -320,7 +320,7 @@ class ApplyResult:
 
 
 def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datetime) -> ApplyResult:
-    """Apply a patch set. Raises LockedError, without changes, if this dream has lost its lock."""
+    """Apply a patch set. Raises LockedError, without making changes, if the lock was lost."""
     lock.check()
     if store.has_mark(patches.mark):
         _mark_logs(store, patches)
@@ -355,11 +355,11 @@ def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datet
         return ApplyResult(None, dropped=dropped, waiting=waiting)
     record = store.read_change(result.change)
     names = tuple(file.path.removesuffix(".md") for file in record.files if not is_index_path(file.path))
-    return ApplyResult(record.id, names, dropped, waiting, _prove(store, record, before), result.repeated)
+    return ApplyResult(record.id, names, dropped, waiting, _find_removed(store, record, before), result.repeated)
 
 
-def _prove(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
-    """Look in all memories and in history for every sentence that a change removed from these memories."""
+def _find_removed(store: StoreBase, change: Change, before: Mapping[str, str]) -> RemovalProof:
+    """Search all memories and the history for every sentence that a change removed."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _read_texts(store, names).items()}
     standing = frozenset[str]().union(*now.values())
@@ -402,7 +402,7 @@ def _fold_all(text: str) -> frozenset[str]:
 
 
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:
-    """Plan the repairs that need no model, without writing them.
+    """Plan the repairs that need no model. Does not write anything.
 
     Relative dates come first, then duplicates, then the index: broken lines are removed, missing ones added, and long
     ones shortened after moving their details into the memory. Later steps skip merged memories. Pinned memories, and
@@ -411,7 +411,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
     headers = store.scan()
     memories = records.read_memories(store)
     pinned = keep | {header.name for header in headers if header.pinned}
-    odd = frozenset(name for name in memories if _is_odd(name))
+    odd = frozenset(name for name in memories if _has_invalid_name(name))
     fixed, originals, indexes = pinned | odd, dict(memories), _read_indexes(store)
     digests = {name: memory.digest for name, memory in memories.items()}
 
@@ -445,7 +445,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
 
 
 def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[Patch]:
-    """Set the age of each rewritten memory to that of its newest source."""
+    """Yield the patches, with each rewritten memory as old as its newest source."""
     for patch in patches:
         if merged_ages := [ages[edit.name] for edit in patch.edits if isinstance(edit, Forget)]:
             ages[patch.names[0]] = max(ages[patch.names[0]], *merged_ages)
@@ -456,8 +456,8 @@ def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[
         yield replace(patch, edits=tuple(edits))
 
 
-def _is_odd(name: str) -> bool:
-    """Return whether a name is invalid, such as a sync tool's conflict copy ("x (1)"), and so can only be deleted."""
+def _has_invalid_name(name: str) -> bool:
+    """Return whether a name is invalid, such as "x (1)" from a sync tool. Such a memory can only be deleted."""
     try:
         check_name(name)
     except MemdirError:
@@ -486,7 +486,7 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, StoredMemory]
 
 
 def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
-    """Make a memory's dates absolute as of the day it was written; those in Why and How recur, and stay."""
+    """Make the dates in a memory absolute, relative to when it was written. Skips Why and How to apply."""
     header = memory.header
     if header.kind is not Kind.PROJECT or header.problem:
         return None
@@ -511,7 +511,7 @@ def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
 def _plan_long_lines(
     text: str, prefix: str, memories: Mapping[str, StoredMemory], digests: Mapping[str, str], keep: frozenset[str]
 ) -> Iterator[Patch]:
-    """Shorten the long lines of one index. `memories` are those without other changes, by folded name."""
+    """Shorten the long lines of one index. `memories` are those without other planned changes."""
     names: set[str] = set()
     for line in find_long_lines(text):
         memory = memories.get(fold(prefix + line.name)) if line.is_pointer else None
@@ -535,7 +535,7 @@ def _plan_long_lines(
 
 
 def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str], store: StoreBase) -> Iterator[Patch]:
-    """Drop lines whose file does not exist, and add missing lines; logs and unreadable files count as existing."""
+    """Remove index lines without a file, and add missing ones."""
     entries = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
     known = set(map(fold, own))
     for name in entries:
@@ -550,7 +550,7 @@ def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str
 
 
 def _is_missing(store: StoreBase, path: str) -> bool:
-    """Return whether a path is valid but has no file."""
+    """Return whether a path is valid but the file does not exist."""
     try:
         check_path(path)
         return store.read_bytes(path) is None
@@ -559,7 +559,7 @@ def _is_missing(store: StoreBase, path: str) -> bool:
 
 
 def _shorten_line(line: IndexLine) -> str:
-    """Return the line with the same link and as much of its hook as fits."""
+    """Return the index line with its description shortened to the limit."""
     whole = line.text.strip()
     if not line.hook:  # the older form: text, then the file in brackets
         start = whole.rfind("[")
@@ -571,7 +571,7 @@ def _shorten_line(line: IndexLine) -> str:
 
 
 def _cut(words: str, room: int) -> str:
-    """Cut at the end of a clause if possible, otherwise anywhere."""
+    """Shorten a text, at the end of a clause if possible."""
     if len(words) <= room:
         return words
     for mark in ("; ", ". ", ", "):
@@ -582,7 +582,7 @@ def _cut(words: str, room: int) -> str:
 
 
 def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
-    """Yield the sentences and parts of a hook with words that the memory does not contain."""
+    """Yield the parts of an index line's description that contain words missing from the memory."""
     body = frontmatter.split_frontmatter(memory.text).body
     known = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
     for part in (line.hook or line.title).split("; "):

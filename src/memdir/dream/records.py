@@ -1,4 +1,4 @@
-"""The records of a dream: patches, patch sets with their JSON form, and the progress of a run.
+"""The records of a dream: patches, patch sets and progress.
 
 A patch set contains a patch for every change, with reason, evidence and the digests that its edits expect, and the items
 that need review. It can be stored and applied later; its idempotency key in history allows that only once.
@@ -49,7 +49,7 @@ NamedItem = tuple[tuple[str, ...], InboxItem]
 
 
 class PatchKind(StrEnum):
-    """The kinds of patches made without a model."""
+    """The kinds of patches that are made without a model."""
 
     DUPLICATE = "duplicate"
     DATE = "date"
@@ -60,7 +60,7 @@ class PatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Edits that are applied together or not at all; `names` lists their memories, the one to keep first."""
+    """Edits that are applied together or not at all. The first name is the memory to keep."""
 
     kind: str
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """Patches of a dream; `spared` counts changes omitted because the user undid them, `error` is the model's."""
+    """The patches and proposals of a dream. `spared` counts changes that were omitted because the user undid them."""
 
     id: str
     at: datetime
@@ -97,7 +97,7 @@ class PatchSet:
 
 
 def list_changed(patch: Patch) -> list[str]:
-    """Return the memories that a patch rewrites or deletes."""
+    """Return the names of the memories that a patch rewrites or deletes."""
     return [edit.name for edit in patch.edits if isinstance(edit, Rewrite | Forget)]
 
 
@@ -122,7 +122,7 @@ def summarize(patches: Iterable[Patch]) -> str:
 
 
 def describe_change(state: Path, change: Change) -> str:
-    """Return what a dream changed and how to undo it, based on its stored set or, if that is missing, its files."""
+    """Describe what a dream changed and how to undo it. Uses the stored patch set if it exists, else the files."""
     changed = {file.path.removesuffix(".md"): file.after is not None for file in change.files}
     try:
         applied = []
@@ -136,12 +136,12 @@ def describe_change(state: Path, change: Change) -> str:
 
 
 def make_key(edits: Sequence[Mapping[str, object]]) -> str:
-    """Return the key of an inbox item. The same edits give the same key, so they are proposed only once."""
+    """Return the idempotency key of an inbox item. The same edits always get the same key."""
     return KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
 
 
 def stamp(text: str, since: datetime) -> str:
-    """Set the time that a memory's age is counted from, if its frontmatter allows that."""
+    """Set the time from which a memory's age is counted, if its frontmatter can be changed."""
     try:
         return frontmatter.set_fields(text, {"modified": since.isoformat(timespec="seconds")})
     except FormatError:
@@ -149,7 +149,7 @@ def stamp(text: str, since: datetime) -> str:
 
 
 def make_id(now: datetime) -> str:
-    """Return a new ID; IDs sort chronologically."""
+    """Return a new ID that sorts chronologically."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{os.urandom(3).hex()}"
 
 
@@ -158,7 +158,7 @@ def keep_set(state: Path, patches: PatchSet) -> None:
 
 
 def load(state: Path, id: str) -> PatchSet:
-    """Return the stored set with this ID; raises NotFoundError or FormatError."""
+    """Return the stored patch set with this ID. Raises NotFoundError or FormatError."""
     table = kept_sets.read_set(state, id)
     if table is None:
         name = shorten(one_line(id), 60)
@@ -168,7 +168,7 @@ def load(state: Path, id: str) -> PatchSet:
 
 
 def list_sets(state: Path) -> tuple[PatchSet, ...]:
-    """Return all readable sets, newest first."""
+    """Return all readable patch sets, newest first."""
     sets = []
     for id in kept_sets.list_sets(state):
         with suppress(NotFoundError, FormatError):
@@ -205,13 +205,13 @@ def render_set(patches: PatchSet) -> dict[str, object]:
             | {"name": item.name, "who": item.origin.who, "reason": item.origin.why, "payload": dict(item.payload)}
             for item in patches.proposals
         ],
-        "logs": [{**_take(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
-        "usage": _take(patches.usage, _USAGE),
-        **_take(patches, _PLAIN),
+        "logs": [{**_read_fields(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
+        "usage": _read_fields(patches.usage, _USAGE),
+        **_read_fields(patches, _PLAIN),
     }
 
 
-def _take(record: object, fields: Iterable[str]) -> dict[str, object]:
+def _read_fields(record: object, fields: Iterable[str]) -> dict[str, object]:
     return {key: getattr(record, key) for key in fields}
 
 
@@ -243,7 +243,7 @@ def _parse_item(row: Mapping[str, Any]) -> InboxItem:
 
 
 class DreamPhase(StrEnum):
-    """The phases of a dream: built-in tidying, four phases with a model, then checking and applying the result."""
+    """The phases of a dream."""
 
     TIDY = "tidy"
     ORIENT = "orient"
@@ -256,7 +256,7 @@ class DreamPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """`files` are the memories changed so far, `share` is the progress from 0 to 1."""
+    """The progress of a dream. `files` are the memories changed so far."""
 
     phase: DreamPhase
     files: int = 0
@@ -276,22 +276,22 @@ Cancelled = Callable[[], bool]
 
 
 def say_nothing(progress: ProgressStep) -> None:
-    """Do nothing; the default for `on_progress`."""
+    """Do nothing. This is the default for `on_progress`."""
 
 
 def never_cancelled() -> bool:
-    """Return False; the default for `cancelled`."""
+    """Return False. This is the default for `cancelled`."""
     return False
 
 
 class DreamProgress:
-    """Reports every step of a dream, and checks whether it has been cancelled."""
+    """Report the progress of a dream and check whether it was cancelled."""
 
     def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled) -> None:
         self.now, self._on_progress, self._cancelled = ProgressStep(DreamPhase.TIDY), on_progress, cancelled
 
     def enter(self, phase: DreamPhase) -> None:
-        """Enter a phase; phases before the current one are ignored."""
+        """Start a phase. Does nothing if a later phase has already started."""
         phases = list(DreamPhase)
         self._report(replace(self.now, phase=max(phase, self.now.phase, key=phases.index)))
 
@@ -315,7 +315,7 @@ class DreamProgress:
             raise StoppedError("the dream was cancelled", hint="no changes were made")
 
     def wrap(self, model: Model) -> Model:
-        """Wrap the model so that its requests are counted, and stop when the dream is cancelled."""
+        """Return a model that counts requests and stops when the dream is cancelled."""
 
         def ask(request: Request) -> Reply:
             self.check()

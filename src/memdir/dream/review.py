@@ -1,17 +1,17 @@
-"""Review a model's staged changes: safe ones become patches, the others inbox items.
+"""Review a model's staged changes: safe changes become patches, the others inbox items.
 
-A change is safe if every sentence that it removes is in another memory afterwards or was superseded by a newer memory or
-log, and if every sentence that it adds is in its sources. For sentences that are not there literally, one request per run
-asks a judge that sees only those texts; if it fails, the change needs review.
+A change is safe if every sentence that it removes is still in another memory or was superseded by a newer memory or log,
+and if every sentence that it adds is in its sources. If sentences are not found literally, one request per run asks a
+model, the judge, which sees only those texts. If this fails, the change needs review.
 
 Related changes are applied together or not at all: a merged memory is deleted only if the one with its sentences is
 written. If more than a fifth of the directory would be deleted, the best-supported changes are applied up to that share,
 and the others need review. Memories merged word for word do not count, because nothing is lost.
 
-The sources of a rule, or of a statement about the user, are such memories, the daily log and the user's own messages, but
-not facts about the project; a fact may be based on any memory of the user. What stands only in a team memory never becomes
-a private one and supersedes none, whatever the second check says. Changes to team memories need review, and so does a
-change of a pinned memory, which is proposed only if something newer contradicts it. A model cannot pin a memory. A rewritten memory is as old as its newest source.
+The sources of a rule, or of a statement about the user, are other such memories, the daily log and the user's own messages,
+but not facts about the project. A fact may be based on any memory of the user. Text from a team memory never becomes part
+of a private memory and never supersedes one, whatever the judge answers. Changes to team memories need review. Changes to
+pinned memories need review too, and are only proposed if newer text contradicts them. A model cannot pin a memory.
 """
 
 import re
@@ -58,7 +58,7 @@ _SHARE = "one dream would delete more than a fifth of the memories, and other ch
 
 
 class SentenceFate(IntEnum):
-    """What happened to a sentence that was removed from a memory, best supported first."""
+    """What happened to a removed sentence, from the best support to none."""
 
     KEPT = 0  # word for word
     REWORDED = 1
@@ -68,7 +68,7 @@ class SentenceFate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemovedSentence:
-    """A sentence that was removed from a memory, and the memories that contain or supersede it."""
+    """A removed sentence, and the memories that contain or supersede it."""
 
     name: str
     text: str
@@ -86,7 +86,10 @@ def review_patches(
     reader: Model,
     now: datetime,
 ) -> tuple[list[Patch], list[InboxItem]]:
-    """Return patches to apply and items to review; `notes` are log entries, `ages` when each memory's age starts."""
+    """Return the patches to apply and the items to review.
+
+    `notes` are log entries, and `ages` the time from which each memory's age is counted.
+    """
     review = _Review(staging, overlay, run, (*notes, *run.shown), ages, now)
     removed = review.ask(reader, review.find_removed(), review.find_added())
     patches: list[Patch] = []
@@ -96,19 +99,19 @@ def review_patches(
         if review.is_idle(group):
             continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
-        if doubt or group.founded is SentenceFate.LOST or group.gone > room:
+        if doubt or group.founded is SentenceFate.LOST or group.emptied > room:
             proposals.append(review.make_item(group, doubt))
             continue
         try:
             patches.append(review.make_patch(group))
-            room -= group.gone
+            room -= group.emptied
         except MemdirError as error:  # one invalid change does not stop the others
             proposals.append(review.make_item(group, one_line(str(error))))
     return patches, proposals
 
 
 class SaidSentences:
-    """An index of the sentences in some texts."""
+    """An index of sentences by the text that contains them."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -120,16 +123,16 @@ class SaidSentences:
         return fold_words(text, signs=True) in self._names
 
     def judge(self, name: str, text: str) -> RemovedSentence:
-        """Return the fate of a sentence and the texts that contain it."""
+        """Return what happened to a sentence, with the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Changes that share sentences, and the sentences they remove.
+    """Changes that share sentences and must be applied together, with the sentences they remove.
 
-    `leans` are the unchanged memories they depend on, `newer` those of other groups that supersede something.
+    `leans` are unchanged memories that contain these, `newer` memories of other groups that supersede some.
     """
 
     staged: tuple[StagedMemory, ...]
@@ -147,12 +150,12 @@ class _Group:
 
     @property
     def founded(self) -> SentenceFate:
-        """Return how well the removals are supported, judged by the weakest."""
+        """Return the weakest support among the removed sentences."""
         return max((sentence.fate for sentence in self.removed), default=SentenceFate.KEPT)
 
     @property
-    def gone(self) -> int:
-        """Count the memories left without a sentence, except those that others contain word for word."""
+    def emptied(self) -> int:
+        """Count the memories that lose all sentences, except those with an exact copy elsewhere."""
         reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
         remaining = {
             memory.name: {*parse_document(memory.before or "").list_sentences()}
@@ -163,7 +166,7 @@ class _Group:
 
 
 class _Review:
-    """The changes of one run, with the texts they are compared with."""
+    """Compare the changes of a run with the texts they are based on."""
 
     def __init__(
         self,
@@ -193,7 +196,7 @@ class _Review:
     # --- removed and added sentences --------------------------------------------------------------------------------
 
     def find_removed(self) -> list[RemovedSentence]:
-        """Return the sentences removed from memories, and removed descriptions with otherwise unknown names."""
+        """Return the sentences that are removed from memories and from their descriptions."""
         remaining = SaidSentences(self._own_after)
         things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._own_after.values()))
         removed = []
@@ -205,7 +208,7 @@ class _Review:
         return removed
 
     def find_added(self) -> dict[str, tuple[str, ...]]:
-        """Return, by name, the sentences, title, description and cues that are in no source."""
+        """Return, by memory name, the added sentences, titles, descriptions and cues that no source contains."""
         typed, added = [text for _, text in self._typed], {}
         sources = {is_rule: SaidSentences({**texts, "": "\n\n".join(typed)}) for is_rule, texts in self._usable.items()}
         for memory in self._staged:
@@ -226,7 +229,7 @@ class _Review:
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """Return the removed sentences after the second check, and store the unsupported additions."""
+        """Ask the judge about sentences. Store the unsupported additions and return the removed sentences."""
         lost: dict[str, list[str]] = defaultdict(list)
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
@@ -278,7 +281,7 @@ class _Review:
         return fates
 
     def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
-        """Return what the user typed after a given time, in logs and conversations, each with its day."""
+        """Return what the user typed after `since`, in logs and conversations, with the day of each text."""
         texts: dict[datetime, list[str]] = defaultdict(list)
         for time, text in self._typed:
             if time.timestamp() > since:
@@ -286,12 +289,12 @@ class _Review:
         return [JudgeSource("", f"typed by the person on {show_day(at)}", "\n".join(texts[at])) for at in sorted(texts)]
 
     def _list_overtaking(self, name: str) -> list[JudgeSource]:
-        """Return what may supersede a memory: newer memories as they were before the run, and newer messages."""
+        """Return the newer memories and messages that may supersede a memory."""
         newer = {other: text for other, text in self._own.items() if self._ages[other] > self._ages[name]}
         return [*self._list_sources(name, newer), *self._list_typed(self._ages[name])]
 
     def _list_sources(self, name: str, texts: Mapping[str, str], changed: str = "") -> list[JudgeSource]:
-        """Return the nearest of these memories; one that the run rewrites differs from the same one before it."""
+        """Return the memories closest to a changed one as sources for the judge."""
         sources = []
         for other in self._find_near(name, texts):
             text, old = _flatten(texts[other]), self.before.get(other)
@@ -301,7 +304,7 @@ class _Review:
         return sources
 
     def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
-        """Return the memories that the model named for a change, then those that share most of its rarer words."""
+        """Return the memories that the model named for a change, then those that share its rare words."""
         quoted = fold(f"{self._run.evidence.get(fold(name), '')} {self._run.reasons.get(fold(name), '')}")
         own = {*parse_terms(_flatten(self.before.get(name, ""))), *parse_terms(_flatten(self._after.get(name, "")))}
         terms = {other: own & {*parse_terms(_flatten(text))} for other, text in texts.items()}
@@ -313,7 +316,7 @@ class _Review:
     # --- patches and items ------------------------------------------------------------------------------------------
 
     def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
-        """Group each change with the changes that contain its sentences."""
+        """Group the changes whose sentences appear in each other."""
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
         heads = {name: name for name in staged}
@@ -345,7 +348,7 @@ class _Review:
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
-        """Replace an unsupported title or description and drop unsupported cues, so that they do not block a memory."""
+        """Replace an unsupported title or description and drop unsupported cues."""
         unfounded = self._unfounded.get(staged.name, ())
         if staged.text is None or not unfounded:
             return staged
@@ -359,7 +362,7 @@ class _Review:
         return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
 
     def is_idle(self, group: _Group) -> bool:
-        """Return whether a group would only change pinned memories that nothing newer contradicts."""
+        """Return whether a group only changes pinned memories that no newer text contradicts."""
         is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
         return is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed)
 
@@ -398,7 +401,7 @@ class _Review:
         return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:
-        """Set the digest of an existing file, or replace an unsupported new name with one made from the title."""
+        """Set the digest of an existing memory. A new one gets a name from its title if its own is unsupported."""
         if staged.digest is not None or staged.text is None:
             return replace(staged, digest=self._overlay.find_digest(staged.name))
         fields = frontmatter.parse_fields(staged.text)
@@ -406,7 +409,7 @@ class _Review:
         return staged if is_fit else replace(staged, name=frontmatter.make_slug(fields.title) or staged.name)
 
     def _make_edits(self, group: _Group, staged: StagedMemory) -> Sequence[Edit]:
-        """Return the edits of one memory, keeping its age, because tidying does not make a memory newer."""
+        """Return the edits of one memory. They keep its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
         known = SaidSentences(self._own)
@@ -425,7 +428,7 @@ class _Review:
         return [Put(name, stamp(text, since))]
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
-        """Yield rewrites that change nothing; if such a memory has changed since, its group is left out."""
+        """Yield edits that change nothing but fail if a memory on which the group depends has changed."""
         headers = {header.name: header for header in self._overlay.scan()}
         for name in group.leans:
             is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
@@ -435,7 +438,7 @@ class _Review:
                 yield Rewrite(name, text, digest)
 
     def make_item(self, group: _Group, doubt: str) -> InboxItem:
-        """Return an inbox item with all credentials masked."""
+        """Return an inbox item for a group, with all credentials masked."""
         find = self._overlay.rules.find
         quotes = ((memory, self._run.evidence.get(fold(memory.name), "")) for memory in group.staged)
         masked = [mask_doubt(DoubtfulWrite(memory, "", quote), find) for memory, quote in quotes]
@@ -460,18 +463,18 @@ class _Review:
         return "; ".join(self._list_shown(group, self._run.reasons)) or _REASON
 
     def _list_shown(self, group: _Group, texts: Mapping[str, str]) -> list[str]:
-        """Return the model's texts for the memories of a group, without duplicates and credentials."""
+        """Return the model's texts for the memories of a group, with credentials masked and without duplicates."""
         masked = (mask_words(texts.get(fold(memory.name), ""), self._overlay.rules.find) for memory in group.staged)
         return list(dict.fromkeys(text for text in masked if text))
 
 
 def _shares_subject(text: str, source: str) -> bool:
-    """Return whether a newer text has the same subject, because a past date alone does not supersede a memory."""
+    """Return whether a newer text has the same subject as an older one."""
     return not set(parse_terms(text)).isdisjoint(parse_terms(source))
 
 
 def _list_numbers(text: str) -> set[str]:
-    """Return the numbers of a text as digits; those in words too, except one, which is an article in most languages."""
+    """Return the numbers in a text as digits. Number words are converted, except "one"."""
     values = {
         word: str(value)
         for language in load_date_languages()

@@ -1,4 +1,4 @@
-"""Propose possibly outdated memories for review: outdated claims, passed plans and old memories.
+"""Propose to review memories that may be outdated: false claims, expired plans and old memories.
 
 - Claims that the project contradicts, according to the stored verdicts of `verify`: a name that has moved is replaced,
   and a line about missing ones is added to the memory. Nothing is removed.
@@ -57,7 +57,7 @@ _PAST = re.compile(
 def find_drifted(
     headers: Sequence[Header], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> list[Header]:
-    """Return the memories a model should check: outdated ones, then those past their half-life, oldest first."""
+    """Return the memories that a model should check: outdated ones, then those past their half-life."""
     free = [header for header in headers if not header.pinned]
     stale = [header for header in free if header.name in verdicts and verdicts[header.name].stale]
     sound = {name for name, verdict in verdicts.items() if verdict.state is VerifyState.VERIFIED}
@@ -67,7 +67,7 @@ def find_drifted(
 
 
 def render_passed(memory: StoredMemory, now: datetime) -> str:
-    """Return a note that the last date of a project memory has passed, or ""."""
+    """Return a note that all dates in a project memory have passed, or ""."""
     days = _find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
     last = max((day for day in days if day is not None), default=None)
     return "" if last is None or None in days or last >= now.date() else f"its last date, {last}, has passed"
@@ -86,7 +86,7 @@ def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[Nam
 def propose_repairs(
     memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], now: datetime
 ) -> Iterator[NamedItem]:
-    """Propose a repair, with evidence, for each memory with an outdated claim."""
+    """Propose a repair for each memory with an outdated claim."""
     for memory in memories:
         header, verdict = memory.header, verdicts.get(memory.header.name)
         if verdict is None or not verdict.stale or header.pinned or header.problem:
@@ -103,7 +103,7 @@ def propose_repairs(
 def propose_reviews(
     store: StoreBase, memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> Iterator[NamedItem]:
-    """Propose reviewing the memories furthest past their half-life, up to the inbox limit for reviews."""
+    """Propose to review the oldest memories relative to their half-life, up to the inbox limit."""
     room = DREAM_REVIEWS - sum(item.key.startswith(_REVIEW) for item in store.inbox())
     known = {name for name, verdict in verdicts.items() if verdict.state is not VerifyState.UNCHECKED}
     limit = 0.5**DREAM_REVIEW_LIVES
@@ -120,7 +120,7 @@ def propose_reviews(
 
 
 def repair_text(text: str, stale: Sequence[CheckedClaim], now: datetime) -> str:
-    """Replace moved names in the body where they match the claim, and append a line about other outdated claims."""
+    """Replace renamed things in the body of a memory, and append a line about other outdated claims."""
     start = len(text) - len(frontmatter.split_frontmatter(text).body)
     in_body = [check for check in stale if check.claim.start >= start]
     moved = [check for check in in_body if check.status is ClaimStatus.MOVED and check.to]
@@ -150,7 +150,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
 
 
 def _find_last_days(text: str) -> list[date | None]:
-    """Return the last day that each date in a text (`2027-05-03`, `2027-05`) can mean; None for an invalid date."""
+    """Return the last possible day of each date in a text, or None for an invalid date."""
     days: list[date | None] = []
     for match in _DAY.finditer(text):
         try:
@@ -161,7 +161,7 @@ def _find_last_days(text: str) -> list[date | None]:
 
 
 def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:
-    """Return how fresh a memory is; pinned and broken ones do not age."""
+    """Return the freshness of a memory. Pinned and broken memories do not age."""
     is_ageless = header.pinned or header.problem
     return 1.0 if is_ageless else weigh_age(since, now, find_half_life(header.kind, lives))
 

@@ -1,10 +1,10 @@
-"""Extraction: learn from the new messages of a conversation and write one change to the store.
+"""Extraction: learn from the new messages of a conversation and save what was learned as one change.
 
-    messages --after the cursor--> slice --patterns and model--> staging --judged--> one change, the rest in the inbox
+    messages after the cursor --patterns and model--> staged writes --checks--> one change, and inbox items
 
-A run writes one change whose idempotency key names the range of messages, so a run that is killed, repeated or
-delivered twice takes effect once. The cursor moves on success only. Built-in patterns find explicit requests to
-remember or forget; these are saved even if the model fails or misses them.
+The idempotency key of the change identifies the range of messages, so a run that is killed, repeated or delivered twice
+takes effect once. The cursor moves only if the run succeeds. Built-in patterns find explicit requests to remember or forget,
+which are handled even if the model fails or misses them.
 
 `turns` decides when to run, and for which conversation.
 """
@@ -70,7 +70,7 @@ _AFTER = timedelta(minutes=1)  # a write this long after the last message still 
 
 
 class ExtractSkip(SkipReason):
-    """The reasons not to learn from a turn, or not yet."""
+    """The reasons why nothing is learned from a turn, or not yet."""
 
     OFF = "off", "learning is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -89,7 +89,7 @@ class ExtractSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class ConversationSource:
-    """The conversation to learn from: its ID, project and home directory, and the host's last request."""
+    """The conversation to learn from. `parent` is the last request of the host to its model."""
 
     session: str = ""
     project: Path | None = None
@@ -105,7 +105,7 @@ NOWHERE = ConversationSource()
 
 @dataclass(frozen=True, slots=True)
 class ExtractReason:
-    """The reasons why a memory was written, changed, forgotten or sent to the inbox."""
+    """The reason why a memory was written, changed, forgotten or sent to the inbox."""
 
     name: str
     action: str
@@ -116,7 +116,7 @@ class ExtractReason:
 
 @dataclass(frozen=True, slots=True)
 class ExtractResult:
-    """The result of a run. Without a `cursor`, the next run starts at the same message."""
+    """The result of a run. If there is no `cursor`, the next run starts at the same message."""
 
     written: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class ExtractResult:
 
     @property
     def notice(self) -> str:
-        """Return one line for the user, or "" if the run changed nothing."""
+        """Return a line for the user that describes the result, or "" if nothing changed."""
         changes = (("saved", self.written), ("forgotten", self.forgotten))
         parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in changes if names]
         if self.unlearned:
@@ -199,7 +199,7 @@ def extract(
 
 
 def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return the messages from users, agents and tools, without text that hosts or memdir inserted."""
+    """Return the messages of the user, the agent and its tools, without text inserted by the host or memdir."""
     cleaned = []
     for message in messages:
         if message.is_meta:
@@ -211,14 +211,14 @@ def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def _make_key(session: str, cursor: Cursor | None) -> str:
-    """Return the change's idempotency key, "" without IDs, because two conversations may begin alike."""
+    """Return the idempotency key of the change, or "" if there are no IDs to make it unique."""
     return f"{VERB}:{session}:{cursor.key}" if cursor is not None and (session or cursor.id) else ""
 
 
 def _find_new(
     store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
 ) -> MessageSlice:
-    """Return the messages after the cursor, or after the last run in history if that run did not move the cursor."""
+    """Return the messages after the cursor, or after the last saved run if that is later."""
     new = slice_after(messages, after)
     for index in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
         key = _make_key(session, make_cursor(messages, index, before=before))
@@ -228,7 +228,7 @@ def _find_new(
 
 
 class _Run:
-    """One pass over a slice of messages; plans the change but does not write it."""
+    """A run over new messages. It plans a change but does not write it."""
 
     def __init__(
         self,
@@ -257,15 +257,15 @@ class _Run:
         self.foreign = tuple(dict.fromkeys((*foreign, *find_runs(allowed.hidden))))[-FOREIGN_RUNS:]
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """Save only explicit requests, because the model's writes conflict and a run asks the model only once."""
+        """Save only explicit requests. Used if another process changed the memories that the model wrote."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
     def make_plan(self) -> "_Plan":
-        """Return the planned writes in a new staging area; credentials and shared memories need review."""
+        """Return the planned writes. Those that contain credentials or change shared memories need review."""
         plan = self._plan()
         if self.allowed.hidden:
-            plan = self._leave_out(plan)
+            plan = self._drop_hidden(plan)
         rules = self.store.rules
         checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
         pending = [doubt for doubt in checks if doubt]
@@ -281,8 +281,8 @@ class _Run:
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
         return replace(plan, placed=placed, doubts=_join_doubts(doubts))
 
-    def _leave_out(self, plan: "_Plan") -> "_Plan":
-        """Drop what a model wrote of the text that is not to be kept, and forget what was learned from it before."""
+    def _drop_hidden(self, plan: "_Plan") -> "_Plan":
+        """Drop writes about text that the user asked not to keep, and revert what was learned from it before."""
 
         def is_hidden(memory: StagedMemory) -> bool:
             old = set((memory.before or "").splitlines())
@@ -295,11 +295,11 @@ class _Run:
         doubts = tuple(doubt for doubt in plan.doubts if not is_hidden(doubt.staged))
         trimmed = {name: cut for name, cut in plan.trimmed.items() if name not in dropped}
         writes = tuple(write for write in plan.cut_writes if not self.allowed.hides(write.text))
-        unlearned = tuple(self._unlearn(plan.staging))
+        unlearned = tuple(self._revert_learned(plan.staging))
         return replace(plan, placed=placed, doubts=doubts, trimmed=trimmed, cut_writes=writes, unlearned=unlearned)
 
-    def _unlearn(self, staging: Staging) -> Iterator[str]:
-        """Take back what this conversation's earlier runs wrote of that text, and yield the names."""
+    def _revert_learned(self, staging: Staging) -> Iterator[str]:
+        """Revert what earlier runs of this conversation learned from that text. Yields the memory names."""
         before: dict[str, str | None] = {}
         for change in self.store.changes(limit=_RECENT_CHANGES) if self.conversation.session else ():
             if change.origin.who == WHO and change.origin.session == self.conversation.session:
@@ -314,14 +314,14 @@ class _Run:
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
         requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now))
-        requests = [request for request in requests if not _answers_another(request)]
+        requests = [request for request in requests if not _corrects_message(request)]
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
             open_requests: Sequence[MemoryRequest] = _leave_out_written(asked, own or ())
             ran = self.ran
             if self.model is not None and not self.problem and not self.is_offline:
-                open_requests, ran = self._sift(self.model, open_requests)
+                open_requests, ran = self._confirm_requests(self.model, open_requests)
             placed = self._place(open_requests, staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
             return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=ran, error=self.problem)
@@ -336,7 +336,7 @@ class _Run:
             staging.restore({})
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        again = self._stage_again(staging)
+        again = self._restage_cut(staging)
         evidence = {**again, **answer.evidence}
         missed, covered = list[MemoryRequest](), list[tuple[MemoryRequest, str]]()
         for request in asked:
@@ -370,8 +370,8 @@ class _Run:
         problems = "; ".join(answer.problems)
         return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
-    def _stage_again(self, staging: Staging) -> dict[str, str]:
-        """Stage the sentences cut by the last run, which the user may have said since; return their quotes by name."""
+    def _restage_cut(self, staging: Staging) -> dict[str, str]:
+        """Stage the sentences that the last run removed, which the user may have confirmed. Return their quotes."""
         new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
         for write in self.trimmed:
             with suppress(NotFoundError, PathError):
@@ -408,8 +408,10 @@ class _Run:
         shared = self._list_shared() if staged else frozenset[str]()
         return judge_staged(staged, evidence, typed, opine, is_asked=is_asked, requests=requests, shared=shared)
 
-    def _sift(self, model: Model, asked: Sequence[MemoryRequest]) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
-        """Return the requests that are meant in the judgement of a second opinion, all of them if it fails."""
+    def _confirm_requests(
+        self, model: Model, asked: Sequence[MemoryRequest]
+    ) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
+        """Return the requests that a model confirms. If it fails, return all of them."""
         opinion = self._judge(model, (), {}, asked, asked).opinion if asked else None
         if opinion is None:
             return asked, None
@@ -417,7 +419,7 @@ class _Run:
         return meant, ForkResult(ForkEnd.DONE, turns=opinion.requests, usage=opinion.usage, first=opinion.usage)
 
     def _list_shared(self) -> frozenset[str]:
-        """Return the folded sentences of the memories that others write."""
+        """Return the sentences of team and repository memories, normalised for comparison."""
         stores = (self.store, *self.conversation.others)
         theirs = [(store, one) for store in stores for one in store.scan() if find_voice(one.scope) is TextVoice.SHARED]
         texts = [(one.title, one.description, store.read(one.name).text) for store, one in theirs]
@@ -438,12 +440,12 @@ class _Run:
 
     @property
     def _context(self) -> tuple[Message, ...]:
-        """Return the last messages before the new ones, without tool results."""
+        """Return the last messages before the new ones. Tool results are omitted."""
         messages = [message for message in clean_messages(self.earlier[-EXTRACT_WINDOW:]) if message.role != "tool"]
         return tuple(messages[-by_model.CONTEXT_MESSAGES :])
 
     def _hide_echoes(self) -> list[Message]:
-        """Remove untrusted text from the agent's messages, because a request may refer to something the agent said."""
+        """Return the messages, without untrusted text that the agent repeats."""
         foreign = frozenset(self.foreign)
         return [
             one if one.role != "assistant" else replace(one, text=cut_echoes(one.text, foreign).replace(OMITTED, ""))
@@ -459,25 +461,25 @@ class _Run:
         return tuple(placement for request in requests for placement in self._place_one(request, staging))
 
     def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """Stage one request; an invalid one does not stop the others, and an old one never corrects a newer memory."""
+        """Stage one request. Ignores it if it would replace text in a memory that has changed since."""
         before = staging.copy()
         try:
             placed = place(request, staging)
         except FormatError:
             return (Placement("", "unclear", request, request.quote),)
-        if any(_takes_away(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
+        if any(_has_removed(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
             staging.restore(before)
             return tuple(replace(result, action="unchanged") for result in placed)
         return placed
 
     def _is_newer(self, name: str, said_at: datetime | None) -> bool:
-        """Return whether a memory changed after this time (transcripts may be old); ignores changes in the future."""
+        """Return whether a memory has changed since `said_at`. Changes dated in the future are ignored."""
         return said_at is not None and any(
             self.now >= change.at > said_at for change in self.store.changes(name, limit=1)
         )
 
     def _drop_saved(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
-        """Drop requests that an unfinished run over these messages saved, because the user may have undone them."""
+        """Drop requests that an interrupted run already saved, because the user may have undone them since."""
         if not any(request.is_explicit for request in requests):
             return list(requests)
         messages, session = self.new.messages, self.conversation.session
@@ -490,7 +492,7 @@ class _Run:
         return list(requests)
 
     def _find_own_writes(self) -> list[tuple[StoreBase, str]] | None:
-        """Return the memories that another process wrote during this conversation, or None."""
+        """Return the memories that the agent wrote itself during this conversation, or None if it wrote none."""
         stores = (self.store, *self.conversation.others)
         rooted = [(store, store.root) for store in stores if isinstance(store, Folder)]
         roots = {os.path.normpath(path): store for store, root in rooted for path in (root, os.path.realpath(root))}
@@ -517,7 +519,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The writes and inbox items of a run."""
+    """The memories and inbox items that a run will write."""
 
     run: _Run
     staging: Staging
@@ -533,11 +535,11 @@ class _Plan:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether no later run needs these messages."""
+        """Return whether these messages need no further run."""
         return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
 
     def commit(self, end: Cursor | None) -> ExtractResult:
-        """Write the inbox, then the change, so that an interrupted run can be repeated and replaces its own items."""
+        """Write the inbox, then the change. If interrupted, this can be repeated safely."""
         session = self.run.conversation.session
         ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
         source = f", from {', '.join(ids[-5:])}" if ids else ""
@@ -606,7 +608,7 @@ class _Plan:
 
 
 def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
-    """Return the requests that the agent's own writes have not already handled by saving or removing a memory."""
+    """Return the requests that the agent has not already handled by writing or removing a memory."""
     current, past = list[str](), list[str]()
     for store, name in own:
         with suppress(NotFoundError, PathError):
@@ -622,7 +624,7 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
 
 
 def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
-    """Yield the texts that memories had before their last changes."""
+    """Yield earlier versions of these memories."""
     files = (file for name in names for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
     for file in files:
         if file.before is not None and file.splice is None:
@@ -633,7 +635,7 @@ def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> bool:
-    """Return whether a write is what was asked for: it quotes the request, or has most of its words."""
+    """Return whether a write fulfils a request: it quotes the request or contains most of its words."""
     mine, theirs = fold_words(request.quote), fold_words(quote)
     if theirs and (theirs in mine or mine in theirs):
         return True
@@ -644,8 +646,8 @@ def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> 
     return (request.action != FORGET and has_words) or is_said(request, memory.text)
 
 
-def _answers_another(request: MemoryRequest) -> bool:
-    """Return whether this corrects something in another message, without which it says nothing."""
+def _corrects_message(request: MemoryRequest) -> bool:
+    """Return whether a request corrects another message and is meaningless without it."""
     languages = [language for language in load_request_languages() if language.name == request.language]
     return request.action != FORGET and any(
         has(language.corrects, request.quote) and starts(language.pronouns, request.body) for language in languages
@@ -653,7 +655,7 @@ def _answers_another(request: MemoryRequest) -> bool:
 
 
 def _join_doubts(doubts: Iterable[DoubtfulWrite]) -> tuple[DoubtfulWrite, ...]:
-    """Return one doubt for each memory, with all reasons."""
+    """Merge the doubts about each memory into one with all reasons."""
     joined: dict[str, DoubtfulWrite] = {}
     for doubt in doubts:
         first = joined.setdefault(fold(doubt.staged.name), doubt)
@@ -672,8 +674,8 @@ def _render_request(request: MemoryRequest) -> str:
     return f"They want this kept for later: “{one_line(request.body)}”"
 
 
-def _takes_away(staging: Staging, name: str) -> bool:
-    """Return whether a staged memory has lost a sentence."""
+def _has_removed(staging: Staging, name: str) -> bool:
+    """Return whether a staged memory lost a sentence."""
     memory = next((staged for staged in staging.staged if staged.name == name), None)
     if memory is None or memory.before is None:
         return False

@@ -1,4 +1,4 @@
-"""Ask a model to learn from a conversation's newest messages; its writes go to a staging.
+"""Ask a model to learn from the newest messages of a conversation. Its writes are staged.
 
 There are two forms. With the host's own request and a model that can call tools, a fork continues that request: its
 prefix is unchanged, so nearly all of it comes from the provider's cache. Otherwise one request contains the messages and
@@ -51,7 +51,7 @@ _SCOPES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """The result of a run and, by name, the quote each write is based on; a fork gives no evidence."""
+    """The result of a run, with the quote on which each write is based. A fork does not provide quotes."""
 
     ran: ForkResult
     evidence: Mapping[str, str]
@@ -60,7 +60,7 @@ class ModelExtraction:
 
 @dataclass(frozen=True, slots=True)
 class ExtractTask:
-    """The input of a run; `stores` lists the store to write to first, and `foreign` is untrusted text."""
+    """The input of a run. The first of the `stores` is written to; `foreign` are hashes of untrusted text."""
 
     messages: Sequence[Message]
     context: Sequence[Message]
@@ -77,7 +77,7 @@ def fork_for_operations(
     memory: Path,
     tree: ProjectTree | None,
 ) -> ModelExtraction:
-    """Continue the parent's own request; raises ReplyError if the model does not finish."""
+    """Continue the parent's own request with tools. Raises ReplyError if the model does not finish."""
     content = render_prompt(
         "extract_task",
         count=str(len(task.messages)),
@@ -96,7 +96,7 @@ def fork_for_operations(
 
 
 def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> ModelExtraction:
-    """Send everything in one request, and a second request to repair invalid operations."""
+    """Ask for operations in one request. Invalid operations are sent back once."""
     content = render_prompt(
         "extract_slice",
         today=render_today(task.now),
@@ -129,7 +129,7 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
 
 
 def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _MESSAGE_CHARS) -> str:
-    """Return the conversation without untrusted text; the user's messages take priority, then the newest."""
+    """Render the conversation without untrusted text. If it is too long, the user's and the newest messages remain."""
     parts = [_render_message(message, foreign, chars) for message in messages]
     room = EXTRACT_SLICE_CHARS
     chosen: list[int] = []
@@ -168,7 +168,7 @@ def _parse(reply: Reply) -> Sequence[Operation]:
 
 
 def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
-    """Return the memories most similar to the user's messages, including those below the recall threshold."""
+    """Return the memories most similar to the user's messages, without a minimum score."""
     text = "\n".join(message.text for message in task.messages if message.role == "user")
     if not text.strip():
         return []
@@ -179,7 +179,7 @@ def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
 
 
 def _render_manifest(task: ExtractTask) -> str:
-    """List all memories by scope; above the limit, only the most similar and the newest."""
+    """List all memories by scope. If there are too many, list only the most similar and the newest."""
     headers = [header for store in task.stores for header in store.scan()]
     if len(headers) > MANIFEST_ENTRIES:
         newest = sorted(headers, key=lambda header: header.modified, reverse=True)
@@ -196,7 +196,7 @@ def _render_manifest(task: ExtractTask) -> str:
 
 
 def _render_closest(task: ExtractTask) -> str:
-    """Return the text of the most similar memories, which an update needs because this model cannot read files."""
+    """Render the texts of the most similar memories, because this model has no tools to read them."""
     texts = []
     for header in _find_closest(task, _CLOSE):
         homes = (home for home in task.stores if home.scope is header.scope)

@@ -1,4 +1,4 @@
-"""Find requests to remember or forget, and plain statements worth saving, with built-in patterns in six languages.
+"""Find requests to remember or forget, and statements worth saving, with built-in patterns in six languages.
 
     message --typed part--> sentences --patterns of its languages--> matches --> requests
 
@@ -74,7 +74,7 @@ _DATE = re.compile(r"\b\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])\b")
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """One request to remember or forget something, as a memory, with a quote."""
+    """A request to remember or forget something, with the sentence that contains it as a quote."""
 
     category: RequestCategory
     action: str
@@ -104,7 +104,7 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class RuleMatch:
-    """A pattern match in a sentence: the content in the user's words, its subject, and the full quote."""
+    """A pattern match in a sentence, with the content to save, its subject and the full quote."""
 
     category: RequestCategory
     language: RequestLanguage
@@ -114,12 +114,12 @@ class RuleMatch:
 
 
 def find_requests(messages: Sequence[Message], *, now: datetime) -> tuple[MemoryRequest, ...]:
-    """Return the requests and statements in the user's messages, in order, except those that contain a secret."""
+    """Return the requests and statements in the user's messages, except those that contain a secret."""
     return tuple(request for request in _read_messages(messages, now) if not request.hides)
 
 
 def find_hidden_requests(messages: Sequence[Message], *, now: datetime) -> tuple[MemoryRequest, ...]:
-    """Return explicit requests to save something that contains a secret, with the secret masked; these need review."""
+    """Return explicit requests that contain a secret, with the secret masked. They need review."""
     requests = (request for request in _read_messages(messages, now) if request.hides)
     return tuple(request for request in requests if request.is_explicit and request.action == SAVE)
 
@@ -139,7 +139,7 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
     language = next(iter([*find_request_languages(text), load_request_languages()[0]]))
     content, about, stated_kind = _strip_cue(compile_any("reply").sub("", text.strip()), language, now)
     kind = kind or stated_kind or _guess_kind(about, language)
-    parts = _word(mask_values(content, values), mask_values(about, values), language, kind, now)
+    parts = _describe(mask_values(content, values), mask_values(about, values), language, kind, now)
     if parts is None:
         raise FormatError("this text is too vague to recall", field="body", hint=_HINT)
     return Draft(kind, *parts[:2], _set_dates(content, kind, now) + "\n")
@@ -161,7 +161,7 @@ def find_unwanted(text: str) -> str:
 
 
 def find_forgetting(text: str, *, now: datetime) -> MemoryRequest | None:
-    """Return the forget request in a text addressed to memory, in which "forget the deploy day" is meant literally."""
+    """Return the request to forget something in a text that addresses the memory, or None."""
     for request in find_requests([Message("user", text)], now=now):
         if request.action == FORGET:
             return request
@@ -183,7 +183,7 @@ def mask_values(text: str, values: Sequence[str]) -> str:
 
 
 def _find_secret_values(text: str) -> tuple[str, ...]:
-    """Return the secrets in a text, longest first because one may contain another."""
+    """Return the secrets in a text, longest first."""
     numbers = {match["value"] for match in compile_any("secret_number").finditer(text)}
     secrets = {text[secret.start : secret.end] for secret in find_secrets(text)}
     return tuple(sorted(secrets | numbers, key=len, reverse=True))
@@ -218,7 +218,7 @@ def _read_message(message: Message, now: datetime) -> Iterator[MemoryRequest]:
 
 
 def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], now: datetime) -> list[RuleMatch]:
-    """Return the matches in all sentences, with the list or sentence they refer to, merging consecutive orders."""
+    """Return the matches in all sentences. Consecutive instructions are merged."""
     matches: list[RuleMatch] = []
     last = -1  # the last sentence that belongs to a match
     for number, sentence in enumerate(sentences):
@@ -228,7 +228,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
         order = matches[-1] if last == number - 1 and matches and matches[-1].category not in _EXPLICIT[:2] else None
         if match is None:
             if order and _continues_order(sentence, order.language):
-                matches[-1] = _put_after(order, sentence.text, sentence.text)
+                matches[-1] = _append(order, sentence.text, sentence.text)
             continue
         rest, previous = sentences[number + 1 :][:_ITEMS], sentences[number - 1].text if number - 1 > last else ""
         listed = rest if match.quote.endswith((":", "：")) else ()
@@ -237,7 +237,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
             matches += [replace(match, content=item.text, about=item.text, quote=item.text) for item in items]
         elif match.content and not starts(match.language.pronouns, match.content):
             is_more = order and not sentence.begins and _KINDS.get(match.category) is _KINDS[order.category]
-            matches.append(_put_after(matches.pop(), match.content, match.quote) if is_more else match)
+            matches.append(_append(matches.pop(), match.content, match.quote) if is_more else match)
         elif (
             match.category is RequestCategory.REQUEST
             and 0 < len(previous) < _NEAR
@@ -250,19 +250,19 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
     return matches
 
 
-def _put_after(match: RuleMatch, content: str, quote: str) -> RuleMatch:
+def _append(match: RuleMatch, content: str, quote: str) -> RuleMatch:
     return replace(match, content=f"{match.content} {content}", quote=f"{match.quote} {quote}")
 
 
 def _continues_order(sentence: Sentence, language: RequestLanguage) -> bool:
-    """Return whether a sentence after an order on the same line explains or completes it, and is not a task."""
+    """Return whether a sentence explains or completes the instruction before it on the same line."""
     text, other = sentence.hidden, f"{language.orders}|{language.small_talk}"
     is_other = is_question(text, language) or has(language.tasks, text) or starts(other, text)
     return not is_other and not sentence.begins and len(text) < _NEAR
 
 
 def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> RuleMatch | None:
-    """Return the first pattern that matches a sentence with a permanent request or statement."""
+    """Return the first match of a pattern in a sentence with a lasting request or statement, or None."""
     text = sentence.hidden
     asks = is_question(text, language)
     if len(text) > _SENTENCE or _CODE.match(text) or (asks and not has(language.asks, text)):
@@ -290,7 +290,7 @@ def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> Rule
 
 
 def _is_permanent(category: RequestCategory, language: RequestLanguage, text: str, own: str, now: datetime) -> bool:
-    """Return whether a sentence is meant permanently and names its subject."""
+    """Return whether a sentence is meant to last and names its subject."""
     if category in _EXPLICIT[:2]:
         return True
     if category in _WHOLE:
@@ -311,7 +311,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     elif category is not RequestCategory.ORDER and find_unwanted(quote):
         parts = None
     else:
-        parts = _word(content, about, language, kind, now)
+        parts = _describe(content, about, language, kind, now)
     if values:
         kinds = [f"{secret.what} ({secret.rule})" for secret in find_secrets(full_text)]
         hides = ", ".join(dict.fromkeys(kinds or ["a number that opens something"]))
@@ -325,7 +325,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
 
 
 def _strip_cue(text: str, language: RequestLanguage, now: datetime) -> tuple[str, str, Kind | None]:
-    """Return a text without a leading "remember that", its subject, and its kind if that is clear."""
+    """Return a text without a leading "remember that", its subject, and its kind if that is certain."""
     sentences = split_sentences(text)
     first = _match(sentences[0], language, now) if sentences else None
     if first is None or not first.content:
@@ -336,7 +336,7 @@ def _strip_cue(text: str, language: RequestLanguage, now: datetime) -> tuple[str
 
 
 def _guess_kind(content: str, language: RequestLanguage) -> Kind:
-    """Return the likely kind of memory, judged by the beginning of the content."""
+    """Guess the kind of a memory from the start of its content."""
     directs = starts(language.directs, content)
     if has(language.places, content) and not directs:
         return Kind.REFERENCE
@@ -344,7 +344,7 @@ def _guess_kind(content: str, language: RequestLanguage) -> Kind:
 
 
 def _tidy(content: str, language: RequestLanguage) -> str:
-    """Return the content on one line, without a leading "no," and trailing polite phrases."""
+    """Return the content on one line, without a leading "no," or polite phrases at the end."""
     text = compile_any("reply").sub("", one_line(content))
     tail = compile_pattern(language.tail).search(text)
     return (text[: tail.start()] if tail and tail.start() else text).strip(" ,;–—-、，?？")
@@ -354,10 +354,10 @@ def _set_dates(text: str, kind: Kind, now: datetime) -> str:
     return make_absolute(text, now)[0] if kind is Kind.PROJECT else text
 
 
-def _word(
+def _describe(
     content: str, about: str, language: RequestLanguage, kind: Kind, now: datetime
 ) -> tuple[str, str, str] | None:
-    """Return title, description and body, or None if the content is too vague for a description."""
+    """Return the title, description and body, or None if the content is too vague to describe."""
     body, about = _set_dates(content, kind, now), _set_dates(about, kind, now)
     title = _make_title(about, language)
     is_empty = compile_pattern(language.small_talk).fullmatch(content.strip(" .,!?")) or not count_content(body).telling
@@ -371,7 +371,7 @@ def _word(
 
 
 def _make_title(text: str, language: RequestLanguage) -> str:
-    """Return a few words that name the subject, from the first meaningful clause, without dates."""
+    """Return a short title from the first meaningful clause, without dates."""
     clauses = [part for part in _CLAUSE_END.split(_DATE.sub(",", text).rstrip(".!?。！？")) if part.strip()]
     if clauses and compile_any("title_condition").match(clauses[0]):
         if len(clauses) == 1:

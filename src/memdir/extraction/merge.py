@@ -1,4 +1,4 @@
-"""Compare a request with existing memories: it says nothing new, adds to a memory, corrects one, or is new.
+"""Compare a request with existing memories, to decide whether to add to one, correct one or create one.
 
 Sentences are compared by subject, values and negation, without synonyms. A sentence replaces another only if it contains
 it in full, or if the user explicitly corrects it ("no, …", "instead of"). Otherwise both are kept, and `find_rival`
@@ -50,7 +50,7 @@ _STEM = 5  # letters that "allergy" and "allergic" share
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The outcome of a request (create, update, forget, unchanged or unclear), and the memory if known."""
+    """The outcome of a request and the memory that it concerns, if known."""
 
     name: str
     action: str
@@ -59,7 +59,7 @@ class Placement:
 
 
 class SentenceRelation(IntEnum):
-    """How a new sentence relates to an old one, weakest relation first."""
+    """How a new sentence relates to an old one, from weakest to strongest."""
 
     OTHER = 0
     RIVAL = 1  # they differ in one word
@@ -70,7 +70,7 @@ class SentenceRelation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SentenceSense:
-    """The subject (`terms`), values and negation of a sentence, and its stemmed words in order."""
+    """The features by which sentences are compared: subject, values, negation and stemmed words."""
 
     terms: frozenset[str]
     values: frozenset[str]
@@ -80,7 +80,7 @@ class SentenceSense:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An existing memory: its fields, and the sentences of its rule or fact."""
+    """An existing memory and the sentences of its rule or fact."""
 
     name: str
     text: str
@@ -94,13 +94,13 @@ class _Known:
 
 
 def place(request: MemoryRequest, staging: Staging, *, team: bool = False) -> tuple[Placement, ...]:
-    """Stage a request and return the outcome. With `team`, only team memories are compared and written."""
+    """Stage a request and return the outcome. With `team`, only team memories are considered."""
     name, action = _forget(request, staging) if request.action == FORGET else _save(request, staging, team=team)
     return (Placement(name, action, request, request.quote),)
 
 
 def is_said(request: MemoryRequest, text: str) -> bool:
-    """Return whether a memory already covers a request, perhaps reworded, or is the target of a forget request."""
+    """Return whether a memory already contains a request, or matches a request to forget."""
     known = _parse("", text)
     if request.action == FORGET:
         return _covers(_find_terms(request.target), _find_terms(known.full_text))
@@ -112,7 +112,7 @@ def is_said(request: MemoryRequest, text: str) -> bool:
 
 
 def find_rival(text: str, name: str, staging: Staging) -> tuple[str, str] | None:
-    """Return the memory (other than `name`) and its sentence that contradicts the first sentence of a text."""
+    """Return another memory and its sentence that contradicts the first sentence of a text, or None."""
     sense = _parse_sense(next(iter(MemoryDocument(text).list_sentences()), text))
     for known in (known for known in _find_candidates(text, staging) if known.name != name):
         relation, old = _compare(sense, known)
@@ -147,7 +147,7 @@ def _save(request: MemoryRequest, staging: Staging, *, team: bool) -> tuple[str,
 
 
 def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]) -> str:
-    """Return the memory with the new sentences added, or replacing the old one if there is one."""
+    """Return the memory with the new sentences. If there is an old sentence, they replace it."""
     added, document = " ".join(fresh) if len(fresh) > 1 else request.body.strip(), parse_document(known.text)
     text = replace_sentence(document, old, added) if old else add_to_fact(document, added)
     changes: dict[str, str | None] = {}
@@ -167,7 +167,7 @@ def _create(request: MemoryRequest, staging: Staging, folder: str) -> str:
 
 
 def _find_candidates(text: str, staging: Staging) -> list[_Known]:
-    """Return the memories whose headers share the most words with a text, and those written in this run."""
+    """Return the memories with the most similar headers, and those written in this run."""
     terms, headers = _find_terms(text), staging.scan()
     texts = {header.name: f"{header.name.replace('-', ' ')} {header.title} {header.description}" for header in headers}
     scores = {name: _measure(terms, _find_terms(text)) for name, text in texts.items()}
@@ -175,13 +175,13 @@ def _find_candidates(text: str, staging: Staging) -> list[_Known]:
 
 
 def _compare(new: SentenceSense, known: _Known) -> tuple[SentenceRelation, str]:
-    """Return the sentence most closely related to the new one, and how they are related."""
+    """Return how the new sentence relates to the memory's most similar sentence, and that sentence."""
     pairs = [(_relate(new, _parse_sense(old)), old) for old in known.sentences]
     return max(pairs, key=lambda pair: pair[0], default=(SentenceRelation.OTHER, ""))
 
 
 def _find_fresh(new: Sequence[str], known: _Known) -> list[str]:
-    """Return the sentences that a memory, including its Why and How, does not contain yet."""
+    """Return the sentences that a memory does not contain yet."""
     old = [_parse_sense(sentence) for sentence in parse_document(known.text).list_sentences()]
     return [text for text in new if all(_relate(_parse_sense(text), one) is not SentenceRelation.SAME for one in old)]
 
@@ -199,7 +199,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     if scores.count(max(scores, default=0)) != 1:
         return "", "unclear"
     memory = matches[scores.index(max(scores))]
-    rests = {sentence: _find_rest(target, sentence) for sentence in memory.sentences}
+    rests = {sentence: _drop_clauses(target, sentence) for sentence in memory.sentences}
     if None in rests.values():
         return memory.name, "unclear"
     left = " ".join(rest for rest in rests.values() if rest)
@@ -221,8 +221,8 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     return memory.name, "update"
 
 
-def _find_rest(target: frozenset[str], sentence: str) -> str | None:
-    """Return a sentence without its clauses about the target, None if the rest shares their subject."""
+def _drop_clauses(target: frozenset[str], sentence: str) -> str | None:
+    """Return a sentence without its clauses about the target, or None if the rest is about it too."""
     if not _covers(target, _find_terms(sentence)):
         return sentence
     starts = [0, *(joint.start() for joint in _JOINT.finditer(sentence)), len(sentence)]
@@ -237,7 +237,7 @@ def _find_rest(target: frozenset[str], sentence: str) -> str | None:
 
 
 def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:
-    """Return these memories, and those created in this run."""
+    """Read the memories with these names and those created in this run."""
     new = [memory.name for memory in staging.staged if memory.before is None and memory.text is not None]
     memories = []
     for name in dict.fromkeys([*names, *new]):
@@ -263,19 +263,19 @@ def _find_terms(text: str) -> frozenset[str]:
 
 
 def _measure(target: frozenset[str], terms: frozenset[str]) -> float:
-    """Return the share of the target's words found among the terms; words with the same stem count."""
+    """Return the share of the target's words that also occur in `terms`. Words are compared by stem."""
     stems = {term[:_STEM] for term in terms if len(term) > _STEM}
     shared = sum(term in terms or (len(term) > _STEM and term[:_STEM] in stems) for term in target)
     return shared / max(len(target), 1)
 
 
 def _covers(target: frozenset[str], terms: frozenset[str]) -> bool:
-    """Return whether a text is about a target; if the target has at most two words, it must contain both."""
+    """Return whether a text is about a target. If the target has one or two words, it must contain all."""
     return bool(target) and _measure(target, terms) >= (1 if len(target) <= 2 else _COVER)
 
 
 def _parse_sense(sentence: str) -> SentenceSense:
-    """Return the sense of a sentence; its values do not count as part of the subject."""
+    """Return the features of a sentence. Its values are not part of the subject."""
     values, rest = set[str](), compile_any("reply").sub("", sentence)
     *patterns, negations = _compile_values()
     for pattern in patterns:
@@ -287,8 +287,8 @@ def _parse_sense(sentence: str) -> SentenceSense:
     return SentenceSense(_find_terms(rest), frozenset(values), negated, words)
 
 
-def _holds(one: SentenceSense, other: SentenceSense) -> bool:
-    """Return whether another sentence contains the meaningful words of a sentence in the same order."""
+def _contains(one: SentenceSense, other: SentenceSense) -> bool:
+    """Return whether `other` contains the meaningful words of `one` in the same order."""
     free = STOP | load_words("only")  # "only on Tuesdays" is "on Tuesdays only"
     remaining = iter(other.words)
     return all(word in remaining for word in one.words if word not in free)
@@ -301,9 +301,9 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     if not new.terms & old.terms:
         return SentenceRelation.OTHER
     # "the flag is on" has the same terms as "the flag is off", so the words are compared too.
-    if same_sign and not terms[0] and not values[0] and set(new.words) <= set(old.words) and _holds(new, old):
+    if same_sign and not terms[0] and not values[0] and set(new.words) <= set(old.words) and _contains(new, old):
         return SentenceRelation.SAME
-    if same_sign and not terms[1] and not values[1] and _holds(old, new):
+    if same_sign and not terms[1] and not values[1] and _contains(old, new):
         return SentenceRelation.EXTENDS if len(old.terms | old.values) > 1 else SentenceRelation.RIVAL
     if not same_sign:
         return SentenceRelation.OTHER if any((*terms, *values)) else SentenceRelation.CONTRADICTS
@@ -316,7 +316,7 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
 
 @cache
 def _compile_values() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns for dates, weekdays, numbers and number words, in this order, then for negations."""
+    """Return the patterns for dates, weekdays, numbers, number words and negations, in this order."""
     days = "|".join(name for language in load_date_languages() if language.spaced for name in language.weekdays)
     counts = "|".join(load_words("counts") | load_words("only"))
     named = rf"\b(?:{days})s?\b|(?:周|週|星期)[一二三四五六日天]|[月火水木金土日]曜日?"

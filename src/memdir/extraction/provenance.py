@@ -1,11 +1,11 @@
-"""Provenance: check that a model's memories are based on text the user typed.
+"""Check that the memories a model writes are based on text that the user typed.
 
-The text a model reads can talk it into anything. So it sees as little untrusted text as possible (`by_model` renders the
-conversation), and its writes are checked: each sentence that the user did not say literally goes into a second request,
-which shows only the user's typed text. Sentences that do not follow from it are cut; if that is more than half, the
-memory needs review.
+Untrusted text can manipulate a model that reads it. So the model sees as little of it as possible (see `by_model`), and its
+writes are checked: all sentences that the user did not type literally go into a second request, which contains only the
+user's typed text. Sentences that do not follow from it are removed. If these are more than half of a memory, it needs
+review.
 
-`conversation.typed` decides what the user typed. Neither model sees sentences in which the agent repeats untrusted text.
+`conversation.typed` determines what the user typed. Neither model sees sentences in which the agent repeats untrusted text.
 """
 
 import re
@@ -70,9 +70,9 @@ _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class OpinionCase:
-    """Sentences to check against `typed`: `advice` says how to apply the others, `phrases` are for recall, `labels` are names.
+    """Sentences for a model to check against the typed text.
 
-    `message` is the one that contains them, if they were found in one.
+    `advice` are those that say how to apply the others, `phrases` are for recall, and `labels` are names.
     """
 
     name: str
@@ -87,7 +87,7 @@ class OpinionCase:
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion:
-    """The sentences that follow from the typed text, by memory name."""
+    """The sentences of each memory that follow from the typed text."""
 
     follows: Mapping[str, frozenset[str]]
     usage: Usage = Usage()
@@ -96,7 +96,7 @@ class SecondOpinion:
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulWrite:
-    """A write that needs review, the reason, and the quote it is based on, if known."""
+    """A write that needs review, with the reason and the quote on which it is based."""
 
     staged: StagedMemory
     why: str
@@ -105,7 +105,7 @@ class DoubtfulWrite:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A run's writes to save, its writes that need review, and the cut sentences; `whole` has the texts before cuts."""
+    """The result of checking a run's writes. `whole` contains the texts before unsupported sentences were removed."""
 
     kept: tuple[StagedMemory, ...] = ()
     doubts: tuple[DoubtfulWrite, ...] = ()
@@ -118,7 +118,7 @@ Opine = Callable[[Sequence[OpinionCase]], SecondOpinion | None]
 
 
 def render_typed(typed: Sequence[TypedMessage]) -> str:
-    """Return the conversation for the second check, or the newest messages if it is too long."""
+    """Render the conversation for the second check. If it is too long, only the newest messages are included."""
     blocks: list[str] = []
     room = OPINION_CHARS
     for message in reversed(typed):
@@ -138,7 +138,7 @@ def render_typed(typed: Sequence[TypedMessage]) -> str:
 def ask_second_opinion(
     model: Model, cases: Sequence[OpinionCase], *, now: datetime, conversation: str = ""
 ) -> SecondOpinion:
-    """Ask in one request which sentences follow from typed text alone. Raises ModelError or ReplyError."""
+    """Ask a model which sentences follow from the typed text. Raises ModelError or ReplyError."""
     statements: list[tuple[str, str]] = []
     parts: list[str] = []
     for case in cases:
@@ -186,7 +186,7 @@ def ask_second_opinion(
 
 
 def render_today(now: datetime) -> str:
-    """Return the date, weekday and time zone in the form that all prompts use."""
+    """Render the date, weekday and time zone for a prompt."""
     local = now.astimezone() if now.tzinfo is None else now
     return f"{local:%A, %Y-%m-%d, %H:%M} (UTC{local:%z})"
 
@@ -196,7 +196,7 @@ def render_today(now: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SaidWords:
-    """What the person said, to look up names and numbers: the beginnings of its words, its letters, its numbers."""
+    """The word stems, letters and numbers of the user's text, to look up names and numbers in."""
 
     stems: frozenset[str]
     letters: str
@@ -218,9 +218,9 @@ class SaidWords:
 
 
 def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list[str]:
-    """Return the names, hosts, addresses and numbers in a text that the person did not say, apart from dates.
+    """Return the names, addresses and numbers in a text that the user did not mention, except dates.
 
-    With `only_hosts` names and numbers may be there: a search phrase claims nothing.
+    With `only_hosts`, only addresses are returned, because search phrases make no claims.
     """
     is_dated = _compile_said("months").search(text) is not None
     plain = _DATE.sub(" ", text)
@@ -250,7 +250,7 @@ def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list
 
 
 def _is_name(text: str, offset: int, token: str) -> bool:
-    """Return whether a word with a capital is a name by its place: not first, not shouted, not one that qualifies a noun."""
+    """Return whether a capitalised word is a name, judged by its position in the sentence."""
     if not token[0].isupper() or token.isupper() or _START.search(text, 0, offset):
         return False
     is_followed = text[offset + len(token) :].lstrip(" ")[:1].islower()
@@ -258,7 +258,7 @@ def _is_name(text: str, offset: int, token: str) -> bool:
 
 
 def _join_digits(text: str) -> str:
-    """Return a text with the separators of thousands removed, and "10k" written out."""
+    """Remove thousands separators and write out "10k"."""
     text = re.sub(r"(?<=\d)[,.'\u202f\u00a0 ](?=\d{3}(?!\d))", "", unicodedata.normalize("NFKC", text))
     return re.sub(r"(?<=\d)k\b", "000", text, flags=re.IGNORECASE)
 
@@ -295,7 +295,7 @@ def judge_staged(
 ) -> Judgement:
     """Decide which of a run's writes to save. `is_asked` returns whether the user asked to forget a text.
 
-    `requests` are judged along with them. `shared` are the folded sentences of what a team or a repository wrote.
+    `requests` are checked in the same request to the model. `shared` are normalised sentences of shared memories.
     """
     source = _TypedText.read(typed)
     own = [memory for memory in staged if not is_team(memory.name)]
@@ -340,9 +340,9 @@ def judge_staged(
 
 @dataclass(frozen=True, slots=True)
 class _TypedText:
-    """The words and sentences of typed talk, without messages that may contain an unmarked paste.
+    """The words and sentences that the user typed, without messages that may contain an unmarked paste.
 
-    `said` are the words and numbers that a memory may contain: what was typed, and the agent's message where it was taken up.
+    `said` also includes messages of the agent that the user accepted.
     """
 
     words: str
@@ -371,7 +371,7 @@ class _TypedText:
         return any(_is_alike(sentence, typed) for typed in self.sentences.values())
 
     def has_quote(self, quote: str | None) -> bool:
-        """Return whether the text contains a quote, perhaps with gaps; for an empty quote, whether any text exists."""
+        """Return whether the user typed a quote, which may have gaps. An empty quote matches any text."""
         if not quote:
             return bool(self.words.strip())
         parts = [words for part in _ELLIPSIS.split(quote) if (words := fold_words(part))]
@@ -398,7 +398,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One memory that a run wrote, split into sentences; `barred` are those that no second opinion makes the person's."""
+    """A memory written by a run, split into sentences. `barred` are sentences that are never accepted as the user's."""
 
     staged: StagedMemory
     source: _TypedText
@@ -441,13 +441,13 @@ class _Writing:
 
     @property
     def moments(self) -> dict[str, tuple[str, str]]:
-        """Return a search phrase for each of the patterns in `when`, and its key and pattern."""
+        """Return a phrase that describes each pattern in `when`, with its key and pattern."""
         when = self.fields.when
         return {_MOMENTS[key].format(one): (key, one) for key in PATTERN_KEYS for one in getattr(when, key)}
 
     @property
-    def _always(self) -> str:
-        """Return the statement that this is a standing rule, or "" if it is not one or has been one."""
+    def _standing_rule(self) -> str:
+        """Return the statement that this is a standing rule, or "" if that is not new or not the case."""
         was = frontmatter.parse_fields(self.staged.before or "").when.always
         rule = one_line(" ".join(self.document.list_sentences(PartKind.FACT)))
         return (
@@ -459,11 +459,11 @@ class _Writing:
         return tuple(filter(None, head))
 
     def list_open(self) -> tuple[str, ...]:
-        """Return the memory's new sentences, and a statement for each sentence it lost."""
+        """Return the new sentences of the memory, and a statement for each removed sentence."""
         new = [text for text in (*self._list_head(), *self.sentences) if fold_words(text) not in self.old]
         before = frontmatter.parse_fields(self.staged.before or "").when
         moments = [phrase for phrase, (key, one) in self.moments.items() if one not in getattr(before, key)]
-        always = [self._always] if self._always else []
+        always = [self._standing_rule] if self._standing_rule else []
         return (*dict.fromkeys(new), *moments, *always, *map(_render_dropped, self.gone))
 
     def make_case(self) -> OpinionCase:
@@ -475,11 +475,11 @@ class _Writing:
         )
 
     def is_carried(self, quote: str | None) -> bool:
-        """Return whether typed words carry this: a quote, or a sentence as it was typed."""
+        """Return whether the user typed the quote or one of the memory's sentences."""
         return self.source.has_quote(quote) or any(map(self.source.says, self.sentences))
 
     def trim(self, follows: Collection[str], quote: str) -> _Verdict:
-        """Cut the unsupported sentences; rejects the memory if that is more than half of it."""
+        """Remove the unsupported sentences. The memory is rejected if they are more than half of it."""
 
         def fits(text: str) -> bool:
             return not text or fold_words(text) in self.old or (text in follows and text not in self.barred)
@@ -512,9 +512,9 @@ class _Writing:
         return _Verdict(replace(staged, renamed=renamed), tuple(cut))
 
     def _trim_when(self, follows: Collection[str]) -> When:
-        """Return the moments that follow or were there before, and what only a person may set as it was."""
+        """Return the `when` field without unsupported new patterns, and with `enforce` as it was before."""
         before, when = frontmatter.parse_fields(self.staged.before or "").when, self.fields.when
-        always = when.always and (before.always or self._always in follows)
+        always = when.always and (before.always or self._standing_rule in follows)
         lists = {
             at: [one for text, (own, one) in self.moments.items() if own == at and self._keeps(text, follows)]
             for at in PATTERN_KEYS
@@ -528,7 +528,7 @@ class _Writing:
         return phrase in follows or pattern in getattr(before, key)
 
     def keep_typed(self, quote: str) -> _Verdict:
-        """Keep only sentences that the user typed literally; the rest need review."""
+        """Keep only sentences that the user typed literally. The others need review."""
         source = self.source
         typed = [text for text in self.sentences if source.says(text) and fold_words(text) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
@@ -550,7 +550,7 @@ class _Writing:
     def _write(
         self, name: str, title: str, description: str, body: str, cues: tuple[str, ...], when: When
     ) -> StagedMemory:
-        """Return the memory with these fields, without any other new frontmatter fields."""
+        """Return the memory with these fields. Other new frontmatter fields are dropped."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
         values: dict[str, FieldValue] = {"name": title, "description": description, "cues": cues or None}
@@ -564,7 +564,7 @@ class _Writing:
 
 
 def render_gone(before: str, about: str = "") -> str:
-    """Return the statement that a memory, or what it is about, is to be forgotten."""
+    """Return the statement that a memory or a subject should be forgotten."""
     fields = frontmatter.parse_fields(before)
     about = about or ": ".join(part for part in (fields.title, fields.description) if part)
     return f"They want this forgotten, or say that it is no longer so: “{about}”"
@@ -575,20 +575,20 @@ def _render_dropped(sentence: str) -> str:
 
 
 def _add_sentences(document: MemoryDocument, sentences: Sequence[str]) -> str:
-    """Return the text with the sentences it does not contain yet added to its fact."""
+    """Return the text with the sentences added that it does not contain yet."""
     known = {fold_words(sentence) for sentence in document.list_sentences()}
     new = [sentence for sentence in sentences if fold_words(sentence) not in known]
     return add_to_fact(document, " ".join(new)) if new else document.text
 
 
 def _is_alike(old: str, new: str) -> bool:
-    """Return whether a new sentence rewords an old one, that is, contains most of its words."""
+    """Return whether a new sentence contains most words of an old one."""
     mine, other = (set(fold_words(text).split()) for text in (old, new))
     return len(mine & other) >= _ALIKE * len(mine)
 
 
 def _is_among(words: str, sentences: Collection[str]) -> bool:
-    """Return whether folded words are one of these sentences, contain one, or are a part of one; a few words are not."""
+    """Return whether a text equals, contains or is part of one of the sentences. Very short texts never match."""
     return words in sentences or any(
         min(len(words), len(one)) >= _TELLING_CHARS and (f" {one} " in f" {words} " or f" {words} " in f" {one} ")
         for one in sentences
@@ -596,7 +596,7 @@ def _is_among(words: str, sentences: Collection[str]) -> bool:
 
 
 def _is_talk(text: str) -> bool:
-    """Return whether a message certainly contains no paste: a short line that does not ask for work on a text."""
+    """Return whether a message cannot contain a paste, because it is short and does not ask for work on a text."""
     return len(text) < _TALK_CHARS and "\n" not in text and not compile_any("text_work").search(text)
 
 
@@ -608,18 +608,18 @@ def _strip_end(sentence: str) -> str:
 
 
 def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | None:
-    """Return a doubt if other people read this memory, otherwise None."""
+    """Return a doubt if other people can read the memory, otherwise None."""
     return DoubtfulWrite(staged, SHARED) if is_shared(staged.name, rules) else None
 
 
 def doubt_credentials(staged: StagedMemory, find: Finder | None) -> DoubtfulWrite | None:
-    """Return a doubt if this write adds a credential, otherwise None."""
+    """Return a doubt if a write adds a credential, otherwise None."""
     new = find_new_secrets(staged.text or "", staged.before or "", find)
     return DoubtfulWrite(staged, f"{SECRET}: {'; '.join(render_findings(new))}") if new else None
 
 
 def mask_doubt(doubt: DoubtfulWrite, find: Finder | None) -> DoubtfulWrite:
-    """Return a doubt with credentials masked in its text, reason and quote."""
+    """Return a doubt with the credentials in its text, reason and quote masked."""
     text, before = doubt.staged.text or "", doubt.staged.before or ""
     secrets = [text[finding.start : finding.end] for finding in find_new_secrets(text, before, find)]
     staged = doubt.staged
@@ -636,7 +636,7 @@ def mask_words(text: str, find: Finder | None) -> str:
 
 
 def _mask_file(text: str, secrets: Sequence[str]) -> str:
-    """Mask secrets field by field, so that the frontmatter stays valid."""
+    """Mask the secrets in a file, keeping its frontmatter valid."""
     fields = frontmatter.parse_fields(text)
     if fields.problem:
         return mask_values(text, secrets)
@@ -646,7 +646,7 @@ def _mask_file(text: str, secrets: Sequence[str]) -> str:
 
 
 def _mask_name(name: str, secrets: Sequence[str]) -> str:
-    """Mask secrets in a name, because names are shown everywhere."""
+    """Mask the secrets in a name."""
     folder, slash, leaf = name.rpartition("/")
     for slug in map(make_slug, secrets):
         leaf = re.sub(re.escape(slug), "masked", leaf, flags=re.IGNORECASE)

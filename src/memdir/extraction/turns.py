@@ -1,10 +1,10 @@
-"""Decide whether to learn from a turn that has ended, and from which message; learn from past transcripts.
+"""Decide whether to learn from a turn that has ended, and learn from past transcripts.
 
-There is one run at a time per directory. The session record contains the cursor and how often the model failed with the
-same messages. Every run, skipped ones included, adds a line to the run log.
+There is one run at a time per directory. The session record contains the cursor and the number of failures of the model
+with the same messages. Every run, even if skipped, adds a line to the run log.
 
-A transcript is read in pieces that fit into one request; the cursor moves with each, so an interrupted run resumes where
-it stopped. History stores an idempotency key per range of messages, so a range delivered twice is learned once.
+A transcript is read in batches that fit into one request. The cursor moves with each, so an interrupted run resumes where
+it stopped. The history stores an idempotency key for each batch, so a batch that is processed twice is saved once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,10 +45,10 @@ _TASK_TOKENS = 1_500  # per request, in addition to the conversation; includes t
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """A project's extraction settings, with the same defaults.
+    """The settings for extraction in a project.
 
-    `on`: memory is on. `explicit_only`: `extract` is off, so only explicit requests are saved. `remote`: the host runs
-    on its provider's machine. `every`: the number of user messages per run.
+    With `explicit_only`, only explicit requests are saved. `remote` means that the host runs on its provider's machine, and
+    `every` is the number of user messages per run.
     """
 
     on: bool = True
@@ -64,7 +64,7 @@ _DEFAULTS = ExtractOptions()
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """An ended turn: all messages, or the new ones, `start` as the number of those before, and the last (`context`)."""
+    """A turn that has ended. `start` is the number of earlier messages, or None if `messages` is complete."""
 
     messages: Sequence[Message]
     start: int | None = None
@@ -76,7 +76,7 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ExtractEstimate:
-    """The size of a harvest; tokens matter only with a model."""
+    """The amount of text that a harvest would process."""
 
     transcripts: int = 0
     messages: int = 0
@@ -97,7 +97,7 @@ def read_extract_options(project: Project) -> ExtractOptions:
 
 
 def make_conversation(project: Project) -> ConversationSource:
-    """Return the source of a conversation in this project."""
+    """Describe a conversation in this project as a source to learn from."""
     others = tuple(store for store in project.stores if store is not project.private)
     return ConversationSource(project=project.places.root.path, home=str(project.environment.home), others=others)
 
@@ -113,21 +113,21 @@ def extract_turn(
     now: datetime,
     seconds: float = 0,
 ) -> ExtractResult:
-    """Learn from new messages if the options allow it; wait `seconds` for another run, which locks `place`."""
+    """Learn from new messages if the options allow it. Waits up to `seconds` for another run to finish."""
     if turn.is_subagent:
-        return _note(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
+        return _log(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
         # Messages from a time when learning was off are never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep_cursor(session, end)
-        return _note(session, ExtractResult(skipped=skip, cursor=end), now)
+        return _log(session, ExtractResult(skipped=skip, cursor=end), now)
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new) if options.every > 1 else ()
     is_throttled = 0 < sum(message.role == "user" for message in talk) < options.every
-    if is_throttled and not _asks(talk, now):
-        return _note(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
+    if is_throttled and not _has_request(talk, now):
+        return _log(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
         with (place or store.open_workplace()).hold_lock(LOCK, seconds=seconds):
             if seconds:  # the other run may have changed this record
@@ -156,16 +156,16 @@ def extract_turn(
             if result.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
-        return _note(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
+        return _log(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
     if options.explicit_only and result.skipped is ExtractSkip.NOTHING_FOUND:
         result = replace(result, skipped=ExtractSkip.OFF)
     if result.cursor is not None:
         _keep_cursor(session, result.cursor)
-    return _note(session, result, now)
+    return _log(session, result, now)
 
 
 def count_failure(session: SessionFile) -> int:
-    """Count one more failed run over the same messages and return the count."""
+    """Count a failed run over the same messages, and return the number of such runs."""
     record = session.change(lambda old: replace(old, extra={**old.extra, "failures": _read_failures(old) + 1}))
     return _read_failures(record)
 
@@ -186,8 +186,8 @@ def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) 
     return next((skip for skip, applies in skips if applies), None)
 
 
-def _asks(talk: Sequence[Message], now: datetime) -> bool:
-    """Return whether these messages contain an explicit request, which is handled immediately."""
+def _has_request(talk: Sequence[Message], now: datetime) -> bool:
+    """Return whether these messages contain an explicit request. Such messages are processed immediately."""
     is_asked = any(request.is_explicit for request in find_requests(talk, now=now))
     return is_asked or bool(find_hidden_requests(talk, now=now))
 
@@ -203,7 +203,7 @@ def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
     return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
-def _note(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
+def _log(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
     note_run(
         session.state,
         {
@@ -247,7 +247,7 @@ def harvest(
     now: datetime,
     dry_run: bool = False,
 ) -> Iterator[ExtractResult]:
-    """Learn from one transcript, piece by piece. Stops at a piece that fails; the next call resumes there."""
+    """Learn from one transcript in batches. Stops at a batch that fails, and continues there when called again."""
     conversation = replace(conversation, session=session.id)
     if dry_run and session.read().private:
         yield ExtractResult(skipped=ExtractSkip.PRIVATE)
@@ -284,9 +284,9 @@ def harvest_chat(
     conversation: ConversationSource,
     now: datetime,
 ) -> ExtractResult:
-    """Learn from an exported conversation with this ID; without a model, save only explicit requests."""
+    """Learn from an exported conversation. Without a model, only explicit requests are saved."""
     total = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
-    if model is None and not _asks(clean_messages(chat.messages), now):
+    if model is None and not _has_request(clean_messages(chat.messages), now):
         return total
     for piece in cut(chat.messages, None):
         with store.hold_lock(LOCK, seconds=_CHAT_SECONDS):
@@ -312,5 +312,5 @@ def harvest_chat(
 
 
 def _cut_new(path: Path, session: SessionFile) -> Iterator[MessageRun]:
-    """Read a transcript from the session's cursor, or from the start if the cursor's message is missing."""
+    """Yield batches of messages after the session's cursor, or of all messages if the cursor was not found."""
     return read_pieces(path, parse_cursor(session.read().extra.get("cursor")))

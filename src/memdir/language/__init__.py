@@ -1,4 +1,4 @@
-"""Relative dates, requests, "ignore memory" and sentences in six natural languages.
+"""Patterns and word lists for six natural languages: relative dates, requests and sentences.
 
 The words and patterns are data, one file per language in `data/`, read when a text first needs them: a prompt that does not
 mention memory reads none. `dates` and `requests` each read their own section of a file.
@@ -19,10 +19,9 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
-    """Return a section of a language file with its parts filled in; arrays become tuples.
+    """Return a section of a language file as a dict. Arrays become tuples.
 
-    In a string `{{name}}` means that entry of the section's `parts`, or of `known`, and line ends are dropped. A
-    part may use those before it.
+    `{{name}}` in a string is replaced by that entry of the section's `parts` or of `known`. A part may use earlier parts.
     """
     section = dict(read_file(code)[name])
     parts = dict(known)
@@ -37,7 +36,7 @@ def read_sections(name: str, **known: str) -> dict[str, dict[str, Any]]:
 
 @cache
 def read_file(code: str) -> dict[str, Any]:
-    """Return the data of a language, or of one purpose in all of them."""
+    """Return the data file of a language, or `any` for data that applies to all of them."""
     import tomllib
 
     with open(os.path.join(_FOLDER, f"{code}.toml"), "rb") as file:
@@ -63,14 +62,14 @@ _ELIDED = r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)'(?=\w)|'(?:s|re|ve|ll|m|d)$"
 
 @dataclass(frozen=True, slots=True)
 class WordCount:
-    """The number of content words of a text, and how many of them are specific."""
+    """The number of content words in a text. `telling` is the number of specific words among them."""
 
     words: int
     telling: int
 
 
 def count_content(text: str) -> WordCount:
-    """Count the different words of a text without stop words and type words, and the specific ones among them."""
+    """Count the distinct words of a text without stop words, and the specific words among them."""
     folded = fold(text).replace("’", "'")
     patterns = read_section("filler", "cjk")
     spaced: set[str] = set()
@@ -90,26 +89,26 @@ def count_content(text: str) -> WordCount:
 
 
 def _count_cjk(text: str) -> int:
-    """Estimate the words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
+    """Estimate the number of words in Chinese or Japanese text."""
     han, katakana, hiragana = (re.findall(rf"[{script}]+", text) for script in (HAN, KATAKANA, HIRAGANA))
     return sum((len(run) + 1) // 2 for run in han) + len(katakana) + sum(len(run) // 4 for run in hiragana)
 
 
 @cache
 def compile_any(name: str) -> re.Pattern[str]:
-    """Return a pattern for all languages, from `data/any.toml`; it ignores case."""
+    """Compile a pattern from `data/any.toml`, which applies to all languages and ignores case."""
     return re.compile(read_section("any", "patterns")[name], re.IGNORECASE)
 
 
 @cache
 def load_words(name: str) -> frozenset[str]:
-    """Return words that belong to no single language, from `data/any.toml`."""
+    """Return a word list from `data/any.toml`, which applies to all languages."""
     return frozenset(read_section("any", "words")[name])
 
 
 @cache
 def load_stop_words(code: str) -> frozenset[str]:
-    """Return the stop words of a language, none for Chinese and Japanese, which write words without spaces."""
+    """Return the stop words of a language. Chinese and Japanese have none."""
     return frozenset(read_section("filler", "stop").get(code, "").split())
 
 

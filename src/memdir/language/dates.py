@@ -1,14 +1,14 @@
 """Make relative dates in text absolute: "from Thursday", written on a given day, becomes "from 2026-11-19".
 
-A single occasion becomes a date, a habit does not, and uncertain phrases are not changed, because this rewrites the user's
-text. Code, paths, URLs and quotations stay as they are, and so do phrases across a line end. A second run changes nothing.
-The tables of each language contain the forms of a date, and for a bare weekday ("on Monday") the signs of a habit ("every",
-"the standup is") and of the tense. A weekday that is a habit anywhere in a text is one everywhere in it.
+Dates of single events are changed; habits and uncertain phrases are not, because this rewrites the user's text. Code, paths,
+URLs, quotations and phrases that span lines are not changed either. A second run changes nothing. The table of each language
+contains the forms of a date and, for a weekday alone ("on Monday"), the words that indicate a habit ("every", "the standup
+is") or a tense. A weekday that is used as a habit anywhere in a text is treated as one everywhere in it.
 
-- A bare weekday is the coming one, or the last one if the nearest sign of tense is past ("we met on Monday"), and never
-  today. "next Thursday" is the coming one too: as a deadline, the earlier date does less harm.
-- The end of a week is its Friday, on a weekend the coming Friday.
-- A span is not made more exact than the phrase: "in two months" is a month, "two years ago" a year.
+- A weekday alone is the next one, or the last one if the nearest verb form is past ("we met on Monday"), and never today.
+  "next Thursday" is the next one too: for a deadline, the earlier date does less harm.
+- The end of a week is its Friday; on a weekend, the following Friday.
+- Periods are only as exact as the phrase: "in two months" is a month, "two years ago" a year.
 """
 
 import re
@@ -48,11 +48,11 @@ _APPOSED = re.compile(r"[^\S\n]*[,(（，、]?[^\S\n]*(?:(?:on|am)[^\S\n]+)?")
 class DateLanguage:
     """The patterns of one language.
 
-    A form is (pattern, kind, number). The kind is a `day` or an `offset`; a bare `weekday`, a `coming` or `previous` one, or
-    one `in_week` (the last, this or the next); a `period` or its `end`; a `habit`, which like every bare mention of its
-    weekday is not changed; or a `name`, which is not changed. The number is a step, or the sign of a counted one. In a
-    pattern a space is any space, `{N}` a number, `{W}` a weekday, `{A}` a short one, `{D}` either, `{U}` a unit, `{P}` a
-    span. Patterns ignore case. If several forms match at an offset, the longest counts.
+    A form is (pattern, kind, number). The kind is `day` or `offset`; `weekday` alone, `coming`, `previous` or `in_week` (last,
+    this or next week); `period` or its `end`; `habit` or `name`, which are not changed. After a `habit`, its weekday is not
+    changed in the entire text. The number is a step or the sign of one. In a pattern, a space matches any white space, `{N}` a
+    number, `{W}` a weekday, `{A}` its abbreviation, `{D}` either, `{U}` a unit, and `{P}` a period. Patterns ignore case. If
+    several forms match at an offset, the longest is used.
     """
 
     cues: str  # every form contains one of them, so a text without any is skipped
@@ -96,7 +96,7 @@ class DatePhrase:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedDate:
-    """One phrase of the text, its position, and its replacement."""
+    """A phrase of the text with its position and its replacement."""
 
     start: int
     end: int
@@ -105,9 +105,9 @@ class ReplacedDate:
 
 
 def make_absolute(text: str, now: datetime, known: Collection[str] = ()) -> tuple[str, tuple[ReplacedDate, ...]]:
-    """Return the text with its relative dates made absolute, from `now` in its zone, and the replacements.
+    """Return the text with its relative dates made absolute as of `now`, and the replacements.
 
-    Lines in `known` stay: they were written on another day.
+    Lines in `known` are not changed, because they were written on another day.
     """
     masked = blank_fences(text, "\0")
     for pattern in (_CODE, _PROSELESS):
@@ -156,7 +156,7 @@ def _replace(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]
 
 
 def _has_date_nearby(text: str, phrase: DatePhrase, other: DatePhrase) -> bool:
-    """Return whether the phrase next to a bare weekday already gives its date ("tomorrow, Monday"), or changes its meaning."""
+    """Return whether another phrase next to a weekday already gives its date, as in "tomorrow, Monday"."""
     first, second = (phrase, other) if phrase.start < other.start else (other, phrase)
     bare = [item.form == "weekday" for item in (phrase, other)]
     if bare[0] == bare[1] or not _APPOSED.fullmatch(text, first.end, second.start):
@@ -165,7 +165,7 @@ def _has_date_nearby(text: str, phrase: DatePhrase, other: DatePhrase) -> bool:
 
 
 def _resolve(phrase: DatePhrase, today: date, *, back: bool) -> date:
-    """Return the day, or the first day of a span."""
+    """Return the date that a phrase refers to, or the first day of a period."""
     step, day = phrase.step, today.weekday()
     if phrase.form in ("weekday", "coming", "previous"):
         behind = -((day - phrase.weekday - 1) % 7 + 1)  # 1 to 7 days, never today
@@ -185,7 +185,7 @@ def _resolve(phrase: DatePhrase, today: date, *, back: bool) -> date:
 
 
 def _render(text: str, phrase: DatePhrase, day: date) -> str:
-    """Return the replacement: the date, as exact as the phrase, with the word that grammar needs before it."""
+    """Return the date as exact as the phrase, with a preposition if the grammar requires one."""
     language, unit, words = phrase.language, "day", day.isoformat()
     if phrase.form == "period" or (phrase.form == "offset" and phrase.unit != "week"):
         unit = phrase.unit
@@ -214,7 +214,7 @@ def _render(text: str, phrase: DatePhrase, day: date) -> str:
 
 
 def _is_date(text: str, phrase: DatePhrase) -> bool:
-    """Return whether no context shows that the phrase is something other than a date."""
+    """Return whether the context allows the phrase to be a date."""
     if phrase.form in ("habit", "name") or (phrase.is_short and not phrase.preposition):
         return False
     low, language = max(0, phrase.start - _REACH), phrase.language
@@ -246,9 +246,9 @@ def _is_habit(text: str, phrase: DatePhrase) -> bool:
 
 
 def _find_tense(text: str, phrase: DatePhrase) -> int:
-    """Return 1 for the coming day, -1 for the last one, 0 if unclear, by the nearest sign in the clause.
+    """Return 1 for a future date, -1 for a past one, or 0 if unclear, from the nearest word that shows the tense.
 
-    The next clause counts if the phrase is alone in its own: "On Monday, we met".
+    If the phrase is a clause of its own, the next clause is used: "On Monday, we met".
     """
     language = phrase.language
     if _compile(language.limits).fullmatch(phrase.preposition):
@@ -277,7 +277,7 @@ def _find_sentence(text: str, phrase: DatePhrase) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)  # each line is searched twice
 def _find_phrases(text: str) -> tuple[DatePhrase, ...]:
-    """Return the phrases of all languages in order; of overlapping ones the earlier, at the same offset the longer."""
+    """Return the date phrases of all languages in order, without overlaps."""
     candidates = [language for language in load_date_languages() if _compile(language.cues).search(text)]
     phrases = [phrase for language in candidates for phrase in _find_in_language(text, language)]
     apart: list[DatePhrase] = []

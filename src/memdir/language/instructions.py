@@ -1,4 +1,4 @@
-"""Text that addresses the agent itself, as an instruction would.
+"""Recognise text that addresses the agent as an instruction would.
 
 The patterns are data, `data/signs.toml`. They are a second line of defence only, because an author who knows them can avoid
 them: text from others is always shown with its author and never as an instruction.
@@ -12,7 +12,7 @@ from memdir.text import fold_text
 
 
 def find_instruction(text: str) -> str:
-    """Return how a text addresses the agent itself; empty if it does not."""
+    """Return how a text addresses the agent, or "" if it does not."""
     folded = fold_text(text).text
     # Once with the lines as they are, once on one line, so that a sentence may go over several.
     readings = {text, folded, " ".join(folded.split())}

@@ -1,8 +1,8 @@
-"""Requests to remember or forget, in six languages: the patterns, and the positions in a sentence where they may match.
+"""Patterns for requests to remember or forget, and the positions in a sentence where they may match.
 
-A pattern is tried at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the content
-without the words of the request; the group `about` is the subject, if these words cannot be removed; without either, the
-content is all text from the match on. `extraction.find` decides how a match is used.
+A pattern is tried at the start of a clause, also after introductory words such as "please" and "and". Its group `what` is
+the content without the words of the request. Its group `about` is the subject, if those words cannot be removed. Without
+either group, the content is all text from the match on. `extraction.find` uses the matches.
 """
 
 import re
@@ -25,7 +25,7 @@ _SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
 
 
 class RequestCategory(StrEnum):
-    """The kind of sentence that contains a request; patterns are tried in this order."""
+    """The kinds of sentences that contain a request, in the order in which their patterns are tried."""
 
     FORGET = "forget"
     REQUEST = "request"  # "remember that…"
@@ -82,7 +82,7 @@ def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
 
 
 def find_request_languages(text: str) -> list[RequestLanguage]:
-    """Return the languages a text may be written in, by its script and its small words."""
+    """Return the languages that a text may be written in, judged by its script and common words."""
     lowered = text[:_LANGUAGE_CHARS].lower()
     if not _WIDE.search(lowered):
         candidates = [language for language in load_request_languages() if language.spaced]
@@ -102,7 +102,7 @@ def find_request_languages(text: str) -> list[RequestLanguage]:
 
 
 def find_starts(text: str, language: RequestLanguage, *, whole: bool = False) -> list[int]:
-    """Return the offsets where a rule may begin: at each clause and after each lead; with `whole` only the first clause."""
+    """Return the offsets where a pattern may match: the start of each clause, also after words such as "please"."""
     offsets = []
     clauses = [*_CLAUSE.finditer(text), *compile_pattern(language.breaks).finditer(text)]
     for clause in clauses[:1] if whole else clauses:
@@ -131,7 +131,7 @@ def starts(pattern: str, text: str) -> bool:
 
 @once
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a language's pattern, ignoring case; an empty one never matches."""
+    """Compile a language's pattern, ignoring case. An empty pattern never matches."""
     return re.compile(pattern or "(?!)", re.IGNORECASE)
 
 
@@ -169,7 +169,7 @@ _SENTENCE_CHARS = 400
 
 
 class IgnoreReach(StrEnum):
-    """The extent of a request; LIFTED cancels an earlier one."""
+    """How much a request to ignore memory covers. LIFTED cancels an earlier request."""
 
     TURN = "turn"
     CONVERSATION = "conversation"
@@ -178,7 +178,7 @@ class IgnoreReach(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IgnoreLanguage:
-    """The patterns of one language; each is tried on one sentence in lower case."""
+    """The patterns of one language. Each is matched against a sentence in lower case."""
 
     owned: str  # words for the agent's own memory, which become `¤`
     bare: str  # words for memory of any kind, which become `°`
@@ -194,14 +194,14 @@ class IgnoreLanguage:
 
 
 def find_ignoring(text: str) -> IgnoreReach | None:
-    """Return how a message restricts all memory; the widest of several requests counts."""
+    """Return how much of the memory a message asks to ignore, or None."""
     reaches = {reach for reach, subject in _find_requests(text) if not subject}
     widest_first = (IgnoreReach.CONVERSATION, IgnoreReach.TURN, IgnoreReach.LIFTED)
     return next((reach for reach in widest_first if reach in reaches), None)
 
 
 def find_ignored(text: str) -> tuple[str, ...]:
-    """Return the subjects whose memories a message asks to ignore: "zebra" of "ignore memories about zebra"."""
+    """Return the subjects that a message asks to ignore, such as "zebra" in "ignore memories about zebra"."""
     subjects = (subject for reach, subject in _find_requests(text) if subject and reach is not IgnoreReach.LIFTED)
     return tuple(dict.fromkeys(subjects))
 
@@ -212,7 +212,7 @@ def _find_requests(text: str) -> Iterator[tuple[IgnoreReach, str]]:
         return
     for sentence in _list_sentences(text):
         for language in load_ignore_languages():
-            words, subject = _mark(sentence.rstrip(".!?。！？ "), language)
+            words, subject = _simplify(sentence.rstrip(".!?。！？ "), language)
             reach = _match(sentence, words, language) if re.search("[¤°]|recall", words) else None
             if reach is not None:
                 yield reach, subject
@@ -247,8 +247,8 @@ def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach |
     return IgnoreReach.CONVERSATION if re.search(language.lasting, sentence) else IgnoreReach.TURN
 
 
-def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
-    """Return the sentence with signs and without filler words, and the subject of the memories."""
+def _simplify(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
+    """Return the sentence with placeholders and without filler words, and the subject of the memories."""
     signed = re.sub(language.owned, "¤", sentence.replace("¤", " ").replace("°", " "))
     signed = " ".join(re.sub(language.fill, " ", re.sub(language.bare, "°", signed)).split())
     named = re.search(language.about, signed)
@@ -259,7 +259,7 @@ def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
 
 @cache
 def _compile_requests(language: IgnoreLanguage) -> re.Pattern[str]:
-    """Compile all requests at the start of a clause, after any number of leads; the group `again` cancels one."""
+    """Compile a pattern for all requests at the start of a clause. The group `again` cancels a request."""
     again, ask, free = map("|".join, (language.again, language.cores, language.free))
     at_start = rf"{_IGNORE_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:(?P<again>{again})|{ask})"
     return re.compile(rf"(?:{at_start}|{free})(?={_CLAUSE_END}|{language.after})")

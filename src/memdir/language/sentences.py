@@ -29,9 +29,9 @@ _ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of a message; `hidden` has its quotes and code masked and the same length as `text`.
+    """A sentence of a message. In `hidden`, quotes and code are masked without changing the length.
 
-    `begins` says that it opens a line, `bullet` that the line is an item of a list.
+    `begins` means that it starts a line, and `bullet` that this line is a list item.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Sentence:
 
 
 def find_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each sentence, without the mark of a list or heading before it."""
+    """Yield the start and end of each sentence, without list markers or heading markers."""
     start = 0
     for stop in (*_SENTENCE.finditer(text), None):
         end = stop.start() if stop else len(text)
@@ -53,12 +53,12 @@ def find_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """Return the sentences of a typed message; recognises list items, abbreviations and quotes."""
+    """Split a typed message into sentences. Recognises list items, abbreviations and quotes."""
     return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
 
 
 def split_items(text: str) -> list[str]:
-    """Return the parts of "1) this, 2) that"; a text without such numbers is one part."""
+    """Split "1) this, 2) that" into its parts. Other text is returned as one part."""
     parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
     return parts if len(_ITEMS.findall(text)) > 1 else [text]
 

@@ -1,13 +1,13 @@
-"""A bounded run of a model with tools (a fork), the tools for memory and project files, and the record of runs.
+"""Run a model with tools within limits (a fork), and provide tools for memory and project files.
 
-A parent's tools, system prompt and messages are the provider's cache key and are sent unchanged, so the function that runs
-the tools decides call by call what a run may do. A fork calls tools by its parent's names and formats; tables map them to
-ours. Everything else (a shell, the network, other files) is refused with a message that the model can use. An identical
-second call ends the run, because a model that repeats itself makes no progress.
+A fork continues the request of a parent. The parent's tools, system prompt and messages are the provider's cache key and are
+sent unchanged, so permissions are checked when a tool is called. A fork uses its parent's tool names and formats, which tables
+translate to ours. All other tools (shells, the network, other files) are refused with a message for the model. Repeating an
+identical call ends the run, because a model that repeats itself makes no progress.
 
-Project files can be listed, read and searched, with limits; hidden files and files that look like secrets are not shown,
-and links are not followed. A search takes words, not patterns, which could take forever. Memories are written only to a
-staging.
+Project files can be listed, read and searched, with limits. Hidden files and files that look like secrets are not shown, and
+links are not followed. A search takes words instead of patterns, which could take very long. Memories are only written to a
+staging area.
 """
 
 import fnmatch
@@ -79,7 +79,7 @@ class ForkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    """The result of a run; `usage` is that of all requests, `first` that of the first, which shows cache use."""
+    """The result of a run. `usage` is the sum of all requests; `first` is only the first one, to check caching."""
 
     end: ForkEnd
     text: str = ""
@@ -99,9 +99,9 @@ def run_fork(
     calls: int = FORK_CALLS,
     last: str = "",
 ) -> ForkResult:
-    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError.
+    """Call the model until it makes no more tool calls or reaches a limit. Raises ReplyError and the model's errors.
 
-    With the word `last` beside its calls it says that no more will follow, which ends the run if none of them is refused.
+    If the model writes the word `last` next to its calls and none of them is refused, the run ends after these.
     """
     result = ForkResult(ForkEnd.TURNS)
     past_calls: set[str] = set()
@@ -136,13 +136,13 @@ def run_fork(
 
 
 class ProjectTree:
-    """The files of a project; `is_secret` says whether the content of a path below the root must not be shown."""
+    """The files of a project. `is_secret` returns whether the content of a path must not be shown."""
 
     def __init__(self, root: Path, is_secret: Callable[[str], bool]) -> None:
         self.root, self._is_secret = root, is_secret
 
     def read(self, path: str) -> str:
-        """Return the text of a file, or its beginning if it is long."""
+        """Return the text of a file. Long files are truncated."""
         guard.check_path(path)
         if self._is_secret(path):
             raise PathError(path, "it looks like a secret")
@@ -163,7 +163,7 @@ class ProjectTree:
         return list(islice(self._match(pattern), FORK_HITS))
 
     def search(self, words: str, pattern: str = "*") -> list[str]:
-        """Return lines with one of the words (`|` between them), as `path:line: text`."""
+        """Return the lines that contain any of the words separated by `|`, as `path:line: text`."""
         return _search(self._read_all(pattern), words)
 
     def _read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
@@ -226,14 +226,14 @@ TOOLS = (
 
 
 class ToolTarget(NamedTuple):
-    """The target of a path; `where` is `memory` or `project`."""
+    """What a path refers to. `where` is `memory` or `project`."""
 
     where: str
     path: str
 
 
 class MemoryTools:
-    """Runs the tools of one fork on one staging and one project; it may write `limit` bytes."""
+    """Run the tool calls of a fork on a staging area and a project. It may write `limit` bytes."""
 
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
@@ -258,12 +258,12 @@ class MemoryTools:
         where, path = self.find(pick(values, PATH_KEYS) or pattern or "memory")
         if where == "memory":
             return show_manifest(self.staging.scan()) or "There is no memory yet."
-        return self._see("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
+        return self._record("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
-            return self._see(self._project().read(path))
+            return self._record(self._project().read(path))
         if path == INDEX_FILE:
             return show_manifest(self.staging.scan()) or "The index is empty."
         text = self.staging.read(path.removesuffix(".md"))
@@ -276,7 +276,7 @@ class MemoryTools:
             hits = _search(self._read_memories(), words)
         else:
             hits = self._project().search(words, path or "*")
-            self._see("\n".join(hits))
+            self._record("\n".join(hits))
         return "\n".join(hits) or "No line matches."
 
     def _read_memories(self) -> Iterator[tuple[str, str]]:
@@ -288,7 +288,7 @@ class MemoryTools:
         name, text = self._find_memory(values), pick(values, TEXT_KEYS)
         if name is None:
             return _INDEX_KEPT
-        return self._put(name, text) if text.strip() else self._forget(name)
+        return self._stage(name, text) if text.strip() else self._forget(name)
 
     def _edit(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(values)
@@ -298,13 +298,13 @@ class MemoryTools:
         count = text.count(old) if old else 0
         if count != 1:
             raise NotFoundError(f"the passage stands {count} times in {name}.md, not once", name=name)
-        return self._put(name, text.replace(old, new))
+        return self._stage(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(values)
         return _INDEX_KEPT if name is None else self._forget(name)
 
-    def _put(self, name: str, text: str) -> str:
+    def _stage(self, name: str, text: str) -> str:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
@@ -320,7 +320,7 @@ class MemoryTools:
         self.staging.forget(name)
         return f"Deleted {name}.md."
 
-    def _see(self, text: str) -> str:
+    def _record(self, text: str) -> str:
         if text:
             self.seen.append(text)
         return text
@@ -331,14 +331,14 @@ class MemoryTools:
         return self._tree
 
     def _find_memory(self, values: Mapping[str, object]) -> str | None:
-        """Return the memory that a call names, None for the index, which is updated automatically."""
+        """Return the memory that a call names, or None for the index, which is updated automatically."""
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
-        """Return the target of a path; raises an error if a fork may not use it."""
+        """Return what a path refers to. Raises an error if a fork may not access it."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -356,23 +356,23 @@ class MemoryTools:
 
 
 class _Refused(MemdirError):
-    """A call that is not allowed."""
+    """Raised for a call that is not allowed."""
 
 
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
-    """Return whether a parent's tools can write a memory; otherwise a fork could only read."""
+    """Return whether a parent has tools that can write a memory."""
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
-    names = [_plain(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
+    names = [_normalise_name(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
     return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.rpartition("__")[2].replace("_", "").replace("-", "").lower()
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
-    """Return our command for a call, and its input."""
-    plain = _plain(call.name)
+    """Translate a call to one of our commands and its input."""
+    plain = _normalise_name(call.name)
     if plain in _MANY:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
         if plain == "view":
@@ -381,7 +381,7 @@ def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
 
 
 def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:
-    """Return the first of these values that is text, or ""."""
+    """Return the first string among the values of these keys, or ""."""
     return next((value for key in keys if isinstance(value := values.get(key), str)), "")
 
 
@@ -390,7 +390,7 @@ def _refuse(problem: str, hint: str = "") -> ToolResult:
 
 
 def render_ran(result: ForkResult | None) -> dict[str, object]:
-    """Return the cost of a run, and the cached share of its first request, for a row."""
+    """Return the cost of a run and the cached share of its first request for the run log."""
     usage, first = (result.usage, result.first) if result else (Usage(), Usage())
     return {
         "requests": result.turns if result else 0,

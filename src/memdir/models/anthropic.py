@@ -1,4 +1,4 @@
-"""Render requests for the Messages API, and read its responses as replies.
+"""Render requests for Anthropic's Messages API and parse its responses.
 
 A parent's body is sent unchanged, block for block, because it is the cache key; a schema would change the key, so it is not
 sent with a parent, and the task must ask for JSON in words. The API allows four breakpoints; at most three are set here: at
@@ -61,7 +61,7 @@ class AnthropicModel:
 
 
 def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
-    """Return the body of a request: a new one, or the parent's with the request's messages added."""
+    """Return the body of a request. With a parent, its body is extended with the request's messages."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     if request.parent is not None:
         return _extend(name, request.parent, request, room)
@@ -86,7 +86,7 @@ def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = 
 
 
 def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers a parent's body needs: its betas, and the version that accepts all its fields."""
+    """Return the headers that a parent's body needs, such as its beta features."""
     betas = as_list(parent.get("betas"))
     headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
     return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
@@ -130,7 +130,7 @@ def count_marks(body: Mapping[str, object]) -> int:
 
 
 def is_anthropic_state(raw: object) -> bool:
-    """Return whether a message has the format of this API, so that it can be sent back unchanged."""
+    """Return whether a message is in the format of this API and can be sent back unchanged."""
     message = as_table(raw)
     blocks = message.get("content")
     is_ours = message.get("role") in ("user", "assistant") and "tool_calls" not in message
@@ -138,7 +138,7 @@ def is_anthropic_state(raw: object) -> bool:
 
 
 def _render(message: Message) -> list[Block]:
-    """Return a message's blocks; none for one that is sent back unchanged."""
+    """Return the content blocks of a message, or none if it is sent back unchanged."""
     if is_anthropic_state(message.raw):
         return []
     if message.role == "tool":
@@ -152,7 +152,7 @@ def _render(message: Message) -> list[Block]:
 
 
 def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
-    """Set breakpoints at the last two user turns of a run with tools, otherwise after the first of several messages."""
+    """Set cache breakpoints after the messages that later requests repeat."""
     turns = list(zip(request.messages, rendered, strict=True))
     if not request.tools:
         user_blocks = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
@@ -168,7 +168,7 @@ def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
 
 
 def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[object]:
-    """Merge neighbouring messages with the same role, except those sent back unchanged."""
+    """Merge adjacent messages with the same role, except those sent back unchanged."""
     merged, content, open_role = list[object](), list[Block](), ""
     for message, blocks in zip(messages, rendered, strict=True):
         if is_anthropic_state(message.raw):
@@ -183,7 +183,7 @@ def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list
 
 
 def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
-    """Parse a message as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
+    """Parse a response. If it ends with StopReason.LENGTH, its calls may be truncated and must not be executed."""
     content = message.get("content")
     if not isinstance(content, list):
         raise ReplyError(f"{who} did not answer with a message", hint="check that the URL is a Messages API endpoint")

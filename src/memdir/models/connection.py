@@ -1,4 +1,4 @@
-"""A connection to one endpoint through its vendor's SDK: it sends a body and returns JSON, complete or as events.
+"""Send requests to an endpoint with its vendor's SDK and return the JSON response or its events.
 
 The SDKs of Anthropic and OpenAI come from one generator and are used in the same way: they handle URLs, headers, the stream
 format and errors. They are imported at the first request, since an import takes a second; their own retries are off. Each
@@ -82,12 +82,12 @@ MakeClient = Callable[[Any, Any, Any], Any]
 
 
 def can_use_tools(model: Model) -> bool:
-    """Return whether a model accepts tools and a parent's prefix; true if it does not say, as a scripted model."""
+    """Return whether a model supports tools and parents. Models that do not specify this are assumed to."""
     return bool(getattr(model, "has_tools", True))
 
 
 def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    """Return the part of a schema that every endpoint accepts: types without sizes; objects are closed."""
+    """Reduce a schema to the features that every endpoint accepts: no size limits, and closed objects."""
     narrow: dict[str, object] = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
@@ -120,14 +120,14 @@ def wrong_parent(provider: str, why: str) -> ModelError:
 
 
 def sum_usage(*usages: Usage) -> Usage:
-    """Return the sum; only known dollars are added, and they are unknown if none are known."""
+    """Add up usages. The cost includes only requests with a known price, and is unknown if there are none."""
     dollars = [usage.dollars for usage in usages if usage.dollars is not None]
     counts = {name: sum(getattr(usage, name) for usage in usages) for name in ("fresh", "cached", "output", "stored")}
     return Usage(**counts, dollars=sum(dollars) if dollars else None)
 
 
 def role_of(message: Message) -> str:
-    """Return the provider's role: "assistant" for the model, "user" for everything else, including tool results."""
+    """Return the provider's role for a message: "assistant" for the model and "user" for all others."""
     return "assistant" if message.role == "assistant" else "user"
 
 
@@ -144,12 +144,12 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int:
-    """Return a number of tokens, 0 if it is not a number, limited to what a database can store."""
+    """Convert a value to a token count. Returns 0 if it is not a number."""
     return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def make_fault(who: str, reason: str, *, words: str = "", retry_after: float | None = None) -> UnreachableError:
-    """Return an error with the reason, and the provider's own message if there is one."""
+    """Return an error with a reason and the provider's message, if any."""
     provider_message = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
     message = REASONS[reason].format(who=who) + (f": {provider_message}" if provider_message else "")
     return UnreachableError(
@@ -160,7 +160,7 @@ def make_fault(who: str, reason: str, *, words: str = "", retry_after: float | N
 def make_status_fault(
     who: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
 ) -> UnreachableError:
-    """Return the error for a response that contains one; for an error inside a stream the status is 200."""
+    """Return the error for an error response. Errors within a stream have the status 200."""
     kinds, words = read_error(body)
     reason = _find_reason(status, kinds, words)
     if not words and status >= 300:
@@ -170,7 +170,7 @@ def make_status_fault(
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:
-    """Return type and code of an error, and its message; from `{"error": {…}}` or from the table inside."""
+    """Return the type and code of an error, and its message."""
     table = as_table(body)
     inner = table.get("error")
     table = as_table(inner) or table
@@ -181,7 +181,7 @@ def read_error(body: object) -> tuple[frozenset[str], str]:
 
 
 def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the seconds that a provider asks to wait; a date is compared with `now`, in seconds since the epoch."""
+    """Return the seconds to wait that the provider specified, or None. `now` is in seconds since the epoch."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) * unit)
@@ -212,10 +212,10 @@ def _find_reason(status: int, kinds: frozenset[str], words: str) -> str:
 
 
 class CancelWatch:
-    """Watches a request for cancellation and a deadline; `check` raises an error after either.
+    """Abort a request when it is cancelled or its time is up.
 
-    A thread that waits for bytes notices neither, so a second thread checks every few milliseconds and shuts the connection
-    down, which stops the provider too. `cancelled` is therefore called from another thread.
+    A thread that waits for data notices neither, so a second thread calls `cancelled` every few milliseconds and shuts the
+    connection down.
     """
 
     def __init__(self, who: str, cancelled: Callable[[], bool] | None, seconds: float) -> None:
@@ -233,14 +233,14 @@ class CancelWatch:
         self._thread.join()
 
     def trace(self, name: str, info: Mapping[str, object]) -> None:
-        """Remember the newest connection, to shut it down; called by the HTTP library."""
+        """Store the newest connection so that it can be shut down. The HTTP library calls this."""
         if name.endswith(_CONNECTED):
             find = getattr(info.get("return_value"), "get_extra_info", None)
             connection_socket = find("socket") if find is not None else None
             self._socket = connection_socket if isinstance(connection_socket, socket.socket) else None
 
     def check(self) -> None:
-        """Raise StoppedError if the request was cancelled, UnreachableError if its time is up."""
+        """Raise StoppedError if the request was cancelled, or UnreachableError if its time is up."""
         self._outcome = self._outcome or self._find()
         if self._outcome == "cancelled":
             raise StoppedError(f"the request to {self._who} was cancelled")
@@ -263,13 +263,13 @@ class CancelWatch:
 
 
 def check_installed(package: str) -> None:
-    """Raise ModelError with an install hint if this SDK is missing, without importing it."""
+    """Raise ModelError with an install hint if the SDK is missing. Does not import it."""
     if importlib.util.find_spec(package) is None:
         raise ModelError(f"the package {package} is not installed", hint=hint_extra(package))
 
 
 class Connection:
-    """One endpoint. `who` is the model's name in errors; bodies are sent to `path` below the URL."""
+    """A connection to one endpoint. `who` is the model's name in errors, `path` is appended to the URL."""
 
     def __init__(self, package: str, make_client: MakeClient, path: str, *, who: str, silence: float) -> None:
         check_installed(package)
@@ -288,7 +288,7 @@ class Connection:
     def stream(
         self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]
     ) -> Generator[Mapping[str, object]]:
-        """Send a body and yield the answer's events; the request can be cancelled between any two."""
+        """Send a body and yield the events of the response. The request can be cancelled between events."""
         with self._open(request) as (client, watch, _):
             kind = import_module(self._package).Stream[object]
             form = {"cast_to": object, "stream": True, "stream_cls": kind}
@@ -318,7 +318,7 @@ class Connection:
 
     @contextmanager
     def _faults(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
-        """Convert SDK and network errors; a cancellation or timeout takes precedence, because it is the cause."""
+        """Convert SDK and network errors. If the request was cancelled or timed out, raise that error instead."""
         try:
             yield
         except sdk.APIStatusError as error:

@@ -1,4 +1,4 @@
-"""The program of a coding agent as a model, with the user's own login: `claude-cli`, `codex-cli`, `gemini-cli`.
+"""Use the program of a coding agent as a model, with the user's own login.
 
 Each request is one process without tools, hooks, MCP servers, skills and sessions. A variable marks it as started by memdir,
 so that memdir does nothing inside it; otherwise the end of its turn would start another process. The text is passed in
@@ -49,7 +49,7 @@ _STATUS = re.compile(r"status:? ([45]\d\d)\b")
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """Parameters of a process. `leftover` is a pattern below the program's folder of files to remove afterwards."""
+    """The parameters of a process. `leftover` is a pattern of files to delete afterwards."""
 
     arguments: Sequence[str]
     cwd: Path
@@ -59,7 +59,7 @@ class _Launch:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The report of a process: a text, or an `error` with the API status, 0 if there is none."""
+    """The output of a process: a text, or an error with the API status or 0."""
 
     text: str = ""
     usage: Usage = Usage()
@@ -70,7 +70,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class HostProgram:
-    """A row of the table. `setting` is the key of the setting for the program's path, and the program's usual name."""
+    """How to start a host's program and read its output. `setting` contains the path of the program."""
 
     title: str
     setting: str
@@ -174,13 +174,13 @@ class HostModel:
 
 
 def make_child_environ(environment: Environment) -> dict[str, str]:
-    """Return the child's environment: with the user's login, outside of any session, marked as started by memdir."""
+    """Return the environment for the child process, outside of any session and marked as started by memdir."""
     inherited = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
     return inherited | {"MEMDIR_INSIDE": "1"}
 
 
 def render_host_prompt(messages: Sequence[Message]) -> str:
-    """Render messages as one text, with the speaker before each if there are several, or if it could be a command."""
+    """Render messages as one text. The speakers are named if there are several or the text could be a command."""
     spoken = [message for message in messages if message.text.strip()]
     text = "\n\n".join(message.text for message in spoken)
     if all(role_of(message) == "user" for message in spoken) and not text.lstrip().startswith("/"):

@@ -1,5 +1,5 @@
-"""Open a model by a string: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding agent:
-`claude-cli`, `codex-cli`, `gemini-cli`, each with or without `:NAME`.
+"""Open a model by its specification: `anthropic:NAME`, `openai:NAME`, `ollama:NAME`, `none`, or the program of a coding
+agent (`claude-cli`, `codex-cli`, `gemini-cli`), optionally followed by `:NAME`.
 
     open_model(spec)  ->  retry ( meter ( provider ) )
 
@@ -37,7 +37,7 @@ _NO_KEY = "none"  # the SDKs require a key, even for an endpoint that needs none
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """An opened model; calling it with a request retries, records the usage, and returns the reply."""
+    """A model that retries failed requests and records its usage when called."""
 
     spec: str
     model: Model
@@ -64,10 +64,10 @@ def open_model(
     clock: Callable[[], datetime] | None = None,
     tries: int = MODEL_TRIES,
 ) -> Model:
-    """Return the model that `spec` names; `none` is a model that raises ModelError when called.
+    """Return the model that `spec` names. `none` gives a model that always raises ModelError.
 
-    `url` and `key` override settings and environment. `run` is the run that `budget.run_tokens` limits, by default a
-    new one; `project` is recorded with the usage.
+    `url` and `key` override settings and environment. `run` is the ID under which `budget.run_tokens` counts, by default a
+    new one. `project` is recorded with the usage.
     """
     environment = environment or read_environment()
     settings = settings or read_settings(environment, root=None)
@@ -89,7 +89,7 @@ def open_model(
 
 
 def find_model(settings: Settings, environment: Environment, *, project: str = "", key: str = "model") -> Model | None:
-    """Return the model in the setting `key`, None if there is none or memdir started this program."""
+    """Return the model in a setting, or None if it is not set or memdir itself started this process."""
     spec = settings.text("model").strip()
     if spec == NONE or environment.inside:
         return None
@@ -98,18 +98,18 @@ def find_model(settings: Settings, environment: Environment, *, project: str = "
 
 
 def load_sdk(spec: str) -> None:
-    """Import the SDK of this model ahead of the first request; a missing one raises only when the model is called."""
+    """Import the SDK of a model before its first request. Does nothing if the SDK is not installed."""
     with suppress(ImportError, KeyError):
         import_module(_SDKS[spec.strip().partition(":")[0]])
 
 
 def new_run(model: Model) -> Model:
-    """Return the same model with a new run in the budget; any other function is returned unchanged."""
+    """Return a copy of the model that counts as a new run in the budget. Other functions are returned unchanged."""
     return replace(model, meter=replace(model.meter, run=_make_run())) if isinstance(model, OpenModel) else model
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """Render a host's request and reply as a cached body that a fork continues, None if the model has no bodies."""
+    """Render a host's request and reply as a cached body for a fork, or None if the model does not support this."""
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
     if render is None:
@@ -120,7 +120,7 @@ def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, 
 
 
 def absent(request: Request) -> Reply:
-    """Raise ModelError; this is the model `none`."""
+    """Raise ModelError. This function is the model named `none`."""
     raise ModelError("no model is configured", hint=f"`memdir config set model NAME`; for example {_EXAMPLES}")
 
 
@@ -190,7 +190,7 @@ def _connect_openai(who: str, url: str, key: str, access: _Access) -> Connection
 
 
 def _need_key(url: str, variable: str) -> str:
-    """Raise ModelError for the vendor's own endpoint, which needs a key; others may work without one."""
+    """Raise ModelError if the endpoint is the vendor's own, which needs an API key."""
     if url:
         return _NO_KEY
     hint = f"set {variable}, or use a model without a key: ollama:NAME, claude-cli, codex-cli or gemini-cli"
@@ -198,7 +198,7 @@ def _need_key(url: str, variable: str) -> str:
 
 
 def _read_ollama_host(host: str) -> str:
-    """Return a URL for a value that ollama accepts: a host, a port, both, or a URL; 0.0.0.0 means this machine."""
+    """Convert the value of OLLAMA_HOST to a URL. It may be a host, a port, both or a URL."""
     if not host:
         return OLLAMA
     try:

@@ -1,6 +1,6 @@
-"""The chat completions API: OpenAI's own endpoint, any other that implements it, and a local ollama.
+"""The chat completions API of OpenAI, of compatible endpoints and of a local ollama.
 
-It has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
+The API has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
 request's messages after it. Bodies of the Responses API are not accepted.
 
 Many servers implement only part of a vendor's API. If an error names an optional part, the request is sent again without
@@ -40,7 +40,7 @@ _OURS = (*_LIMITS, "stream", "stream_options")
 
 @dataclass(frozen=True, slots=True)
 class AdaptedReply:
-    """A reply, and whether thinking used all tokens."""
+    """A reply. `starved` means that thinking used up all tokens."""
 
     reply: Reply
     starved: bool = False
@@ -52,7 +52,7 @@ def ask_adapting(
     quirks: set[str],
     cures: Mapping[str, re.Pattern[str]],
 ) -> Reply:
-    """Send a request; if an optional part is refused by name, add the quirk to `quirks` and send it again."""
+    """Send a request. If the endpoint rejects an optional feature, add it to `quirks` and retry without it."""
     spent = None
     while True:
         try:
@@ -86,7 +86,7 @@ def gather(
     who: str,
     read_usage: Callable[[Mapping[str, object]], Usage],
 ) -> None:
-    """Add all events to a stream and pass on their text; an error has the usage so far."""
+    """Add all events to a stream and pass on their text. Errors contain the usage so far."""
     try:
         for event in events:
             text = stream.add(event)
@@ -100,7 +100,7 @@ def gather(
 
 
 class OpenAIModel:
-    """`is_vendor`: OpenAI's own endpoint, which has a newer name for the limit; `is_free`: on this machine."""
+    """A model of an OpenAI-compatible API. `is_vendor` means OpenAI itself, `is_free` a local endpoint."""
 
     has_tools = True
 
@@ -130,7 +130,7 @@ class OpenAIModel:
 def render_openai_body(
     name: str, request: Request, quirks: frozenset[str] = frozenset(), *, is_vendor: bool = False
 ) -> dict[str, object]:
-    """Return the body of a request: a new one, or the parent's with the request's messages added."""
+    """Return the body of a request. With a parent, its body is extended with the request's messages."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
@@ -159,7 +159,7 @@ def render_openai_body(
 
 
 def is_strict(schema: object) -> bool:
-    """Return whether all properties are required at every level, as a strict schema needs."""
+    """Return whether all properties are required at every level, as strict mode demands."""
     if isinstance(schema, list | tuple):
         return all(is_strict(part) for part in schema)
     table = as_table(schema)
@@ -186,7 +186,7 @@ def check_openai_parent(parent: Mapping[str, object]) -> None:
 
 
 def is_openai_state(raw: object) -> bool:
-    """Return whether a message has the format of this API, so that it can be sent back unchanged."""
+    """Return whether a message is in the format of this API and can be sent back unchanged."""
     message = as_table(raw)
     if not as_text(message.get("role")):
         return False
@@ -198,7 +198,7 @@ def is_openai_state(raw: object) -> bool:
 
 
 def render_openai_messages(messages: Sequence[Message]) -> list[object]:
-    """Render messages in this format; adjacent user messages are merged, because some endpoints require turns."""
+    """Render messages for this API. Adjacent user messages are merged, because some endpoints require that."""
     rendered: list[object] = []
     last_user: dict[str, object] | None = None
     for message in messages:
@@ -233,7 +233,7 @@ def _render_call(id: str, name: str, arguments: str) -> dict[str, object]:
 
 
 def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> AdaptedReply:
-    """Parse an answer as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
+    """Parse a response. If it ends with StopReason.LENGTH, its calls may be truncated and must not be executed."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
     # Gateways report provider errors with a success status.
@@ -313,7 +313,7 @@ class OpenAIStream:
         return text
 
     def _add_call(self, index: object, part: Mapping[str, object]) -> None:
-        """Add a piece of a call. Some endpoints give all calls the same index, so a new id begins a new call."""
+        """Add a part of a tool call. A new ID starts a new call, because some endpoints reuse the index."""
         id, function = as_text(part.get("id")), as_table(part.get("function"))
         name = as_text(function.get("name"))
         call = next((pieces for call_index, pieces in reversed(self._calls) if call_index == index), None)

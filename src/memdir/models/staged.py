@@ -1,10 +1,10 @@
-"""The pending writes of a run: kept in memory, visible to the run, and returned as one batch of edits.
+"""Stage the writes of a run in memory, and return them as one batch of edits.
 
-A run that fails halfway has changed nothing, and a successful one changes everything at once. Each write is checked
-immediately by the store's rules, so that the model can still correct it. Nothing is written to the store here.
+A run that fails halfway changes nothing, and a successful one changes everything at once. Each write is checked against
+the store's rules immediately, while the model can still correct it. This module does not write to the store.
 
-A model without tools, or a host whose prompt prefix is unknown, uses operations instead: one JSON list, which
-`parse_operations` reads and `stage` applies one by one. All problems are returned together as text to send back.
+A model without tools returns a JSON list of operations instead, which `parse_operations` parses and `stage` applies one by
+one. All problems are returned together as text for the model. This is also used if the host's prompt is unknown.
 """
 
 import re
@@ -34,7 +34,7 @@ _DESCRIPTION_CHARS = 140  # of a description made from the body
 
 
 class StagedView(StoreView, Protocol):
-    """The files a run reads: a store, or a view of one."""
+    """The store that a run reads, or a view of one."""
 
     @property
     def rules(self) -> WriteRules: ...
@@ -44,9 +44,9 @@ class StagedView(StoreView, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedMemory:
-    """One memory after the run; None means no file. `before` is the text before the run, `digest` its digest.
+    """The state of one memory after the run. A text of None means that it does not exist.
 
-    `renamed` is the name an existing memory gets.
+    `before` is the text before the run and `digest` its digest; `renamed` is a new name for an existing memory.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Staging:
         return self.store.scan()
 
     def read(self, name: str) -> str:
-        """Return a memory's text as the run left it so far."""
+        """Return the current text of a memory in this run."""
         key = fold(name)
         if key in self._staged:
             text = self._staged[key].text
@@ -86,7 +86,7 @@ class Staging:
         return self._find(name).before
 
     def write(self, name: str, text: str) -> bool:
-        """Write a complete file, frontmatter included, and return whether the memory is new."""
+        """Write a complete file with frontmatter. Return whether the memory is new."""
         check_name(name)
         current = self._find(name)
         text = resolve_text(frontmatter.quote_values(text), self.now, current.before or "")
@@ -104,7 +104,7 @@ class Staging:
         return current.before is None
 
     def save(self, draft: Draft) -> str:
-        """Write a draft under its own name, or that of the memory it replaces, and return the name."""
+        """Write a draft and return its name, which is that of the memory it replaces, if any."""
         data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
         digest = None if data is None else digest_of(data)
         name, planned = plan_write(self, draft, digest, self.now, self.store.rules)
@@ -114,7 +114,7 @@ class Staging:
         return name
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give an existing memory another name in its folder, unless that is taken or the memory is new in this run."""
+        """Rename an existing memory in its folder. Does nothing if the name is taken or the memory is new."""
         folder = name[: name.rfind("/") + 1]
         new_name, current = folder + make_slug(new_name), self._find(name)
         is_taken = fold(new_name) == fold(name) or self.read_bytes(f"{new_name}.md") is not None
@@ -132,7 +132,7 @@ class Staging:
         self._staged.pop(fold(name), None)
 
     def put(self, staged: StagedMemory) -> str:
-        """Stage an accepted memory; a new one gets a free name if its own is used for another text."""
+        """Stage an accepted memory. A new memory gets another name if its own is taken."""
         numbered = number_names(staged.name)
         name = next(numbered)
         while staged.before is None and (existing := self.read_bytes(f"{name}.md")) is not None:
@@ -150,7 +150,7 @@ class Staging:
 
     @property
     def staged(self) -> tuple[StagedMemory, ...]:
-        """Return the changed memories, in the order of the first changes."""
+        """Return the changed memories in the order in which they were first changed."""
         return tuple(memory for memory in self._staged.values() if memory.text != memory.before)
 
     def read_bytes(self, path: str) -> bytes | None:
@@ -177,7 +177,7 @@ class Staging:
 
 
 def make_edits(staged: Iterable[StagedMemory], view: StagedView | None = None) -> tuple[Edit, ...]:
-    """Return the edits of these memories; with a view, also of the memories there that link to a renamed one."""
+    """Return the edits for these memories. With a view, links to renamed memories in other memories are updated."""
     staged = tuple(staged)
     renames = {memory.name: memory.renamed for memory in staged if memory.renamed and memory.text is not None}
     edits: list[Edit] = []
@@ -200,7 +200,7 @@ def make_edits(staged: Iterable[StagedMemory], view: StagedView | None = None) -
 
 
 def rename_links(text: str, renames: Mapping[str, str]) -> str:
-    """Return a text whose `[[links]]` name renamed memories by their new names, in full or by the last part."""
+    """Return the text with links to renamed memories changed to their new names."""
     for old, new in renames.items():
         parts = old.rpartition("/")[2], new.rpartition("/")[2]
         pairs = [pair for pair in ((old, new) if "/" in old else parts, parts) if pair[0] != pair[1]]
@@ -212,7 +212,7 @@ def rename_links(text: str, renames: Mapping[str, str]) -> str:
 
 
 def parse_draft(name: str, text: str) -> Draft:
-    """Parse a complete file as a draft, so that a new memory is written in the directory's dialect."""
+    """Parse a complete file as a draft."""
     fields = frontmatter.parse_fields(text)
     if fields.kind is None or fields.problem:
         why = fields.problem or "it has no type"
@@ -251,7 +251,7 @@ REASONED = _make_schema(_REASON, evidence=_STRING)  # for a task that asks for r
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One requested change; `evidence` quotes the conversation, one passage a line; `reason` is set if the task asks for it."""
+    """A change that the model requests. `evidence` contains quotes from the conversation, one per line."""
 
     action: str
     name: str
@@ -269,14 +269,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The applied operations, by the name of their memory, and the problems with the others."""
+    """The names of the memories that were changed, and the problems with other operations."""
 
     done: Mapping[str, Operation]
     problems: tuple[str, ...] = ()
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """Return the operations in a reply, at most `limit`, ignoring text around the JSON; raises ReplyError if there are none."""
+    """Return up to `limit` operations from the JSON in a reply. Raises ReplyError if there are none."""
     values = list(find_json(text))
     for value in values:
         rows = value.get(KEY) if isinstance(value, dict) else value
@@ -288,7 +288,7 @@ def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, 
 
 
 def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> StageResult:
-    """Apply the operations that are possible; an impossible one does not stop the others."""
+    """Apply the valid operations. Others are reported as problems."""
     applied: dict[str, Operation] = {}
     problems: list[str] = []
     size = 0

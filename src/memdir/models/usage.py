@@ -1,14 +1,14 @@
 """Model usage: the record of requests, token limits, prices, and retries.
 
-`ask_metered` checks a request against the limits and adds one row to the user's file, for all projects and processes; the
-budget is counted from it. Before a request its input is estimated and its full output reserved; the row is corrected
-afterwards. If the process is killed in between, the reserved tokens count. If the row cannot be written, no request is sent
-while there is a limit. A reply that exceeds a limit is returned, since it is paid for, and the next request is refused. A
-token read from a cache counts a tenth, as it costs. A fork's parent is estimated as cached: if it is not, that one request
-may exceed the limit. No row contains text of a message, a memory or its name.
+`ask_metered` checks a request against the limits and adds one row to the user's usage file, which all projects and processes
+share. Before a request, its estimated input and its maximum output are reserved, and afterwards replaced by the real numbers.
+If the process is killed in between, the reserved tokens count. If a limit is set and the row cannot be written, no request
+is sent. A reply that exceeds a limit is returned, because it is paid for, and the next request is refused. Tokens read from
+a cache count a tenth, like their price. A fork's parent is assumed to be cached; if it is not, that request may exceed the
+limit. Rows contain no text of messages or memories and no memory names.
 
-`with_retry` repeats a request if that may help: at most three tries within ninety seconds, for a busy or broken provider or
-a lost connection, and never after text was shown to the user, who would read it twice.
+`with_retry` repeats requests that failed because of an overloaded or broken provider or a lost connection: at most three
+tries within ninety seconds, and never after text was shown to the user, who would read it twice.
 """
 
 import json
@@ -62,7 +62,7 @@ log = logging.getLogger("memdir.models")
 
 @dataclass(frozen=True, slots=True)
 class TokenCaps:
-    """Tokens for one run and for one day; 0 means unlimited."""
+    """The token limits for one run and for one day. 0 means unlimited."""
 
     run: int = 0
     day: int = 0
@@ -73,7 +73,7 @@ SpentTokens = TokenCaps  # tokens already counted, including those reserved for 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One request. `outcome` is why the model stopped or did not reply; `counted` are the tokens for the budget."""
+    """The record of one request. `counted` is the number of tokens that count towards the budget."""
 
     at: datetime
     project: str
@@ -86,7 +86,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """A week's requests of one project for one purpose; `seconds` is the mean time to a reply, if known."""
+    """A project's requests in one week for one purpose. `seconds` is the mean response time, if known."""
 
     week: str
     project: str
@@ -107,7 +107,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class UsageMeter:
-    """The usage file, the run and project to record requests under, and the limits."""
+    """The usage file and limits, with the run and project under which requests are recorded."""
 
     path: Path
     model: str
@@ -141,20 +141,20 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
 
 
 def find_outcome(error: ModelError) -> str:
-    """Return one word for an error."""
+    """Return one word that describes an error."""
     if isinstance(error, UnreachableError):
         return error.reason or "unreachable"
     return "cancelled" if isinstance(error, StoppedError) else "unusable" if isinstance(error, ReplyError) else "failed"
 
 
 def sum_totals(totals: Sequence[UsageTotal]) -> UsageTotal:
-    """Return several totals as one, with the week, project and purpose of the first."""
+    """Add up several totals. The week, project and purpose are those of the first."""
     counts = {name: sum(getattr(total, name) for total in totals) for name in ("requests", "failed", "unpriced")}
     return replace(totals[0], usage=sum_usage(*(total.usage for total in totals)), seconds=None, **counts)
 
 
 def sum_last_week(report: UsageReport) -> dict[str, UsageTotal]:
-    """Return the total of each purpose, in all projects, in the newest week with requests."""
+    """Return the totals by purpose in the newest week with requests."""
     week = max((total.week for total in report.totals), default="")
     by_purpose: dict[str, list[UsageTotal]] = {}
     for total in report.totals:
@@ -164,13 +164,13 @@ def sum_last_week(report: UsageReport) -> dict[str, UsageTotal]:
 
 
 def describe_cost(usage: Usage, *, unpriced: int = 0) -> str:
-    """Return the tokens in and out, the share from the cache, and the dollars."""
+    """Describe the tokens sent and received, the cached share, and the cost."""
     share = f" ({usage.cached / usage.input:.0%} cached)" if usage.input else ""
     return f"{usage.input:,} tokens in{share}, {usage.output:,} out, {describe_dollars(usage, unpriced=unpriced)}"
 
 
 def describe_dollars(usage: Usage, *, unpriced: int = 0) -> str:
-    """Return the approximate cost, or that the price is unknown; `unpriced` requests are not in the sum."""
+    """Describe the approximate cost. `unpriced` is the number of requests that it does not include."""
     if usage.dollars is None:
         return "price unknown" if usage.input or usage.output else "nothing spent"
     digits = 4 if 0 < usage.dollars < 0.01 else 2
@@ -178,7 +178,7 @@ def describe_dollars(usage: Usage, *, unpriced: int = 0) -> str:
 
 
 def render_usage_row(entry: UsageRow) -> str:
-    """Render one line of the log: input, how much of it came from the cache, output, and cost."""
+    """Render one line with the input tokens, their cached share, the output tokens and the cost."""
     usage = entry.usage
     share = f" ({usage.cached / usage.input:.1%})" if usage.input else ""
     cost = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
@@ -219,7 +219,7 @@ def _price(usage: Usage, model: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class RetryingModel:
-    """A model with retries; `chance` spreads the waits of several processes."""
+    """A model with retries. `chance` varies the delays, so that processes do not retry together."""
 
     model: Model
     tries: int = MODEL_TRIES
@@ -278,7 +278,7 @@ def _is_cancelled(request: Request) -> bool:
 
 class UsageBook(Database):
     def begin(self, entry: UsageRow, run: str, caps: TokenCaps) -> int:
-        """Reserve tokens for a request in one transaction; raises BudgetError if that exceeds a limit."""
+        """Reserve tokens for a request. Raises BudgetError if that exceeds a limit."""
         timestamp, week = entry.at.timestamp(), find_week(entry.at)
         row = (timestamp, week, run, entry.project, entry.purpose, entry.model, entry.outcome, entry.counted)
         with self.transaction(durable=False) as db:
@@ -287,7 +287,7 @@ class UsageBook(Database):
             return db.execute(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
     def settle(self, row: int, outcome: str, usage: Usage, counted: int, seconds: float | None = None) -> None:
-        """Replace the reserved tokens with those a request used; `seconds` is the time to its reply."""
+        """Replace the reserved tokens with those that a request used. `seconds` is its response time."""
         values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, seconds, row)
         columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?, seconds = ?"
         with self.transaction(durable=False) as db:
@@ -320,7 +320,7 @@ class UsageBook(Database):
         )
 
     def read_totals(self, since: datetime) -> tuple[UsageTotal, ...]:
-        """Return sums by week, project and purpose, newest week first."""
+        """Return totals by week, project and purpose, newest week first."""
         query = (
             "SELECT week, project, purpose, count(*), sum(outcome NOT IN ('done', 'calls', 'length', 'refused')),"
             " sum(dollars IS NULL AND fresh + cached + stored + output > 0),"
@@ -346,7 +346,7 @@ def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
 
 
 def open_book(path: Path) -> UsageBook:
-    """Open the file; only its owner can read a new one."""
+    """Open the usage file, and create it if necessary, readable only by its owner."""
     with raise_disk_errors(path):
         make_private_dirs(path.parent)
         create_file(path)
@@ -354,7 +354,7 @@ def open_book(path: Path) -> UsageBook:
 
 
 def find_week(time: datetime) -> str:
-    """Return the Monday of a time's week, as a local date."""
+    """Return the Monday of a week as a local date."""
     day = find_day(time)
     return (day - timedelta(days=day.weekday())).date().isoformat()
 
@@ -390,7 +390,7 @@ def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) 
 
 
 def find_day(now: datetime) -> datetime:
-    """Return the start of the day of `now` in local time."""
+    """Return the start of the day in local time."""
     return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -400,7 +400,7 @@ def _dump(table: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens: read, written, and read from the cache."""
+    """Dollars per million tokens for input, output and cached input."""
 
     input: float
     output: float
@@ -413,13 +413,13 @@ def _read_prices() -> dict[str, list[float]]:
 
 
 def find_price(name: str) -> Price | None:
-    """Return the price of a model by its name, with or without a date, a vendor before it, or a window after it."""
+    """Return the price of a model, or None. The name may include a vendor, a date or a context size."""
     plain = _DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower()))
     return Price(*_read_prices()[plain]) if plain in _read_prices() else None
 
 
 def find_cost(name: str, usage: Usage) -> float | None:
-    """Return the cost of a request in dollars; None if the price is unknown."""
+    """Return the cost of a request in dollars, or None if the price is unknown."""
     if (price := find_price(name)) is None:
         return None
     read = usage.fresh * price.input + usage.stored * price.input * _STORED + usage.cached * price.cached

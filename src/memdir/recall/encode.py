@@ -1,4 +1,4 @@
-"""A sentence encoder, the extra `semantic`: find memories by the meaning of a sentence, without common words.
+"""Find memories by meaning with a sentence encoder. Requires the extra `semantic`.
 
 Loading numpy and the weights takes too long for a prompt hook, so only background processes and `memdir recall` use this.
 The encoder is all-MiniLM-L6-v2 (or any BERT of that shape): six layers in numpy, equal to the original to six digits. Its
@@ -40,7 +40,7 @@ EncodedParts = tuple[float, float, float]
 
 
 class SentenceEncoder:
-    """Encodes texts as vectors of length 1; `folder` contains `model.safetensors` and `vocab.txt`."""
+    """Encode texts as vectors of length 1. `folder` contains `model.safetensors` and `vocab.txt`."""
 
     def __init__(self, folder: Path) -> None:
         weights = folder / "model.safetensors"
@@ -64,7 +64,7 @@ class SentenceEncoder:
         return vectors
 
     def _split(self, text: str) -> list[int]:
-        """Return the IDs of a text's pieces: lower-case words without accents, each as the longest known parts."""
+        """Return the token IDs of a text. Words are split into the longest known parts."""
         plain = unicodedata.normalize("NFD", text.lower())
         spaced = "".join(_space(char) for char in plain if unicodedata.category(char) != "Mn")
         ids = [self._vocabulary["[CLS]"]]
@@ -88,7 +88,7 @@ class SentenceEncoder:
 
 
 def _space(char: str) -> str:
-    """Return a symbol or CJK character as a separate word, and a control character as a space."""
+    """Surround symbols and CJK characters with spaces, and replace control characters by a space."""
     kind = unicodedata.category(char)
     if kind[0] == "C" or char.isspace():
         return " "
@@ -97,7 +97,7 @@ def _space(char: str) -> str:
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Return the arrays of 32-bit numbers in a file, mapped into memory."""
+    """Return the float32 arrays in a file, memory-mapped."""
     with path.open("rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         head = json.loads(file.read(size))
@@ -111,7 +111,7 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Array:
-    """Run the network on texts with the same number of pieces; return the mean of the output, in rows of length 1."""
+    """Run the network on texts with the same number of tokens. Return a normalised row for each text."""
 
     def linear(rows: Array, name: str) -> Array:
         return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -144,7 +144,7 @@ def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Ar
 
 
 def find_erf(rows: Array) -> Array:
-    """Return the error function (Abramowitz and Stegun 7.1.26), accurate to 1.5e-7, without scipy."""
+    """Approximate the error function (Abramowitz and Stegun 7.1.26) to 1.5e-7, without scipy."""
     t = 1 / (1 + np.float32(0.3275911) * np.abs(rows))
     factors = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
     tail = np.zeros_like(rows)
@@ -156,9 +156,9 @@ def find_erf(rows: Array) -> Array:
 def make_encoder(
     folder: Path,
 ) -> tuple[Callable[[str], list[float]], Callable[[StoreReader, str], Mapping[str, EncodedParts]]]:
-    """Return a function from a question to its direction, and one from a store and a question to parts of a score by path.
+    """Return a function that encodes a question, and one that compares it with the memories of a store by path.
 
-    These are the cosine of the question with all cues together, the mean of the two best cues, and that with all text.
+    The comparison consists of three cosines: with all cues, the mean of the two best cues, and with the full text.
     """
     encoder = SentenceEncoder(folder)
 
@@ -180,7 +180,7 @@ def make_encoder(
 
 
 def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
-    """Return the parts of one memory; the first `count` rows are its cues, the last one is its full text."""
+    """Compare a question with one memory. The first `count` rows are its cues, the last one is its full text."""
     values = np.frombuffer(data, np.float32).reshape(count + 1, -1) @ query
     pooled = np.frombuffer(data, np.float32).reshape(count + 1, -1)[:count].mean(0)
     best = sorted(values[:count], reverse=True)[:2]
@@ -189,14 +189,14 @@ def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
 
 
 def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
-    """Return the cues of a memory (or its title and description) and its full text."""
+    """Return the cues of a memory, or its title and description, and its full text."""
     header = memory.header
     head = f"{header.title}. {header.description}"
     return list(parse_fields(memory.text).cues) or [head], f"{head}. {memory.body[:BODY_CHARS]}"
 
 
 def _refresh(db: sqlite3.Connection, store: StoreReader, encoder: SentenceEncoder) -> None:
-    """Update the vectors of changed files, newest first, within SECONDS."""
+    """Update the vectors of changed files, newest first, for at most SECONDS."""
     listed = {path: f"{encoder.name} {signature}" for path, signature in store.list_signatures().items()}
     known = dict(db.execute("SELECT path, sig FROM vectors"))
     gone = [(path,) for path in known if path not in listed]

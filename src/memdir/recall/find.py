@@ -1,4 +1,4 @@
-"""Plain search: memories that contain every word of a text, with the line. No ranking by meaning, no threshold.
+"""Plain search for memories that contain every word of a text, without ranking by meaning.
 
 A word is matched by itself, anywhere and in any case, or by another form of it ("deploying" by "deployed").
 """
@@ -21,7 +21,7 @@ _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """A search word: folded, with its stem if any, and the bytes that any text with a form of it contains."""
+    """A search word. `trace` is a byte string that any text with a form of the word contains."""
 
     text: str
     stem: str
@@ -30,7 +30,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class BestLine:
-    """The line of a text that contains the most search words."""
+    """The line of a text that contains the most search words. `met` is how many it contains."""
 
     line: int
     snippet: str
@@ -39,7 +39,7 @@ class BestLine:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A memory that contains every word, and its best line; line 0 if only the name does."""
+    """A memory that contains every word, and its best line. `line` is 0 if only the name matches."""
 
     header: Header
     path: str
@@ -52,7 +52,7 @@ def parse_words(text: str) -> tuple[QueryWord, ...]:
 
 
 def search_memories(stores: Sequence[StoreReader], text: str, *, limit: int) -> tuple[SearchHit, ...]:
-    """Return at most `limit` hits, newest first, those with all words in one line before the others."""
+    """Return up to `limit` hits, newest first. Hits with all words in one line come before others."""
     words = parse_words(text)
     hits = sorted(
         (hit for store in stores for hit in _find_in(store, words)),
@@ -81,7 +81,7 @@ def find_spot(text: str, words: Sequence[QueryWord]) -> BestLine | None:
 
 
 def make_snippet(line: str, start: int = 0) -> str:
-    """Return the part of a line around a position, with an ellipsis at each end that was cut."""
+    """Return the part of a line around a position, with ellipses where it was cut."""
     begin = max(0, start - _BEFORE) if len(line) > SNIPPET_CHARS else 0
     begin = min(begin, max(0, len(line) - SNIPPET_CHARS))
     if begin and (space := line.find(" ", begin, start)) >= 0:
@@ -111,7 +111,7 @@ def _make_word(text: str) -> QueryWord:
 
 
 def _find_word(word: QueryWord, folded: str) -> int:
-    """Return the offset of the word or one of its forms; -1 if not found."""
+    """Return the offset of the word or one of its forms, or -1."""
     offset = folded.find(word.text)
     if offset >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
         return offset

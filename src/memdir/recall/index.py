@@ -1,14 +1,14 @@
-"""The derived index of one directory, in SQLite: kept up to date with the files, and searched for candidates.
+"""The derived index of one directory in SQLite, which is updated from the files and searched for candidates.
 
-One file, `index.db`, written in transactions, so that several processes can use it at once and a killed one leaves it
-intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and built again:
-the files are canonical. Scores are computed in `select`.
+The index is one file, `index.db`. It is written in transactions, so that several processes can use it at once and a killed
+process leaves it intact. Unchanged files are not read again. If the index is damaged it is deleted and built again from the
+files. Scores are computed in `select`.
 
-    files     path, stat signature, document number, the name folded
-    bodies    a document's passages (cues among them), vectors, and what counts before any question
+    files     path, stat signature, document number, normalised name
+    bodies    a document's passages (including its cues), vectors, and properties that do not depend on a query
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
-    totals    counts over all documents; the kind of this index; the listing and the folders at the last update
+    totals    counts over all documents; the type of the index; the listing and the folders at the last update
 
 The documents of a term are stored in blocks by number, so that changing one document rewrites one block per term.
 """
@@ -65,7 +65,7 @@ _POINT = 32  # bits behind the point when sums are scaled to a byte: the other h
 
 
 class WordTable:
-    """A read-only word table. Words are sorted for bisection, because building a dictionary takes time."""
+    """A read-only table of words with their rarity and vectors."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -88,18 +88,18 @@ class WordTable:
             raise ValueError(f"{path} does not have the size in its header")
 
     def find(self, word: str) -> int | None:
-        """Return a word's number, or None if the table does not contain it."""
+        """Return the index of a word in the table, or None."""
         key = word.encode("utf-8", "replace")
         index = bisect_left(self._words, key)
         return index if index < self.count and self._words[index] == key else None
 
     def rarity(self, word: str) -> float:
-        """Return 0.1 for the commonest words of the language, 1 for rare and unknown ones."""
+        """Return how rare a word is, from 0.1 for the most common words to 1 for rare and unknown ones."""
         number = self.find(word)
         return 1.0 if number is None else self._map[self._rarity + number] / 255
 
     def near(self, word: str) -> list[tuple[str, float]]:
-        """Return the nearest words with their cosines, nearest first."""
+        """Return the most similar words and their cosines, most similar first."""
         number = self.find(word)
         if number is None:
             return []
@@ -109,7 +109,7 @@ class WordTable:
         return [(self._words[id].decode("utf-8", "replace"), value / 255) for id, value in pairs if id < self.count]
 
     def vector(self, word: str) -> tuple[bytes, float] | None:
-        """Return a word's vector as signed bytes, and its weight in a sum."""
+        """Return a word's vector as signed bytes and its weight in a sum, or None."""
         number = self.find(word)
         if number is None:
             return None
@@ -119,7 +119,7 @@ class WordTable:
 
 @cache
 def open_words(path: Path = FILE) -> WordTable | None:
-    """Open the built-in word table; None if it is missing or broken, so that ranking uses words alone."""
+    """Open the built-in word table. Returns None if it is missing or invalid."""
     try:
         return WordTable(path)
     except (OSError, ValueError, struct.error):
@@ -127,7 +127,7 @@ def open_words(path: Path = FILE) -> WordTable | None:
 
 
 def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | None:
-    """Return the direction of weighted words, or None if the table contains none of them."""
+    """Return the normalised sum of the words' weighted vectors, or None if none of them is in the table."""
     parts = [(slot[0], weight * slot[1]) for word, weight in weighted if (slot := _find_slots(table, word)) is not None]
     total = sum([weight for _, weight in parts])
     if not total:
@@ -143,7 +143,7 @@ def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | No
 
 
 def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
-    """Pack vectors one after another; a missing vector has length 0."""
+    """Pack vectors into bytes. A missing vector is packed as zeros."""
     blank = bytes(dim + 4)
     return b"".join(blank if vector is None else vector[0] + struct.pack("<f", vector[1]) for vector in vectors)
 
@@ -156,7 +156,7 @@ def _read_size(head: object, name: str) -> int:
 
 
 def _scale_down(slots: int, zero: int, dim: int) -> bytes:
-    """Return the sums as bytes, the largest at the end of the range: one multiplication and one addition for all."""
+    """Scale the sums to bytes, using the full range."""
     size = dim * _SLOT
     sums = array("Q", slots.to_bytes(size, sys.byteorder))
     factor = (127 << _POINT) // (max(max(sums) - zero, zero - min(sums)) or 1)
@@ -167,13 +167,13 @@ def _scale_down(slots: int, zero: int, dim: int) -> bytes:
 
 @cache
 def _make_ones(dim: int) -> int:
-    """Return an integer with a 1 in every slot."""
+    """Return an integer with the value 1 in every slot."""
     return int.from_bytes((1).to_bytes(_SLOT, sys.byteorder) * dim, sys.byteorder)
 
 
 @lru_cache(maxsize=8_192)
 def _find_slots(table: WordTable, word: str) -> tuple[int, float] | None:
-    """Return a word's lifted values, each in a slot of one long integer, and the factor for a sum."""
+    """Return a word's vector packed into one integer with a slot per value, and its weight in a sum."""
     vector = table.vector(word)
     if vector is None:
         return None
@@ -222,7 +222,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MemoryPriors:
-    """The weight of a memory before any query: its age, pin, type, and the names it links to."""
+    """The properties of a memory that affect its rank for any query."""
 
     modified: datetime
     pinned: bool
@@ -232,10 +232,10 @@ class MemoryPriors:
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One document as stored: passages on lines of their own, words separated by a space, and the number of words.
+    """An indexed document. `passages` are its words by passage, and `length` their number.
 
-    `vectors` has the vector of its cues (of title and description, if it has none), that of the whole document, then one
-    for each passage if there are several. `heads` are the words of the first; they are not stored.
+    `vectors` are those of its cues (or title and description), of the full document, and of each passage if there are
+    several. `heads` are the words of the cues; they are not stored.
     """
 
     path: str
@@ -248,20 +248,20 @@ class IndexRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexTotals:
-    """Counts over a directory, for rarity and length."""
+    """The totals of a directory, which determine the weights of words."""
 
     docs: int
     length: int
     passages: int
 
     def idf(self, df: int) -> float:
-        """Return the weight of a word that occurs in `df` documents; some may be newer than these totals."""
+        """Return the inverse document frequency of a word that occurs in `df` documents."""
         df = min(df, self.docs)
         return math.log(1.0 + (self.docs - df + 0.5) / (df + 0.5))
 
 
 class Catalog:
-    """One open index. Without `semantic` the table is used for rarity only, not for neighbours and vectors."""
+    """An open index. Without `semantic`, the word table is used only for rarity, not for similarity."""
 
     def __init__(self, path: Path, table: WordTable | None, *, semantic: bool = True) -> None:
         self.path = path
@@ -278,13 +278,13 @@ class Catalog:
             self._db.close()
 
     def rebuild(self) -> None:
-        """Delete the index and start with an empty one."""
+        """Delete the index and create an empty one."""
         self._db.close()
         files.drop_index(self.path)
         self._db = self._open()
 
     def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
-        """Update the index and return how many files were read; `marks`, the folders' stats, are for `read_marks`."""
+        """Update the index from a listing. Return the number of files read. `marks` is stored for `read_marks`."""
         listing, version = _digest(listed), self._read_version()
         folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
         if _find_total(self._db, "listing") == listing:
@@ -298,12 +298,12 @@ class Catalog:
         return self._update_rows(changed, gone, read, {"listing": listing, "folders": folders}, version)
 
     def update(self, changed: ChangedListing, read: Read) -> int:
-        """Update the index with the changes since its marks were stored; return how many files were read."""
+        """Update the index with the changes since `marks` were stored. Return the number of files read."""
         totals = {"listing": "", "folders": _render_marks(changed.marks)}
         return self._update_rows(_render_signatures(changed.changed), changed.gone, read, totals)
 
     def read_marks(self) -> dict[str, Stat]:
-        """Return the stats of the folders at the last update; empty for a small directory, which is listed."""
+        """Return the stat results of the folders at the last update, or an empty dict for small directories."""
         try:
             marks = json.loads(_find_total(self._db, "folders") or "{}")
             return {folder: tuple(stat) for folder, stat in marks.items()}
@@ -311,7 +311,7 @@ class Catalog:
             return {}
 
     def read_inodes(self, folder: str) -> dict[str, int]:
-        """Return the indexed files of a folder with their inodes."""
+        """Return the indexed files of a folder with their inode numbers."""
         select, values = "SELECT path, sig FROM files WHERE instr(path, '/') = 0", tuple[str, ...]()
         if folder:
             select = "SELECT path, sig FROM files WHERE path > ? AND path < ? AND instr(substr(path, ?), '/') = 0"
@@ -321,16 +321,18 @@ class Catalog:
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
         signatures: dict[str, str] = {}
         for batch in _split(paths):
-            signatures.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(batch)})", batch))
+            signatures.update(
+                self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
+            )
         return signatures
 
     def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
-        """Return the files whose signature in the index is different."""
+        """Return the files that differ from their signature in the index."""
         known = self.find_signatures(list(now))
         return {path: stat for path, stat in now.items() if path in known and known[path] != _render_signature(stat)}
 
     def has_name(self, name: str) -> bool:
-        """Return whether a memory with this name exists, in any spelling."""
+        """Return whether a memory with this name exists, regardless of case and Unicode form."""
         return self._db.execute("SELECT 1 FROM files WHERE key = ?", (fold(name),)).fetchone() is not None
 
     def _update_rows(
@@ -353,7 +355,7 @@ class Catalog:
         return count
 
     def read_links(self) -> dict[str, frozenset[str]]:
-        """Return the folded names of link targets for each path with links."""
+        """Return the link targets of each memory with links, by path."""
         rows = self._db.execute("SELECT path, links FROM bodies WHERE links <> ''").fetchall()
         return {path: frozenset(links.split("\n")) for path, links in rows}
 
@@ -362,21 +364,23 @@ class Catalog:
         return IndexTotals(totals.get("docs", 0), totals.get("length", 0), totals.get("passages", 0))
 
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return the number and document frequency of each word that occurs here."""
+        """Return the ID and document frequency of each word that is in the index."""
         terms = {}
         for batch in _split(words):
-            rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(batch)})", batch)
+            rows = self._db.execute(
+                f"SELECT word, id, df FROM terms WHERE word IN ({_make_placeholders(batch)})", batch
+            )
             terms.update({word: (term, df) for word, term, df in rows})
         return terms
 
     def find_kin(self, stem: str, max_length: int) -> list[str]:
-        """Return words in the directory that begin with this stem and are not much longer."""
+        """Return the indexed words that start with a stem and are not longer than `max_length`."""
         upper = stem[:-1] + chr(ord(stem[-1]) + 1)
         select = "SELECT word FROM terms WHERE word >= ? AND word < ? AND length(word) <= ? LIMIT 20"
         return [word for (word,) in self._db.execute(select, (stem, upper, max_length))]
 
     def find_candidates(self, weights: Mapping[int, float], limit: int) -> list[int]:
-        """Return the documents with the largest sum of weighted terms, in no particular order."""
+        """Return the documents with the largest sum of term weights, in no particular order."""
         terms = ",".join(map(str, weights))
         rows = self._db.execute(f"SELECT term, data FROM postings WHERE term IN ({terms})")
         return choose_candidates(((weights[term], array("I", data)) for term, data in rows), limit)
@@ -384,12 +388,12 @@ class Catalog:
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         docs: list[int] = []
         for batch in _split(paths):
-            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_marks(batch)})", batch)
+            rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             docs += [doc for (doc,) in rows]
         return docs
 
     def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
-        """Return some documents, or all if None."""
+        """Return the rows of these documents, or all rows if `docs` is None."""
         select = "SELECT path, length, passages, vectors, links, modified, pinned, kind FROM bodies"
         if docs is not None:
             select += f" WHERE doc IN ({','.join(map(str, docs))})"
@@ -401,13 +405,13 @@ class Catalog:
         return rows
 
     def _read_version(self) -> int:
-        """Return a number that changes when another process writes."""
+        """Return a number that changes when another process writes to the index."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _change(
         self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
     ) -> bool:
-        """Write one transaction, skipping rows that another process has added; False if the index is busy."""
+        """Write rows in one transaction, except those already added by others. Returns False if the index is locked."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -455,7 +459,7 @@ class Catalog:
         self._db.executemany(_APPEND, [(*key, array("I", blocks[key]).tobytes()) for key in sorted(blocks)])
 
     def _remove(self, paths: Sequence[str]) -> None:
-        """Remove documents and all traces of them, except in the vectors of others."""
+        """Remove documents and their terms from the index."""
         db = self._db
         for docs in _split(self.find_docs(paths)):
             numbers = ",".join(map(str, docs))
@@ -507,7 +511,7 @@ class Catalog:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        """Create the tables if the index has a different kind; an index with vectors also serves searches without."""
+        """Create the tables if the index was made with other settings or by another version."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
         own_kind = full if self.semantic else plain
@@ -525,7 +529,7 @@ class Catalog:
 
 
 def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: int) -> list[int]:
-    """Return the documents with the largest sum of weights, saturated by word frequency, in no particular order."""
+    """Return the documents with the largest sum of weights, in no particular order."""
     counts = range(MAX_COUNT + 1)
     scores: dict[int, float] = {}
     find = scores.get
@@ -544,7 +548,7 @@ def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: in
 
 
 def is_large(path: Path) -> bool:
-    """Return whether a directory is so large that a prompt updates only a part of its index."""
+    """Return whether a directory is so large that a prompt updates only part of its index."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             return bool(_find_total(db, "folders"))
@@ -553,7 +557,7 @@ def is_large(path: Path) -> bool:
 
 
 def parse_memory(path: str, text: str, signature: str) -> IndexRow:
-    """Return a memory as terms, without vectors: title and description (unless the body repeats them), cues, body."""
+    """Return a memory as an index row without vectors."""
     fields = frontmatter.parse_fields(text)
     body = frontmatter.split_frontmatter(text).body
     title = fields.title or path.removesuffix(".md").replace("/", " ").replace("_", " ").replace("-", " ")
@@ -578,7 +582,7 @@ def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rari
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another process has locked the index, in which case it is not broken."""
+    """Return whether an error means that another process has locked the index."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # `open_index` has errors of its own
     return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -605,7 +609,7 @@ def _read_moment(seconds: float) -> datetime:
 
 
 def _render_signature(stat: Stat) -> str:
-    """Render a stat as text, because some inode numbers exceed SQLite's signed integers."""
+    """Render a stat result as text, because some inode numbers exceed SQLite's integers."""
     return " ".join(map(str, stat))
 
 
@@ -614,13 +618,13 @@ def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """Render the stats of folders, except those that have just changed and must be listed again."""
+    """Render the stat results of folders. Omits those that changed so recently that they must be listed again."""
     latest = time.time_ns() - _SETTLED_NS
     return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 
 
 def _digest(listed: Mapping[str, Stat]) -> str:
-    """Return a digest of a listing in its order; hashes of numbers, unlike text, are the same in every process."""
+    """Return a digest of a directory listing that is the same in every process."""
     names = "\n".join(listed).encode("utf-8", "replace")
     return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
 
@@ -633,5 +637,5 @@ def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + _MANY] for start in range(0, len(values), _MANY))
 
 
-def _marks(values: Sequence[object]) -> str:
+def _make_placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))

@@ -1,15 +1,15 @@
 """recall(): find the few memories that fit a message, within size limits, each once per conversation.
 
-    skip reasons -> candidates the conversation does not have -> select -> read -> record
+    check skip reasons -> drop memories already shown -> select -> read -> record
 
-`find_recalled` does everything but the last step, which is `record_recall`: a prefetch calls them separately, because it
-may discard the result. Faults are tolerated: a directory or memory that cannot be read is left out, and if the session
-record or the recall log cannot be written, the memories are returned anyway. A selector decides; `reminder` renders.
+`find_recalled` does everything except `record_recall`. A prefetch calls them separately, because it may discard the result.
+Errors are tolerated: a directory or memory that cannot be read is left out, and if the session record or the recall log
+cannot be written, the memories are returned anyway. Selectors choose the memories, and `reminder` renders them.
 
-Memories are shown with their age (`find_ages`) and with outdated claims, from stored verdicts on the same text
-(`find_caveats`). The age of a text comes from history, or the file's own `modified`, or the commit of a team memory, or
-the file's mtime, in this order; for synced and imported files history does not count. A time in the future counts as now.
-Ranking uses the age in the derived index, which is nearly the same.
+Memories are shown with their age (`find_ages`) and with warnings about outdated claims from cached verdicts
+(`find_caveats`). The age is taken from the history, the file's own `modified`, the commit of a team memory, or the file's
+mtime, in this order. The history is not used for synced and imported files. Times in the future count as now. The ranking
+uses the age in the index, which is nearly the same.
 """
 
 import os
@@ -50,7 +50,7 @@ _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
 class RecallSkip(SkipReason):
-    """The reasons why a recall returns nothing, in the order they are checked."""
+    """The reasons why a recall returns nothing, in the order in which they are checked."""
 
     OFF = "off", "recall is switched off here"
     PAUSED = "paused", "memory is paused"
@@ -65,7 +65,7 @@ class RecallSkip(SkipReason):
 
 @runtime_checkable
 class StoreFinder(Protocol):
-    """A selector that needs no headers; `drop` returns why a memory cannot be selected, or "", and affects no score."""
+    """A selector that reads the stores itself. `drop` returns why a memory must not be selected, or ""."""
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]: ...
 
@@ -74,8 +74,8 @@ class StoreFinder(Protocol):
 class RecallRequest:
     """The input of a recall.
 
-    `stores` are in order of precedence: a project memory hides a user memory of the same name. Without a `limit` only
-    memories that surely help are selected, with one the best matches. `on` and `paused` are settings.
+    If two `stores` have a memory of the same name, the first one is used. Without a `limit`, only memories that are very likely
+    to help are returned, otherwise the best matches. `on` and `paused` are settings.
     """
 
     stores: Sequence[StoreReader]
@@ -91,7 +91,7 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories that fit, or why there are none. `picks` has the selected candidates, then the dropped ones."""
+    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones."""
 
     query: str
     selector: str
@@ -116,7 +116,7 @@ def recall(
     limit: int | None = None,
     semantic: bool = True,
 ) -> RecallResult:
-    """Return the memories that surely help, often none; with a `limit`, the best matches. Iterate over the result.
+    """Return the memories that are very likely to help. With a `limit`, return the best matches instead.
 
     If there are several stores, pass the project's first. With a `session`, a memory is returned once per conversation.
     Without a `selector` the local index is used, with words and meaning, or only words if not `semantic`.
@@ -145,7 +145,7 @@ def recall_in_project(
     on_found: Callable[[RecallResult], None] = lambda result: None,
     make_selector: Callable[[LocalSearch], Selector | StoreFinder] = lambda search: search,
 ) -> RecallResult:
-    """Recall with the stores and settings of an open project, in the conversation with this ID.
+    """Recall from the stores of a project, with its settings, in the conversation `session`.
 
     `peek` records nothing as shown; `trusts` does not check every file of a large directory. `on_read` is called with
     the number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes
@@ -181,7 +181,7 @@ _ENCODERS = {  # packages that contain the weights of all-MiniLM-L6-v2, and the 
 
 
 def find_encoder(settings: Settings) -> Path | None:
-    """Return the folder of the sentence encoder; None if it is missing or numpy is not installed."""
+    """Return the folder of the sentence encoder. Returns None if it is missing or numpy is not installed."""
     chosen = settings.text("encoder")
     if chosen == "none" or find_spec("numpy") is None:
         return None
@@ -193,7 +193,7 @@ def find_encoder(settings: Settings) -> Path | None:
 
 
 def selects_in_background(project: Project) -> bool:
-    """Return whether a model or a sentence encoder can select, in addition to the local index."""
+    """Return whether memories are also selected in the background, with a model or a sentence encoder."""
     settings = project.settings
     if project.environment.inside:
         return False
@@ -202,7 +202,7 @@ def selects_in_background(project: Project) -> bool:
 
 
 class NamedMemories:
-    """A finder that returns previously selected memories, except deleted ones."""
+    """Select previously found memories by name. Deleted memories are skipped."""
 
     def __init__(self, stores: Sequence[StoreReader], names: Sequence[tuple[str, str]], by: str) -> None:
         self.name, self._stores, self._names = by, stores, names
@@ -220,13 +220,13 @@ class NamedMemories:
 
 
 def leave_selection(file: SessionFile, result: RecallResult) -> None:
-    """Store the memories selected in the background for the next hook of a conversation."""
+    """Save the memories selected in the background for the next hook of the conversation."""
     names = [[excerpt.header.scope.value, excerpt.header.name] for excerpt in result]
     file.write_prompt(SELECTION, {"query": result.query, "by": result.selector, "names": names})
 
 
 def take_selection(project: Project, session: str, show: Callable[[RecallResult], None]) -> None:
-    """Pass the memories selected in the background, if any, to `show` and record them.
+    """Pass the memories selected in the background, if any, to `show` and record them as shown.
 
     The file is deleted after the memories are read and before they are shown, so that a hook that is too late leaves
     them to the next one, and only one of several concurrent hooks shows them.
@@ -245,7 +245,7 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:
-    """Recall without recording anything as shown. Only a request to ignore memory from now on is recorded at once."""
+    """Recall without recording the memories as shown. A lasting request to ignore memory is recorded."""
     start = time.perf_counter()
     record = request.session.read() if request.session else SessionRecord()
     ignore = find_ignoring(request.text)
@@ -262,7 +262,7 @@ def find_recalled(request: RecallRequest) -> RecallResult:
 def find_skip(
     text: str, record: SessionRecord, *, ignore: IgnoreReach | None = None, on: bool = True, paused: bool = False
 ) -> RecallSkip | None:
-    """Return the first reason to skip recall that is known without reading memories; `ignore` is a user request."""
+    """Return the first reason to skip recall, or None. Does not read any memories."""
     reasons = (
         (RecallSkip.OFF, not on),
         (RecallSkip.PAUSED, paused),
@@ -277,7 +277,7 @@ def find_skip(
 
 
 def record_recall(result: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
-    """Record the memories in session and recall log; return those within the budget that were not shown since."""
+    """Record the memories as shown. Return those that are within the budget and were not shown in the meantime."""
     if request.session is not None and result.memories:
         result = _drop_shown(result, request.session, seconds)
     rows: dict[int, list[Surfacing]] = {}
@@ -292,7 +292,7 @@ def record_recall(result: RecallResult, request: RecallRequest, *, seconds: floa
 
 
 def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: StoreReader | None = None) -> Excerpt:
-    """Return at most 200 lines and 4,096 bytes of a memory's body, or that it contains a secret."""
+    """Return the start of a memory's body, within the limits. A body that contains a secret is not included."""
     find = store.rules.find if store is not None else None
     parts = (memory.header.title, memory.header.description, memory.body)
     if secrets := find_known_secrets("\n".join(parts), find):
@@ -311,13 +311,13 @@ def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: 
 
 
 def make_full_excerpt(store: StoreBase, memory: StoredMemory) -> Excerpt:
-    """Return an excerpt with age, author and caveat."""
+    """Return an excerpt of a memory with its age, author and warning about outdated claims."""
     excerpt = make_excerpt(memory, path=store.locate(memory.header), store=store)
     return _add_facts([(memory, excerpt, store)], store.clock())[0]
 
 
 def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) -> str | None:
-    """Return a file's key in the session record, for `note_read`; None if it is not a memory of these stores."""
+    """Return the key of a file in the session record, or None if it is not a memory of these stores."""
     real = os.path.realpath(path)
     for store in stores:
         if isinstance(store, Folder):
@@ -328,7 +328,7 @@ def find_key(session: SessionFile, stores: Sequence[StoreReader], path: Path) ->
 
 
 def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: SessionRecord) -> tuple[Excerpt, ...]:
-    """Read the memories that a record lists as shown, in that order, to show them again after a compaction."""
+    """Read the memories that a session record lists as shown, to show them again after a compaction."""
     excerpts: dict[str, Excerpt] = {}
     for store in stores:
         if store.state == session.state:
@@ -347,7 +347,7 @@ def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: Ses
 
 
 def mark_surfaced(stores: Sequence[FileStore], session: SessionFile, excerpts: Sequence[Excerpt]) -> None:
-    """Record that these memories are in the conversation again."""
+    """Record that these memories were shown again."""
     if excerpts:
         owners = {str(store.root / excerpt.header.file): store for store in stores for excerpt in excerpts}
         keys = [_make_key(session, owners[excerpt.path], excerpt.header.name) for excerpt in excerpts]
@@ -391,7 +391,7 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
 
 
 def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
-    """Return why a selected memory is not shown, or "": it is unreadable, or the message excludes it."""
+    """Return why a selected memory is not shown, or "". It may be unreadable or excluded by the message."""
     if memory is None:
         return UNREADABLE
     words = frozenset(parse_terms(memory[0].text)) if any(left_out) else frozenset()
@@ -399,7 +399,7 @@ def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_o
 
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
-    """Select among the eligible headers."""
+    """Select among the headers that may be shown."""
     headers, dropped = _scan(request.stores)
     allowed, known = [], []
     for header in headers:
@@ -412,7 +412,7 @@ def _select_headers(selector: Selector, request: RecallRequest, record: SessionR
 
 
 def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
-    """Return the headers of all readable stores, and the user memories that project memories hide."""
+    """Return the headers of all readable stores, and the user memories that project memories override."""
     headers: list[Header] = []
     hidden: list[Pick] = []
     for store in stores:
@@ -433,7 +433,7 @@ def _drop(header: Header, reason: str) -> Pick:
 
 
 def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, name: str) -> str:
-    """Return why a memory cannot be selected, or "": team memory is off, or it was already shown."""
+    """Return why a memory cannot be selected, or "". It may have been shown, or team memory may be off."""
     is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
     if is_shared and any(not store.team for store in request.stores):
         return TEAM_OFF
@@ -446,7 +446,7 @@ def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, na
 
 
 def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
-    """Read a candidate from its store; if several stores have the name, from the one with the same file."""
+    """Read a selected memory from its store, or return None if it cannot be read."""
     match: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:
         if store.may_hold(pick.header.scope):
@@ -463,7 +463,7 @@ def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Exce
 
 
 def _add_facts(read: Sequence[tuple[StoredMemory, Excerpt, StoreReader]], now: datetime) -> list[Excerpt]:
-    """Return the excerpts with the time their age is counted from, a team memory's author, and caveats."""
+    """Return the excerpts with age, author and warnings about outdated claims."""
     facts: dict[tuple[int, str], tuple[datetime, str, str]] = {}
     for key, store in {id(store): store for _, _, store in read}.items():
         memories = [memory for memory, _, owner in read if owner is store]
@@ -487,7 +487,7 @@ def _has_any(stores: Sequence[StoreReader]) -> bool:
 
 
 def _drop_shown(result: RecallResult, session: SessionFile, seconds: float) -> RecallResult:
-    """Drop memories already shown or over the budget, and record the others; if that fails, return `result`."""
+    """Drop memories already shown or over the budget, and record the others. If that fails, return `result`."""
     pairs = zip(result.memories, result.owners, strict=True)
     keys = [_make_key(session, widen(owner), excerpt.header.name) for excerpt, owner in pairs]
     refused: dict[str, str] = {}
@@ -524,7 +524,7 @@ def _drop_shown(result: RecallResult, session: SessionFile, seconds: float) -> R
 
 
 def find_caveats(store: StoreReader, memories: Sequence[StoredMemory]) -> dict[str, str]:
-    """Return the outdated claims found by the last verification, by name, without memories that have none."""
+    """Return a warning for each memory with outdated claims, by name. Uses the cached verdicts."""
     digests = {memory.header.name: memory.digest for memory in memories}
     path = store.find_index_file(write=False) if isinstance(store, Folder) else None
     if path is None or not isinstance(store, Folder):

@@ -1,4 +1,4 @@
-"""Recall in the background, optionally with a model as the selector.
+"""Recall in the background, optionally with a model that selects the memories.
 
 `Prefetch` runs a recall in a thread. `FreshSearch` is its selector: a local search opened for each question.
 
@@ -7,7 +7,7 @@ A prompt hook starts a process with `select_in_background`: it selects with a mo
 `ModelSelector` sends a model the manifest, recent tools and the query, and gets up to five file names. Rules and manifest
 come first and the query last, so that a provider can cache the part that stays the same. For the same reason memories
 that cannot be selected again stay in the manifest, and it starts with the oldest: a saved or changed memory moves to its
-end. Names that are not in the list are dropped. An invalid reply is sent back once; after that, or if the model fails, the
+end. Unknown names are ignored. An invalid reply is sent back once; after that, or if the model fails, the
 local selector is used.
 """
 
@@ -56,10 +56,10 @@ _TAKE_SECONDS = 0.05  # wait for the session record, which is locked for a milli
 
 
 class Prefetch:
-    """A recall in the background: started when the message arrives, taken when it is ready.
+    """Run a recall in a background thread.
 
-    Starting another drops the last one. Memories count as shown only when they are taken, so a turn that ends early
-    records nothing. The thread is a daemon, so that it does not keep a process alive.
+    A new recall replaces the previous one. Memories count as shown only when `take` returns them. The thread is a daemon, so
+    that it does not keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Prefetch:
         threading.Thread(target=run, name="memdir-prefetch", daemon=True).start()
 
     def take(self, seconds: float = 0) -> RecallResult | None:
-        """Return the result once and record it as shown; None if there is none. Raises the recall's own error."""
+        """Return the result once and record it as shown, or return None. Raises the error of the recall, if any."""
         run = self._run
         if run is None or not run.done.wait(seconds):
             return None
@@ -91,7 +91,7 @@ class Prefetch:
 
 
 class _PrefetchRun:
-    """One recall, running or finished. It has no result after an unexpected exception, which Python reports."""
+    """A recall in a thread. It has no result after an unexpected exception, which Python reports."""
 
     def __init__(self, request: RecallRequest) -> None:
         self.request = request
@@ -109,7 +109,7 @@ class _PrefetchRun:
 
 
 class FreshSearch:
-    """A local search opened for each query, because an open index works in one thread only."""
+    """Open a new local search for each query, because an open index can be used by only one thread."""
 
     name = "local"
 
@@ -126,7 +126,7 @@ class FreshSearch:
 
 
 def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFinder:
-    """Return the model in the settings or the local search as a selector, without parts that fail to load."""
+    """Return the selector from the settings. Parts that cannot be loaded are left out."""
     settings, environment = project.settings, project.environment
     try:
         if (folder := find_encoder(settings)) is not None:
@@ -149,10 +149,10 @@ def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFind
 def select_in_background(
     project: Project, session: str, read_tools: Callable[[str], Sequence[str]]
 ) -> RecallResult | None:
-    """Select memories for the question that a prompt hook stored, and store their names for the next hook.
+    """Select memories for the question stored by a prompt hook, and store their names for the next hook.
 
-    `read_tools` returns the tools in use from the path of the transcript. Memories selected by the index alone are not
-    stored, because the prompt hook has shown them; nor are any if there is a newer question or the conversation was cleared.
+    `read_tools` returns the tools used in the transcript at a path. Nothing is stored if only the index was used, because the
+    prompt hook has shown its result, or if the user has sent another message or cleared the conversation.
     """
     file = SessionFile(project.private.state, session)
     question = file.read_prompt(QUESTION)
@@ -176,7 +176,7 @@ def select_in_background(
 
 
 class ModelSelector:
-    """A selector that asks `model`; `fallback` shortens a long manifest and replaces a model that fails."""
+    """Select memories by asking a model. `fallback` shortens a long manifest, and is used if the model fails."""
 
     name = "model"
 
@@ -204,7 +204,7 @@ class ModelSelector:
         return _match_names(names, [header for header in listed if header not in query.seen], limit)
 
     def _choose_headers(self, query: Query, headers: Sequence[Header]) -> list[Header]:
-        """Return the manifest, oldest first; above the limit, the newest and the best that were not shown."""
+        """Return the headers for the manifest, oldest first. If there are too many, keep the newest and best."""
         known = [*headers, *query.seen]
         if len(known) > MANIFEST_ENTRIES:
             newest = sorted(headers, key=lambda header: (header.modified, header.file), reverse=True)
@@ -217,7 +217,7 @@ class ModelSelector:
 
 
 def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
-    """Return two messages: the list, which changes only with the memories, and the current query."""
+    """Return a request with two messages: the list of memories, which can be cached, and the query."""
     manifest = "\n".join(show_header(header) for header in shown)
     parts = []
     if files := sorted(one_line(header.file) for header in query.seen if header in shown):
@@ -240,7 +240,7 @@ def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Re
 
 
 def parse_selected(text: str) -> list[str]:
-    """Return the names in a reply, ignoring text around the JSON; raises ReplyError with the problem."""
+    """Return the names in a reply, ignoring text around the JSON. Raises ReplyError if it has no list of names."""
     values = list(find_json(text))
     for value in values:
         chosen = value.get(KEY) if isinstance(value, dict) else value
@@ -252,7 +252,7 @@ def parse_selected(text: str) -> list[str]:
 
 
 def _match_names(names: Sequence[str], headers: Sequence[Header], limit: int) -> list[Pick]:
-    """Return the headers with these names, in the same order, without duplicates and unknown names."""
+    """Return the headers with these names, without duplicates and unknown names."""
     known: dict[str, Header] = {}
     for header in headers:
         known.setdefault(fold(one_line(header.name)), header)

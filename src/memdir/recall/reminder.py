@@ -1,4 +1,4 @@
-"""Recalled memories as text for a conversation, within the limits of hosts (`format.shown` renders each).
+"""Render recalled memories for a conversation within the limits of hosts.
 
 `fit_memories` puts several memories into one reply of limited size, counted as hosts do: in UTF-16 units and in tokens,
 which are estimated.
@@ -28,7 +28,7 @@ _GAP = "\n\n"
 def fit_memories(
     excerpts: Sequence[Excerpt], *, now: datetime, chars: int = HOOK_CHARS, tokens: int = HOOK_TOKENS
 ) -> str:
-    """Render memories within the limits: the best first, complete or cut, the last ones as one line each or not at all."""
+    """Render memories within the limits, best first. The last ones may be shortened to one line or omitted."""
     whole = _GAP.join(show_memory(excerpt, now=now) for excerpt in excerpts)
     if measure_reply(whole) <= chars and has_tokens_at_most(whole, tokens):
         return whole
@@ -48,7 +48,7 @@ def fit_memories(
 
 
 def fit_lines(text: str, chars: int, *, tokens: int = HOOK_TOKENS, where: str = "") -> str:
-    """Return as many lines as fit, and the number of omitted lines."""
+    """Return as many lines as fit, and a line with the number of omitted lines."""
     if measure_reply(text) <= chars and has_tokens_at_most(text, tokens):
         return text
     lines = text.split("\n")
@@ -65,17 +65,17 @@ def fit_lines(text: str, chars: int, *, tokens: int = HOOK_TOKENS, where: str = 
 
 
 def measure_reply(text: str) -> int:
-    """Return the length as JavaScript counts it."""
+    """Return the length of a text in UTF-16 code units, as JavaScript counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def has_tokens_at_most(text: str, limit: int) -> bool:
-    """Return whether a text has at most `limit` tokens, without counting them if the text is short."""
+    """Return whether a text has at most `limit` tokens. Short texts need not be counted."""
     return len(text) * (0.5 if text.isascii() else 1.25) <= limit or estimate_tokens(text) <= limit
 
 
 def _fit(excerpt: Excerpt, now: datetime, left: int, rest: int) -> str:
-    """Return the complete memory, or as much of it as fits; "" if that is too little."""
+    """Return the memory, or as much of it as fits. Returns "" if that is too little."""
     quoted = quote_memory(excerpt)
     whole = show_memory(excerpt, now=now, quoted=quoted)
     size, weight = measure_reply(whole), estimate_tokens(whole)
@@ -123,7 +123,7 @@ _SUSPECT = compile_late(
 
 
 def is_one_word(text: str) -> bool:
-    """Return whether a query has at most one word. Four CJK characters in a row count as more."""
+    """Return whether a query has at most one word. Several CJK characters count as more than one."""
     if text.isascii():
         words = _WORDS.finditer(text[:_READ_CHARS])
         return next(words, None) is None or next(words, None) is None
@@ -136,7 +136,7 @@ def is_one_word(text: str) -> bool:
 
 
 def mask_secrets(text: str, find: "Finder | None" = None) -> str:
-    """Mask the secrets in a text, because people paste keys into prompts, which the recall log stores."""
+    """Mask the secrets in a text."""
     secrets = find_known_secrets(text, find)
     if not secrets:
         return text
@@ -147,7 +147,7 @@ def mask_secrets(text: str, find: "Finder | None" = None) -> str:
 
 
 def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[SecretFinding]":
-    """Return the secrets in a text, by the rules of a store if `find` is set."""
+    """Return the secrets in a text. `find` is the finder of a store; without it, the default rules apply."""
     if not _SUSPECT.search(text):
         return ()
     # Imported here: few texts have anything like a key, and the rules take longer to load than a recall.
@@ -161,6 +161,6 @@ def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[Sec
 
 @cache
 def _compile_runs() -> re.Pattern[str]:
-    """Compile the pattern of runs of each script, only when needed, because that takes longer than a search."""
+    """Compile the pattern for words by script. This is slow, so it is only done when needed."""
     word, gap = rf"[^\W{_CJK}{_UNSPACED}]+", rf"[^\s\w{_CJK}{_UNSPACED}]+"
     return re.compile(rf"([{_CJK}]+)|([{_UNSPACED}]+)|({word}(?:{gap}{word})*)")

@@ -1,4 +1,4 @@
-"""The local selector: find the best memories of one or several stores for a question, or none.
+"""Select the best memories of one or several stores for a question, without a model.
 
 It updates each store's index with one listing of the directory, scores candidates, adds weak evidence (date, pin,
 recency, links), and drops those below the threshold. It works on any store; in a folder it opens only the few files that
@@ -87,7 +87,7 @@ Matches = dict[str, list[tuple[int, float]]]  # a word of the directory -> numbe
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A question's weighted terms and their matches; `shares` are its subject's, `unknown` those no memory has."""
+    """The weighted terms of a query and their matches. `unknown` are terms that occur in no memory."""
 
     weights: dict[str, float]
     shares: dict[str, float]
@@ -98,7 +98,7 @@ class PreparedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """One memory with its PARTS and its weighted scores."""
+    """A memory with its scores."""
 
     path: str
     parts: tuple[float, ...]
@@ -114,7 +114,7 @@ class ScoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The learned weights of a prompt's words, SIGNS and direction, of PARTS in a fit, and of SHOW in the decision."""
+    """The learned weights that decide whether a prompt needs memories, and which of them to show."""
 
     bias: float
     words: Mapping[str, float]
@@ -143,7 +143,7 @@ Drop = Callable[[StoreReader, str], str]  # why this memory cannot be selected, 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The selected candidates in order, the store of each, and the dropped ones with the reason."""
+    """The selected candidates, and the next best ones with the reasons why they were not selected."""
 
     picks: tuple[Pick, ...]
     passed_over: tuple[Pick, ...] = ()
@@ -158,11 +158,10 @@ class StoreScores:
 
 
 class LocalSearch:
-    """The open indexes of several stores, the project's first.
+    """Search several stores, with the project's store first.
 
-    `on_read` is called with the number of files read so far. With `trusts` not all files of a large directory are
-    checked: folders that changed are listed, and files that may be selected are read again if they differ. A file that
-    was overwritten in place is then ranked by its old text until the next `refresh`.
+    `on_read` is called with the number of files read so far. With `trusts`, not every file of a large directory is checked:
+    files that were overwritten in place are ranked by their old text until the next `refresh`.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class LocalSearch:
         return ENCODER if self._compare else "local" if self._semantic else "local-lexical"
 
     def use_encoder(self, encode: Encode, compare: Compare) -> None:
-        """Select with a sentence encoder too (`encode.make_encoder`), unless a query is `wide`."""
+        """Also select with a sentence encoder, except for queries that are `wide`."""
         self._encode, self._compare = encode, compare
 
     def close(self) -> None:
@@ -211,16 +210,16 @@ class LocalSearch:
         self.close()
 
     def refresh(self) -> int:
-        """Update every index to its files and return how many files were read."""
+        """Update all indexes and return the number of files read."""
         return self._retry(lambda: sum(self._refresh(number) for number in range(len(self._stores))))
 
     def refresh_files(self, paths: Iterable[Path]) -> int:
-        """Update single files of large directories; any search finds new files and those of small directories."""
+        """Update the index for these files. Only needed in large directories; small ones are updated by each search."""
         real = [os.path.realpath(path) for path in paths]
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
     def read_links(self) -> list[dict[str, frozenset[str]]]:
-        """Return the folded names of link targets for each store and path with links."""
+        """Return, for each store, the link targets of each memory with links."""
 
         def read() -> list[dict[str, frozenset[str]]]:
             self._refresh_all()
@@ -229,15 +228,15 @@ class LocalSearch:
         return self._retry(read)
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
-        """Implement `pipeline.StoreFinder`: return the selected candidates, then the dropped ones with the reason."""
+        """Return the selected candidates, then the dropped ones with the reasons. Implements `pipeline.StoreFinder`."""
         return self._retry(lambda: self._find(query, limit, drop))
 
     def select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
-        """Implement `records.Selector`: select among these headers."""
+        """Select among these headers. Implements `records.Selector`."""
         return self._retry(lambda: self._select(query, headers, limit))
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
-        """Return the best memories, at most `limit`, and the next best; unless `wide`, only over the threshold."""
+        """Return up to `limit` memories and the next best. Unless `wide`, all must be above the threshold."""
         table = open_words()
         # The gate was trained in English: at other prompts only common words count.
         is_taught = table is None or not query.text or knows_words(table, query.text)
@@ -252,7 +251,7 @@ class LocalSearch:
                 best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
                 picks = _make_picks(store, best, self.name)
                 headers = {pick.header.file: pick.header for pick in picks}
-                if not (self._trusts and picks and self._renew(number, headers)):
+                if not (self._trusts and picks and self._reindex_files(number, headers)):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
             left = sorted(scores.dropped, key=lambda row: -row[0].score)[:SHORTLIST]
@@ -288,11 +287,11 @@ class LocalSearch:
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
-        own = [number for number, store in enumerate(self._stores) if _home_of(store.scope) is Scope.PRIVATE]
+        own = [number for number, store in enumerate(self._stores) if _find_store_scope(store.scope) is Scope.PRIVATE]
         own = [number for number in own if number not in self._empty]
 
         def find_reason(store: StoreReader, name: str) -> str:
-            scope = _home_of(store.scope)
+            scope = _find_store_scope(store.scope)
             is_hidden = scope is Scope.USER and any(self._open(number).has_name(name) for number in own)
             return HIDDEN if is_hidden else drop(scope, name)
 
@@ -301,14 +300,14 @@ class LocalSearch:
 
     def _select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
         self._refresh_all()
-        headers_by_key = {(_home_of(header.scope), header.name): header for header in headers}
+        headers_by_key = {(_find_store_scope(header.scope), header.name): header for header in headers}
 
         def drop(store: StoreReader, name: str) -> str:
-            return "" if (_home_of(store.scope), name) in headers_by_key else "not asked for"
+            return "" if (_find_store_scope(store.scope), name) in headers_by_key else "not asked for"
 
         result = self.search(query, limit, drop=drop)
         return [
-            replace(pick, header=headers_by_key[_home_of(owner.scope), pick.header.name])
+            replace(pick, header=headers_by_key[_find_store_scope(owner.scope), pick.header.name])
             for pick, owner in zip(result.picks, result.owners, strict=True)
         ]
 
@@ -342,7 +341,7 @@ class LocalSearch:
         return self._catalogs[number]
 
     def _make_path(self, number: int) -> Path:
-        """Return the path of a temporary index, for a store that has none of its own."""
+        """Return the path of a temporary index, for a store that cannot have its own."""
         if self._folder is None:
             # Imported here, because the module takes as long to load as a query, and few stores need it.
             from tempfile import TemporaryDirectory
@@ -368,7 +367,7 @@ class LocalSearch:
         return self._open(number).refresh(signatures, partial(self._read, store), marks)
 
     def _refresh_changed(self, number: int) -> bool:
-        """Update the index of a large directory from its changed folders; False if the files must be listed."""
+        """Update the index from the folders that changed. Returns False if all files must be listed."""
         store, folder = self._stores[number], self._folders[number]
         if folder is None or not ((path := folder.find_index_file()) and path.exists()):
             return False
@@ -386,15 +385,15 @@ class LocalSearch:
             return 0
         root = os.path.join(os.path.realpath(folder.root), "")
         below = [path.removeprefix(root) for path in paths if path.startswith(root)]
-        return self._renew_stale(number, folder.read_signatures(below)) if below else 0
+        return self._reindex_stale(number, folder.read_signatures(below)) if below else 0
 
-    def _renew(self, number: int, read: Mapping[str, Header]) -> int:
-        """Index the files again whose signature in the index differs from the current one."""
+    def _reindex_files(self, number: int, read: Mapping[str, Header]) -> int:
+        """Index the files that differ from their signature in the index."""
         facts = {file: header.signature for file, header in read.items()}
         now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
-        return self._renew_stale(number, now) if self._folders[number] is not None else 0
+        return self._reindex_stale(number, now) if self._folders[number] is not None else 0
 
-    def _renew_stale(self, number: int, now: Mapping[str, Stat]) -> int:
+    def _reindex_stale(self, number: int, now: Mapping[str, Stat]) -> int:
         catalog, store = self._open(number), self._stores[number]
         if not (stale := catalog.find_stale(now)):
             return 0
@@ -409,7 +408,7 @@ class LocalSearch:
             return None
 
     def _retry(self, step: Callable[[], T]) -> T:
-        """Run a step; if an index fails, run it again with a new index if it is broken, or else a temporary one."""
+        """Run a step. If an index fails, replace it by a new or temporary one and try again."""
         try:
             return step()
         except sqlite3.DatabaseError as error:
@@ -421,13 +420,13 @@ class LocalSearch:
             return step()
 
 
-def _home_of(scope: Scope) -> Scope:
-    """Return the scope of the store: team memories are in a folder of the project's store."""
+def _find_store_scope(scope: Scope) -> Scope:
+    """Return the scope of the store that contains memories of this scope. Team memories are in the project's store."""
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
 
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
-    """Return every candidate with its weak evidence, best first; newer memories win ties."""
+    """Return the candidates with their final scores, best first. Newer memories win ties."""
     dates = parse_dates(query.text)
     priors = {}
     for memory in scored:
@@ -448,7 +447,7 @@ def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> li
 
 
 def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
-    """Return candidates, each with its prior and current header, without deleted ones."""
+    """Return the candidates with their headers. Deleted memories are skipped."""
     stored = store.read_many([memory.path.removesuffix(".md") for memory, _ in scored])
     picks = []
     for memory, prior in scored:
@@ -466,10 +465,10 @@ def _make_picks(store: StoreReader, scored: Sequence[tuple[ScoredMemory, float]]
 
 
 def prepare_query(catalog: Catalog, text: str, totals: IndexTotals) -> tuple[PreparedQuery, dict[int, float]]:
-    """Prepare a query for one directory: its weights, and the postings to read, heaviest first."""
+    """Return the weights of a query in one directory, and the postings to read, heaviest first."""
     table = catalog.table
     terms = list(dict.fromkeys(parse_terms(text)))
-    soft = {term: _soften(catalog, table if catalog.semantic else None, term) for term in terms}
+    soft = {term: _find_similar(catalog, table if catalog.semantic else None, term) for term in terms}
     known = catalog.find_terms(list(dict.fromkeys(word for words in soft.values() for word in words)))
     worth = {term: REQUEST_WORTH if term in REQUEST else 1.0 for term in terms}
     idf = {term: totals.idf(known.get(term, (0, 0))[1]) for term in terms}
@@ -499,7 +498,7 @@ def score_all(
     worth: Sequence[float] = SEARCH,
     encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return every candidate with its parts: all of a small directory, else matches and the best `encoded`."""
+    """Return the scored candidates. In a large directory these are only the matches and the best `encoded` ones."""
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)
@@ -518,14 +517,14 @@ def score_all(
 
 @cache
 def read_gate(kind: str) -> Gate:
-    """Return the weights for `semantic`, `plain` (words alone) or `encoder`."""
+    """Return the weights for `semantic`, `plain` (only words) or `encoder`."""
     table = json.loads(GATES[kind].read_text(encoding="utf-8"))
     lists = {name: tuple(table[name]) for name in ("signs", "vector", "fit", "show")}
     return Gate(table["bias"], table["words"], **lists)
 
 
 def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None) -> float:
-    """Return how likely a prompt needs a memory ("thanks" or "go" do not); `direction` is by an encoder."""
+    """Return how likely a prompt needs memories. `direction` is the prompt's vector from an encoder."""
     words, signs, pooled = measure_prompt(text, open_words() if gate.vector and direction is None else None)
     known = sum([gate.words[word] for word in words if word in gate.words])
     value = gate.bias + known + _dot(gate.signs, signs)
@@ -535,7 +534,7 @@ def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None
 
 
 def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[float, ...], tuple[float, ...]]:
-    """Return the words of a prompt and its beginning, its SIGNS, and its direction."""
+    """Return the words, signs and vector of a prompt."""
     words = parse_prompt(text)
     count, names = len(words), words.count(NAME)
     signs = (
@@ -552,7 +551,7 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
 
 
 def knows_words(table: WordTable, text: str) -> bool:
-    """Return whether the table contains most words, as in English only; ignores names, code and numbers."""
+    """Return whether the word table contains most words of a text. It contains only English words."""
     terms = [make_term(word) for word in parse_prompt(text) if word[0].isalpha()]
     return not terms or 2 * sum(term in STOP or table.find(term) is not None for term in terms) > len(terms)
 
@@ -560,7 +559,7 @@ def knows_words(table: WordTable, text: str) -> bool:
 def measure_showing(
     fits: Sequence[float], number: int, has_cues: bool, prompt: float, query: PreparedQuery
 ) -> tuple[float, ...]:
-    """Return the values of SHOW for the memory with this number. `fits` are in order, best first."""
+    """Return the features that decide whether to show memory `number`. `fits` are in order, best first."""
     fit, best, terms = fits[number], fits[:LEADERS], len(query.weights)
     other = best[1] if not number and len(best) > 1 else best[0] if number else 0.0
     long = (terms - SHORT_TERMS) / (LONG_TERMS - SHORT_TERMS)
@@ -575,8 +574,8 @@ def _dot(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum([weight * value for weight, value in zip(weights, values, strict=True)])
 
 
-def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
-    """Return the words that may replace a term, with their weights."""
+def _find_similar(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
+    """Return similar words that may replace a term, with their weights."""
     words = {term: 1.0}
     if len(term) >= KIN_LETTERS and term.isascii():
         stem = term[: max(KIN_LETTERS, len(term) - 3)]
@@ -589,7 +588,7 @@ def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, f
 
 
 def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, float]:
-    """Return the heaviest words whose postings fit the budget, always including the first."""
+    """Return the heaviest terms whose postings fit the budget, but at least one."""
     best: dict[int, float] = {}
     room = POSTINGS
     for weight, term, df in sorted(postings, reverse=True):
@@ -600,7 +599,7 @@ def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, fl
 
 
 class _Scorer:
-    """Scores the candidates of a query with values that are computed once."""
+    """Score the candidates of a query."""
 
     def __init__(
         self,
@@ -657,7 +656,7 @@ class _Scorer:
         return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), top_words, row.priors)
 
     def _match(self, hits: list[str], damping: float) -> float:
-        """Return the sum of each term's best match in these words, saturated."""
+        """Return the sum of each term's best match in these words, with diminishing weight."""
         best: dict[int, float] = {}
         distinct = dict.fromkeys(hits)
         is_plain = len(distinct) == len(hits)  # the usual case, and the faster: every word once
@@ -671,7 +670,7 @@ class _Scorer:
 
 
 def _compare(query: tuple[tuple[int, ...], float], data: bytes, layout: str) -> list[float]:
-    """Return the cosine of a query with each of several packed vectors."""
+    """Return the cosines of a query with several packed vectors."""
     point, length = query
     square, double = length * length, 2 * length
     # |q - d|² = |q|² + |d|² - 2 q·d, and adding 128 to both does not change the distance.

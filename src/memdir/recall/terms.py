@@ -1,4 +1,4 @@
-"""Split text into terms (English stems without stop words, CJK character pairs) and passages, and find dates."""
+"""Split text into terms (English stems without stop words, pairs of CJK characters) and passages, and find dates."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ _stemmer = Stemmer.Stemmer("english")
 
 @lru_cache(maxsize=65_536)
 def make_term(word: str) -> str:
-    """Return the normal form of a word, shared by all its inflections."""
+    """Return the stem of a word, which is the same for all its inflections."""
     plain = word.lower().replace("’", "'").removesuffix("'s").replace("'", "")
     return str(_stemmer.stemWord(plain))
 
@@ -64,7 +64,7 @@ REQUEST = frozenset(make_term(word) for word in _REQUEST)
 
 
 def parse_terms(text: str) -> list[str]:
-    """Return every term of a text, in order, without stop words."""
+    """Return the terms of a text in order, without stop words."""
     terms: list[str] = []
     for word in _WORD.findall(text):
         if not word.isascii() and _CJK.search(word):
@@ -80,18 +80,18 @@ def parse_terms(text: str) -> list[str]:
 
 
 def parse_prompt(text: str) -> list[str]:
-    """Return all words of a prompt in lower case, with stop words; code, paths and numbers as one sign each."""
+    """Return all words of a prompt in lower case. Code, paths and numbers are replaced by placeholders."""
     plain = _DIGITS.sub(f" {NUMBER} ", _CODE.sub(f" {NAME} ", text))
     return _PROMPT.findall(plain.lower())
 
 
 def is_date_term(term: str) -> bool:
-    """Return whether a term is a number, month or weekday, which says when rather than what."""
+    """Return whether a term is a number, month or weekday."""
     return term[:1].isdigit() or term in _CALENDAR
 
 
 def split_passages(text: str) -> list[str]:
-    """Return the lines of a text, long lines split at sentence ends."""
+    """Split a text into lines, and long lines into sentences."""
     passages: list[str] = []
     for line in text.split("\n"):
         if not line.strip():
@@ -104,7 +104,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def parse_dates(text: str) -> list[tuple[int, int, int]]:
-    """Return the year, month and day of each date in a query; 0 for a missing part."""
+    """Return the year, month and day of each date in a query. Missing parts are 0."""
     low = text.lower()
     if "-" not in low and "/" not in low and not any(name in low for name in _SHORT):
         return []
@@ -115,7 +115,7 @@ def parse_dates(text: str) -> list[tuple[int, int, int]]:
 
 
 def match_date(dates: list[tuple[int, int, int]], day: datetime) -> float:
-    """Return how well a day matches the dates of a query, from 0 to 1."""
+    """Return how well a day matches the dates in a query, from 0 to 1."""
     best = 0.0
     for year, month, number in dates:
         if day.month == month and (not year or day.year == year):
@@ -124,7 +124,7 @@ def match_date(dates: list[tuple[int, int, int]], day: datetime) -> float:
 
 
 def _split_cjk(word: str) -> Iterator[str]:
-    """Yield the characters and pairs of each CJK run, and the words between runs."""
+    """Yield the characters and character pairs of CJK text, and the other words."""
     offset = 0
     for run in _CJK.finditer(word):
         if run.start() > offset:

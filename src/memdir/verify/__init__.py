@@ -1,12 +1,12 @@
-"""Verification: look up the things that a memory names in the project, without a model.
+"""Verification: look up the things that a memory mentions in the project, without a model.
 
-    check.py    verify, refresh, stamp: a store against its project
-    records.py  claims, verdicts, and their cache in the derived index
-    claims.py   the text of a memory -> claims
+    check.py    verify a store against its project
+    records.py  claims, verdicts, and their cache in the index
+    claims.py   find the claims in the text of a memory
     project.py  the files of a project, the words in them, and its manifests
     past.py     the history of a project: renames, removals, replacements
-    lookup.py   claims and a project -> present, moved, gone, passed or not checkable
+    lookup.py   determine the status of claims: present, moved, gone, expired or not checkable
 
-This file imports nothing: recall loads only `records`. Nothing here writes to the project, runs its hooks or asks a
-model.
+This file imports nothing, because recall loads only `records`. Verification does not write to the project, run its hooks or
+use a model.
 """

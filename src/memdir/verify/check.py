@@ -1,6 +1,6 @@
-"""Verify a store against its project: look up the claims of every memory, cache the verdicts, and stamp on request.
+"""Verify the memories of a store against its project: check their claims and cache the verdicts.
 
-A memory is checked again when its text or anything in the project has changed. Without a project (for user memory) only
+A memory is verified again when its text or the project has changed. Without a project (for user memory) only
 dates and links are checked. A worker calls `refresh_verdicts` during a conversation, so that recall has caveats without
 reading the project.
 """
@@ -33,7 +33,7 @@ _CUT = " cut:"  # in the key of a verdict whose time was too short, followed by 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Verdicts in the store's order; `fresh` counts new ones; `problem` is why the project could not be read."""
+    """The verdicts on a store's memories. `fresh` is the number of new ones. `problem` is set if reading failed."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -46,7 +46,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class StampResult:
-    """The change or None, the stamped names, and the refused names with reasons."""
+    """The result of marking memories as verified, with the names that were refused and the reasons."""
 
     change: int | None
     names: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def verify(
     on_progress: Callable[[str, int, int], object] = lambda text, done, total: None,
     give_way: Callable[[], object] = lambda: None,
 ) -> VerifyReport:
-    """Return verdicts on all memories, or on those named; `changed_only` omits those with nothing new.
+    """Verify all memories, or those in `names`. `changed_only` omits memories whose verdicts are still valid.
 
     `seconds` limits the search in git's history. `give_way` is called often and may block, so that background work waits for
     the user's turn. `on_progress` receives the step, the number of memories done, and the total. Raises NotFoundError if a
@@ -104,7 +104,7 @@ def refresh(
     seconds: float = VERIFY_REFRESH_SECONDS,
     give_way: Callable[[], object] = lambda: None,
 ) -> int:
-    """Update the cached verdicts within the time limit, and return how many are new."""
+    """Update the cached verdicts within a time limit. Return the number of new verdicts."""
     try:
         return verify(store, root, now=now, seconds=seconds, give_way=give_way).fresh
     except MemdirError:
@@ -112,7 +112,7 @@ def refresh(
 
 
 def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
-    """Refresh the verdicts of every store of a project; return how many are new, None if no refresh is due."""
+    """Update the verdicts of all stores of a project. Return the number of new ones, or None if it is not due."""
     if not project.places.switch.on or project.settings.flag("paused"):
         return None
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
@@ -124,14 +124,14 @@ def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], 
 
 
 def is_refresh_due(project: Project, now: datetime) -> bool:
-    """Return whether the last refresh was long enough ago; a time in the future does not count."""
+    """Return whether the last refresh was long enough ago."""
     events = read_events(project.private.state)
     last = next((event.at for event in events if (event.host, event.event) == (HOST, EVENT)), None)
     return last is None or abs(now - last) >= timedelta(minutes=VERIFY_EVERY_MINUTES)
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims all hold, as one change, if the project could be read."""
+    """Write `verified:` into each memory whose claims are all true. All memories are changed together."""
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
     for verdict in report.verdicts:
@@ -153,7 +153,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
 
 
 def _keep_verdicts(store: Folder, names: Sequence[str]) -> None:
-    """Update the cached verdicts after a stamp, which changes a memory's bytes but not its claims."""
+    """Update the cached verdicts of memories that were marked as verified, because their digests have changed."""
     known = records.read_verdicts(store)
     updated = []
     for name in names:
@@ -186,7 +186,7 @@ def _find_due(
     holds: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of readable memories, the memories that are due, and valid verdicts on rewritten files."""
+    """Return the names of all memories, the memories to verify, and valid verdicts on rewritten files."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []
@@ -207,7 +207,7 @@ def _find_due(
 
 
 class VerifyContext:
-    """The state that verdicts depend on, to decide whether they still hold."""
+    """The state of the project and the store on which verdicts depend."""
 
     def __init__(self, store: Folder, headers: Sequence[Header], project: ProjectListing | None, now: datetime) -> None:
         self.store, self.project, self.now = store, project, now
@@ -217,12 +217,12 @@ class VerifyContext:
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
     def holds(self, known: Verdict, seconds: float) -> bool:
-        """Return whether a verdict still holds for the same text; an incomplete one does if no time is left."""
+        """Return whether a verdict on the same text is still valid. Incomplete ones are repeated if time is left."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
     def is_touched(self, memory: StoredMemory, known: Verdict | None) -> bool:
-        """Return whether a file with something the memory names has changed since the memory was verified."""
+        """Return whether a file that the memory mentions has changed since the memory was verified."""
         if known is None or known.digest != memory.digest:
             return True
         if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.claims):
@@ -270,7 +270,7 @@ class VerifyContext:
         return cached
 
     def _make_key(self, claims: Sequence[CheckedClaim]) -> str:
-        """Return the state of everything these claims depend on: commit, files, and the sources of their kinds."""
+        """Return a key for the state of everything that these claims depend on."""
         kinds = {claim.claim.kind for claim in claims}
         parts = [self.project.commit or "-", self.project.key] if self.project else ["-", "-"]
         if ClaimKind.DATE in kinds:
@@ -280,7 +280,7 @@ class VerifyContext:
         return " ".join(parts)
 
     def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
-        """Return the files that differ from a commit or are newer than a verdict; None if git cannot say."""
+        """Return the files changed since a commit or a verdict, or None if git cannot determine them."""
         if self.project is None or not self.project.commit or len(commit) < 40 or not commit.isalnum():
             return None
         arguments = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", commit, self.project.commit, "--")
@@ -299,5 +299,5 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return the claims without weak ones that are unknown in the project."""
+    """Return the claims without weak ones that were not found in the project."""
     return tuple(one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN))

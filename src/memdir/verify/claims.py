@@ -1,12 +1,12 @@
-"""Find the things that a memory's text claims to exist, each with its position, without disk access.
+"""Find the files, names and dates that a memory mentions, with their positions, without disk access.
 
-In code spans and shell fences most tokens with a distinctive form count; in prose only those that cannot be prose. What may be
-something else is a weak claim, which counts only if the project has or had it, so no list of exceptions is needed. A thing
-that the memory itself calls removed ("`x` was removed", "instead of `y`") is not checkable, nor are placeholders, example
-paths and paths outside the project.
+In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be ordinary
+words. Ambiguous tokens are weak claims, which count only if the project has or had such a thing, so no list of exceptions is
+needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"), placeholders, example paths and
+paths outside the project are not checkable.
 
-A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation or of
-a past event cannot pass. Relative dates were made absolute when the memory was written.
+A date is a claim if something ends on it ("freeze until 2026-03-05", "due March 5, 2026"). Dates of observations or past
+events are not. Relative dates were made absolute when the memory was written.
 """
 
 import re
@@ -64,11 +64,11 @@ _Token = tuple[str, int, int]  # a word of a command, its start and end
 
 
 def _name(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, is_weak: bool = False) -> Claim:
-    """Return a claim whose position is still relative to the text being read."""
+    """Return a claim with a position relative to the given text."""
     return Claim(kind, text, 0, 0, start, end, extra, is_weak=is_weak)
 
 
-def _shift(claim: Claim, offset: int) -> Claim:
+def _move(claim: Claim, offset: int) -> Claim:
     return replace(claim, start=claim.start + offset, end=claim.end + offset)
 
 
@@ -88,7 +88,7 @@ def find_pattern(key: str) -> re.Pattern[str]:
 
 
 def find_place(token: str) -> tuple[str, str]:
-    """Return a path without its line number, and that number: `a/b.py:12` is `a/b.py` and `12`."""
+    """Split `a/b.py:12` into the path and the line number."""
     match = _PLACE.search(token)
     if match is None or match.start() == 0 or (match[3] and "." not in token[: match.start()]):
         return token, ""
@@ -96,7 +96,7 @@ def find_place(token: str) -> tuple[str, str]:
 
 
 def is_path(token: str, *, is_code: bool) -> bool:
-    """Return whether a token, without a suffix such as `:12`, names a file or folder."""
+    """Return whether a token is the path of a file or folder. The token must not include a line number."""
     # MEMORY.md is the index of this memory.
     if token == "MEMORY.md" or not _PATH.match(token) or "//" in token or not any(map(str.isalpha, token)):
         return False
@@ -114,7 +114,7 @@ def is_path(token: str, *, is_code: bool) -> bool:
 
 
 def may_be_path(token: str, *, is_code: bool) -> bool:
-    """Return whether this may be a path: `owner/name` in code, `bin/tool` or `Node.js` in prose."""
+    """Return whether a token may be a path, such as `owner/name` in code or `bin/tool` in prose."""
     if not _PATH.match(token) or "//" in token or token.startswith(("/", "@")):
         return False
     if not is_code:
@@ -140,17 +140,17 @@ def find_path_problem(token: str) -> str:
 
 
 def is_pattern(token: str) -> bool:
-    """Return whether a path contains a placeholder: `src/*.py`, `<name>/x.json`."""
+    """Return whether a path contains a wildcard or placeholder, as in `src/*.py` or `<name>/x.json`."""
     return bool(_PLACEHOLDER.search(token)) and is_path(_PLACEHOLDER.sub("x", token), is_code=True)
 
 
 def is_identifier(word: str) -> bool:
-    """Return whether a single word looks like an identifier, with inner capitals or underscores."""
+    """Return whether a word has inner capitals or underscores like an identifier."""
     return len(word) > 2 and (bool(_CAMEL.match(word)) or is_snake(word))
 
 
 def is_snake(word: str) -> bool:
-    """Return whether a word has inner underscores, but no number assigned by a database."""
+    """Return whether a word has inner underscores and does not contain a number like a database ID."""
     return bool(_SNAKE.match(word)) and not _SERIAL.search(word)
 
 
@@ -239,7 +239,7 @@ def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[Claim]:
 
 
 def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Claim]:
-    """Yield a script of package.json: `npm run x`, or without `run` if the tool allows it."""
+    """Yield the script of package.json that a command runs: `npm run x`, or `yarn x` if the tool allows it."""
     verb = plain[0][0] if plain else ""
     is_run = verb in ("run", "run-script")
     is_known = verb in ("test", "start", "stop")
@@ -290,7 +290,7 @@ _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line: its start, its number from 1, its text with code blanked, its code spans. Shell lines are all code."""
+    """A line with its offset and number, its text without code, and its code spans."""
 
     text: str
     start: int
@@ -301,7 +301,7 @@ class _Line:
 
 
 def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
-    """Return the claims of a memory file in text order, each thing once per line."""
+    """Return the claims in a memory file in order. Each thing is listed once per line."""
     claims: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
     for claim in islice(_read(text, kind), CLAIMS):
@@ -331,10 +331,10 @@ def _read_line(line: _Line) -> Iterator[Claim]:
     if line.is_shell:
         command = line.text.strip()
         indent = len(line.text) - len(line.text.lstrip())
-        yield from (_shift(claim, indent) for claim in (read_command(command) if command[:1] != "#" else ()))
+        yield from (_move(claim, indent) for claim in (read_command(command) if command[:1] != "#" else ()))
         return
     for begin, end in line.codes:
-        yield from (_shift(claim, begin) for claim in _read_code(line, begin, end))
+        yield from (_move(claim, begin) for claim in _read_code(line, begin, end))
     yield from _read_prose(line.prose)
     for target in _LINK_TARGET.finditer(line.prose):
         # The target of a Markdown link, if it is a project file and not another memory.
@@ -344,7 +344,7 @@ def _read_line(line: _Line) -> Iterator[Claim]:
 
 
 def _place(line: _Line, claim: Claim) -> Claim:
-    """Return a claim with its position in the file, its final kind, and why it cannot be checked, if known."""
+    """Return a claim with its position in the file and, if it cannot be checked, the reason."""
     begin, end, kind, reason = claim.start, claim.end, claim.kind, ""
     before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]
     if kind is ClaimKind.CONSTANT and find_pattern("env").search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
@@ -356,11 +356,11 @@ def _place(line: _Line, claim: Claim) -> Claim:
     ):
         reason = _NO_MORE
     placed = replace(claim, kind=kind, line=line.number, column=begin + 1, reason=reason)
-    return _shift(placed, line.start)
+    return _move(placed, line.start)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
-    """Yield the lines of a memory that count, description first, with code and URLs blanked at the same length."""
+    """Yield the lines of a memory's description and body. Code and URLs are replaced by blanks."""
     body = len(text) - len(split_frontmatter(text).body)
     text = text[:body] + _COMMENT.sub(_blank, text[body:])
     start = 0
@@ -413,7 +413,7 @@ def _compile_date() -> re.Pattern[str]:
 
 
 def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
-    """Yield each date in a line that marks an end, and its position."""
+    """Yield each date in a line by which something ends, with its position."""
     for match in _compile_date().finditer(line):
         lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
         trail = line[match.end() : match.end() + _LEAD_CHARS]
@@ -448,7 +448,7 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[Claim]:
         named = list(read_command(code))
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
-    yield from (_shift(claim, lead) for claim in named)
+    yield from (_move(claim, lead) for claim in named)
 
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[Claim]:
@@ -500,7 +500,7 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
 
 
 def _read_fragment(code: str) -> Iterator[Claim]:
-    """Yield the names in an expression: only clear identifiers and definitions."""
+    """Yield the identifiers and definitions in a code expression."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
         yield _name(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
@@ -524,9 +524,9 @@ def _read_prose(prose: str) -> Iterator[Claim]:
 
 
 def _read_word(word: str, token: str, start: int, *, is_thing: bool) -> Iterator[Claim]:
-    """Yield the claim in one token of prose without punctuation; `token` includes the text after it.
+    """Yield the claims in a word of prose. `token` is the word with the text after it.
 
-    `is_thing`: the text around it calls it a class, a function or the like.
+    `is_thing` means that the text around it calls it a class, a function or the like.
     """
     path, line = find_place(word)
     span = (start, start + len(word))

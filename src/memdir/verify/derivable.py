@@ -1,6 +1,6 @@
-"""Find text that the project already contains, and where: only information that cannot be derived should be remembered.
+"""Find text that the project already contains, which need not be remembered.
 
-The rules are narrow, since wrong warnings teach people to ignore the right ones:
+The rules are narrow, because false warnings teach people to ignore the correct ones:
 
 - a sentence of five words or more that is also in an instruction file, compared without markup and punctuation;
 - a text of which more than half the sentences, apart from Why and How, only give the path of a tracked file ("the parser is
@@ -67,14 +67,14 @@ _LAYOUT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class DerivableReason:
-    """Something that can be looked up instead of remembered, and where."""
+    """A reason why a text need not be remembered, and where the project contains it."""
 
     what: str
     source: str
 
 
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
-    """Return the reasons why a text need not be remembered; `timeout` limits the seconds spent in git."""
+    """Return the reasons why a text need not be remembered. `timeout` is the limit for git in seconds."""
     sentences = list(_list_sentences(text))
     # Five words; two Chinese or Japanese characters count as one.
     keys = {fold_words(sentence): sentence for sentence in sentences}
@@ -125,7 +125,7 @@ def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[
 
 
 def _find_described_path(sentence: str) -> str:
-    """Return the path in a sentence that only gives the location of something, or ""."""
+    """Return the path in a sentence that only describes a location, or ""."""
     patterns = _LAYOUT if len(sentence) <= _LAYOUT_CHARS else ()
     match = next((match for pattern in patterns if (match := pattern.fullmatch(sentence.strip()))), None)
     path = match["path"].rstrip(".") if match else ""
@@ -133,7 +133,7 @@ def _find_described_path(sentence: str) -> str:
 
 
 def _list_sentences(text: str, kind: PartKind | None = None) -> Iterator[str]:
-    """Yield the sentences of Markdown text, joining the lines of paragraphs but not list items or headings."""
+    """Yield the sentences in Markdown text. Sentences can span the lines of a paragraph."""
     for part in MemoryDocument(text).parts:
         if kind is None or part.kind is kind:
             joined = MemoryDocument(_WRAPPED.sub(r"\1 ", text[part.inner : part.end]))

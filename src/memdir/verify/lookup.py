@@ -1,8 +1,8 @@
-"""Claims and a project -> the status of each: present, moved, gone, passed, or not checkable.
+"""Look up claims in a project, to determine whether each is present, moved, gone, expired or not checkable.
 
-All claims are looked up together: one listing, one pass over the files, and one over history for what was not found.
-A thing is gone only if history shows that it was there; what was never there may be anything, and is not checkable. A
-false alarm is worse than silence.
+All claims are looked up together: with one listing, one pass over the files, and one over the history for missing things.
+A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they may refer to
+something else. A false alarm is worse than a missing one.
 """
 
 import re
@@ -32,7 +32,7 @@ _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "ju
 
 @dataclass(frozen=True, slots=True)
 class LookupContext:
-    """The context of a claim besides the project: the date, and the memories that links point or pointed to."""
+    """The date, and functions that look up the memories that links refer to."""
 
     today: date
     find_memory: Callable[[str], str | None] = lambda link: None
@@ -42,7 +42,7 @@ class LookupContext:
 def check_claims(
     claims: Sequence[Claim], project: ProjectListing | None, context: LookupContext, *, seconds: float
 ) -> tuple[CheckedClaim, ...]:
-    """Return one result per claim, in order; without a project, only dates and links can be checked."""
+    """Return one result per claim, in order. Without a project, only dates and links are checked."""
     check = _make_check([claim for claim in claims if not claim.reason], project, seconds)
     return tuple(_check_without_project(claim, context) or check(claim) for claim in claims)
 
@@ -79,7 +79,7 @@ def _make_check(
 
 
 class _ProjectContext:
-    """A project, its claims, and a deadline for history; passes over files or history are made once, when needed."""
+    """A project and the claims to look up. Its files and history are read only when needed."""
 
     def __init__(self, project: ProjectListing, claims: Sequence[Claim], seconds: float) -> None:
         self.project = project
@@ -88,12 +88,12 @@ class _ProjectContext:
 
     @cached_property
     def leaves(self) -> dict[str, list[str]]:
-        """Return files and folders by their last path segment."""
+        """Return the files and folders by their last path segment."""
         return _group_by_leaf((*self.project.entries, *self.project.folders))
 
     @cached_property
     def stems(self) -> dict[str, str]:
-        """Return one file or folder for each name up to its first dot."""
+        """Return a file or folder for each name without extensions."""
         return {leaf.partition(".")[0]: paths[0] for leaf, paths in self.leaves.items()}
 
     @cached_property
@@ -107,7 +107,7 @@ class _ProjectContext:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Return whether all files were listed and searched, so that a word that was not found does not exist."""
+        """Return whether all files were searched. Otherwise, a word may exist although it was not found."""
         return self.project.is_whole and self.lookup.is_whole
 
     @cached_property
@@ -119,11 +119,11 @@ class _ProjectContext:
         return past.read_names(self.project.root, self.ends) if self.has_past else PathHistory(is_whole=False)
 
     def follow(self, path: str) -> RemovedBy | None:
-        """Return where history moved a path, if at all."""
+        """Return the commit that moved or removed a path, or None."""
         return past.follow(self.names, path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
-        """Report that a name never existed; it may mean anything, so this is not an alarm."""
+        """Report that a name was not found in the history. Its meaning is unknown, so it does not count as outdated."""
         note = NEVER if is_whole else _UNREAD
         return CheckedClaim(claim, ClaimStatus.UNKNOWN, note=note if self.has_past else _NO_PAST)
 
@@ -145,7 +145,7 @@ def _group_by_leaf(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 class _PathLookup:
-    """Files and folders: there, moved or gone. The end of a longer path matches; ignored and built files may exist."""
+    """Look up files and folders. A claim can be the end of a longer path."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
@@ -168,7 +168,7 @@ class _PathLookup:
         return self._check_gone(claim, bare)
 
     def check_module(self, claim: Claim, path: str) -> CheckedClaim:
-        """Look up a Python module by its path without an extension."""
+        """Look up a Python module by its path without the extension."""
         spellings = [f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py"]
         for spelling in spellings:
             if existing := self._find_path(spelling):
@@ -177,7 +177,7 @@ class _PathLookup:
         return next((result for result in results if result.is_stale), results[0])
 
     def _find_path(self, path: str) -> str:
-        """Return the file or folder of a path: an exact match, or the end of a longer path; "" if there is none."""
+        """Return the file or folder that matches a path exactly or ends with it, or ""."""
         if self.project.has(path):
             return path
         tails = [tail for tail in self.context.leaves.get(path.rpartition("/")[2], ()) if tail.endswith("/" + path)]
@@ -256,7 +256,7 @@ class _PathLookup:
 
 
 def _spell_for_git(text: str, bare: str) -> str:
-    """Return a path for git, relative to the root, so that git does not parse it as a flag or a pattern."""
+    """Return a path relative to the root in a form that git does not parse as an option or a pattern."""
     return f"./{bare}/" if text.endswith("/") else f"./{bare}"
 
 
@@ -266,7 +266,7 @@ def _report_moved(claim: Claim, gone: RemovedBy) -> CheckedClaim:
 
 
 class _WordLookup:
-    """Symbols, constants and variables: defined or used, or gone (used but no longer defined) and replaced."""
+    """Look up symbols, constants and variables."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
@@ -285,7 +285,7 @@ class _WordLookup:
         return results[-1]
 
     def _check_plain(self, claim: Claim) -> CheckedClaim:
-        """Check a plain word in code, which counts only if it is or was defined by name."""
+        """Look up a plain word in code. It is checkable only if it is or was defined by name."""
         usage, trace = self.context.lookup.find(claim.text), self._find_trace(claim.text)
         if usage.defined:
             return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.defined[0])
@@ -317,7 +317,7 @@ class _WordLookup:
 
     @cached_property
     def _traces(self) -> tuple[dict[str, WordTrace], bool]:
-        """Return the history of words that are missing, or used but not defined; few claims need this."""
+        """Return the history of words that are missing or no longer defined, and whether it is complete."""
         if not self.context.has_past:
             return {}, False
         words = {word for claim in self.context.claims for word in _list_words(claim)}
@@ -328,7 +328,7 @@ class _WordLookup:
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Return each word that replaced another, with its current name; all words share one pass per hop."""
+        """Return the current replacement of each word that was replaced. Follows several replacements in a row."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
         current = {word: word for word in came}
@@ -343,10 +343,10 @@ class _WordLookup:
         return current
 
 
-def _replace_part(claim: Claim, word: str, came: str) -> str:
-    if not came or claim.text == word:
-        return came
-    return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: came, claim.text)
+def _replace_part(claim: Claim, word: str, replacement: str) -> str:
+    if not replacement or claim.text == word:
+        return replacement
+    return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: replacement, claim.text)
 
 
 class _ToolLookup:
@@ -375,7 +375,7 @@ class _ToolLookup:
 
     @cached_property
     def _flags_gone(self) -> dict[str, RemovedBy]:
-        """Return the flags that a commit removed from code that quoted them, as parsers do."""
+        """Return the command-line options that a commit removed from code."""
         missing = {claim.text for claim in self.context.claims if claim.kind is ClaimKind.FLAG} - set(
             self.context.lookup.flags
         )
@@ -389,7 +389,7 @@ class _ToolLookup:
 
 
 def _compile_script(extra: str) -> re.Pattern[bytes] | None:
-    """Return the pattern for a script in its manifest; modules are in no manifest."""
+    """Return a pattern for a script in its manifest, or None for modules."""
     tool, _, name = extra.partition(":")
     spelled = re.escape(name.encode("utf-8", "replace"))
     make = rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)"

@@ -1,9 +1,9 @@
-"""Find removed things in git's history: where a file moved, when a word vanished, and its replacement.
+"""Find removed things in git's history: renamed files, and words that were removed or replaced.
 
-Two passes run from the newest commit back, within a time limit. The first reads only names, with git's rename detection. The
-second reads the patches, for all words at once; a commit without any of them is skipped. The newest commit that removes a
-thing is the one that ended it. `git log` is streamed with fixed settings, and no code of the repository is run. The
-replacement of a word is evidence, not proof: a line with no other difference, or the definition added by the same commit.
+There are two passes from the newest commit back, within a time limit. The first reads only file names, with git's rename
+detection. The second reads the patches for all words at once. A thing was removed by the newest commit that removes it.
+`git log` is streamed with fixed settings, and no code of the repository is run. The replacement of a word is an assumption,
+based on a line with no other difference or on a definition added by the same commit.
 """
 
 import difflib
@@ -47,7 +47,7 @@ _NAMING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RemovedBy:
-    """The commit that removed something, the new name if git found one, and what came in its place."""
+    """The commit that removed something, with its new name or its likely replacement."""
 
     commit: str
     to: str = ""
@@ -56,7 +56,7 @@ class RemovedBy:
 
 @dataclass(frozen=True, slots=True)
 class PathHistory:
-    """Renamed and deleted paths. `is_whole`: the complete history was read."""
+    """Renamed and deleted paths. `is_whole` means that the complete history was read."""
 
     gone: dict[str, RemovedBy] = field(default_factory=dict)
     is_whole: bool = True
@@ -64,7 +64,7 @@ class PathHistory:
 
 @dataclass(frozen=True, slots=True)
 class WordTrace:
-    """The newest commits that removed a word, its definition, its named one (`def x`)."""
+    """The newest commits that removed a word, a definition of it, and a definition by keyword such as `def`."""
 
     vanished: RemovedBy | None = None
     undefined: RemovedBy | None = None
@@ -98,7 +98,7 @@ def read_names(root: Path, ends: float) -> PathHistory:
 
 
 def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | None:
-    """Return the last removal or rename of a path, over any number of renames; None if history never removed it."""
+    """Return the last rename or removal of a path, or None. Follows several renames in a row."""
     removal, visited = names.gone.get(path), {path}
     while removal is not None and removal.to and removal.to not in has and removal.to not in visited:
         visited.add(removal.to)
@@ -110,7 +110,7 @@ def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | N
 
 
 def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[str, WordTrace], bool]:
-    """Return the trace of each word, and whether enough of the history was read; documents do not count."""
+    """Return the commits that removed each word, and whether enough history was read. Ignores documentation files."""
     pending = {word.encode("utf-8", "replace") for word in words}
     traces_by_word: dict[bytes, WordTrace] = {}
     is_whole = False
@@ -129,7 +129,7 @@ def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[st
 def read_git_lines(
     root: Path, patterns: Mapping[str, re.Pattern[bytes]], ends: float, globs: tuple[str, ...] = ()
 ) -> dict[str, RemovedBy]:
-    """Return for each key the newest commit that removed a line matching its pattern and added none."""
+    """Return, by key, the newest commit that removed a line matching the key's pattern and added none."""
     left = dict(patterns)
     removals: dict[str, RemovedBy] = {}
     for patch in _stream_patches(root, ends, globs) if patterns else ():
@@ -145,7 +145,7 @@ def read_git_lines(
 
 
 def _read_commit(patch: bytes, hits: Collection[bytes], traces: dict[bytes, WordTrace]) -> None:
-    """Add this commit to the traces of these words; newer commits take precedence."""
+    """Add a commit to the history of these words. Newer commits take precedence."""
     hunks = [hunk for hunk in _read_hunks(patch) if not is_document(hunk.path)]
     minus, plus = _join_sides(hunks)
     fewer, more = (Counter(side.translate(WORDS).split()) for side in (minus, plus))
@@ -170,7 +170,7 @@ def _read_commit(patch: bytes, hits: Collection[bytes], traces: dict[bytes, Word
 
 
 def _find_successor(word: bytes, hunks: Sequence[_Hunk], fewer: Counter[bytes], more: Counter[bytes]) -> str:
-    """Return the identifier that replaced this word in most lines, or ""."""
+    """Return the identifier that replaced a word in most lines, or ""."""
     votes: Counter[bytes] = Counter()
     for hunk in hunks:
         if not any(word in line for line in hunk.minus) or len(hunk.minus) > _PAIRS or len(hunk.plus) > _PAIRS:
@@ -183,7 +183,7 @@ def _find_successor(word: bytes, hunks: Sequence[_Hunk], fewer: Counter[bytes], 
         votes.update(dict.fromkeys(_find_new_definitions(word, hunk), 1))
     fresh = {other: count for other, count in votes.items() if more[other] > fewer[other] and other != word}
     best = sorted(fresh, key=lambda other: (-fresh[other], other))[:2]
-    if not best or (len(best) == 2 and fresh[best[0]] == fresh[best[1]] and not _is_like(word, best[0])):
+    if not best or (len(best) == 2 and fresh[best[0]] == fresh[best[1]] and not _is_similar(word, best[0])):
         return ""
     return best[0].decode("utf-8", "replace")
 
@@ -200,12 +200,12 @@ def _find_swapped(word: bytes, tokens: list[bytes], added: Sequence[list[bytes]]
 
 
 def _find_new_definitions(word: bytes, hunk: _Hunk) -> set[bytes]:
-    """Return the definitions added where this one was removed, if they are similar or the only ones."""
+    """Return the new definitions where this one was removed, if they are similar or the only ones."""
     if not any(is_defined(line, word) for line in hunk.minus):
         return set()
     removed = {name for line in hunk.minus if (name := _find_name(line))}
     added = {name for line in hunk.plus if (name := _find_name(line))} - removed
-    return added if len(added) == 1 and len(removed) == 1 else {name for name in added if _is_like(word, name)}
+    return added if len(added) == 1 and len(removed) == 1 else {name for name in added if _is_similar(word, name)}
 
 
 def _find_name(line: bytes) -> bytes:
@@ -213,7 +213,7 @@ def _find_name(line: bytes) -> bytes:
     return match[1] or match[2] or match[3] if match else b""
 
 
-def _is_like(one: bytes, other: bytes) -> bool:
+def _is_similar(one: bytes, other: bytes) -> bool:
     first, second = one.decode("utf-8", "replace").lower(), other.decode("utf-8", "replace").lower()
     return difflib.SequenceMatcher(None, first, second).ratio() >= _LIKE
 
@@ -254,7 +254,7 @@ def _decode_path(path: bytes) -> str:
 
 
 def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Yield each commit's patch without context, its short hash first; with `globs`, only for matching files."""
+    """Yield the patch of each commit without context lines, starting with the short hash."""
     pathspecs = tuple(f":(top,glob)**/{glob}" for glob in globs)
     return _split_stream(
         _stream(root, (*_LOG, "-p", "-U0", "--format=%x01%h", "HEAD", "--", *pathspecs), ends), b"\n\x01"
@@ -262,7 +262,7 @@ def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Ite
 
 
 def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[bytes]:
-    """Yield git's output, block by block, until the end or the time limit; an empty block means it finished."""
+    """Yield git's output in blocks until it ends or the time is up. An empty block marks its end."""
     try:
         process = subprocess.Popen(
             ("git", "-C", str(root), *_QUIET, *arguments),
@@ -290,7 +290,7 @@ def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[byt
 
 
 def _split_stream(blocks: Iterator[bytes], mark: bytes) -> Iterator[bytes]:
-    """Yield the pieces between marks; _DONE after the last one means that everything was read."""
+    """Yield the parts of the output between marks, and _DONE at its end."""
     rest: list[bytes] = []
     size = 0
     tail = b""

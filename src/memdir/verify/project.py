@@ -1,13 +1,13 @@
-"""The project that memories are about: its files, the words and definitions in them, and what its manifests name.
+"""Read a project: its files, the words and definitions in them, and the scripts in its manifests.
 
-Files are those that git lists, or outside git those of a bounded walk. The repository's code is never run or written: no
-hook, no monitor, no filter. Whether a file has changed is decided by `stat`, because git would run a clean filter. A
-listing that is not whole says so: nothing may count as gone then. What git ignores is not listed, but `has` finds it.
+The files are those that git lists, or a limited number of files outside git. No code of the repository is run or written: no
+hook, no monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the listing is
+incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
 
-One pass over the files finds all wanted words: a file is split into words by two passes of C code, so that a hundred
-memories cost little more than one, and lines are read only in files with a wanted word. What defines a word is decided
-by the line's shape, for the common languages together; a parser for each was measured and is not worth its weight
-(docs/decisions/0013). Only regular files up to a size are read, and no link is followed.
+One pass over the files finds all words: each file is split into words by C code, so that a hundred memories take little
+more time than one, and lines are read only in files with a wanted word. Definitions are recognised by the form of the line,
+for all common languages together. A parser for each was measured and is not worth its size (docs/decisions/0013). Only
+regular files up to a maximum size are read, and links are not followed.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ _MANIFESTS = 400  # read at most; the largest monorepos have as many packages
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """One file: its mode, size and time, which reveal a change."""
+    """A file with the metadata that reveals whether it has changed."""
 
     path: str
     mode: int
@@ -99,8 +99,8 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class ProjectListing:
-    """`commit` is empty outside git and before the first commit. `inner` are folders whose files are not listed.
-    `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing."""
+    """The files of a project. `key` changes whenever a listed file or the commit changes.
+    `inner` are folders whose files are not listed. `problem` explains why there is no listing."""
 
     root: Path
     entries: dict[str, ProjectFile]
@@ -113,7 +113,7 @@ class ProjectListing:
     problem: str = ""
 
     def has(self, path: str) -> bool:
-        """Return whether this file or folder exists inside the root, even if git ignores it."""
+        """Return whether a file or folder exists inside the root. Includes files that git ignores."""
         bare = path.strip("/")
         if bare in self.entries or bare in self.folders:
             return True
@@ -134,7 +134,7 @@ class WordPlaces:
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """The words and flags found, a flag with one file. Incomplete if the project is too large to search."""
+    """The files in which words and flags were found. Incomplete if the project is too large to search."""
 
     words: dict[str, WordPlaces] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
@@ -148,7 +148,7 @@ _PROBE_SECONDS = 5.0
 
 
 def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
-    """List a project. Never fails: without a listing from git, the result is empty and incomplete."""
+    """List a project's files. If this fails, the result is empty and marked as incomplete."""
     ends = time.monotonic() + seconds
     if find_git_dir(root) is None:
         return _make_listing(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)))
@@ -165,19 +165,19 @@ def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectList
 
 
 def has_partial_history(root: Path) -> bool:
-    """Return whether git would fetch missing objects from a server, in which case history is not read."""
+    """Return whether git would have to download missing history."""
     folder = find_git_dir(root)
     config = read_small(folder / "config", _CONFIG_BYTES).data if folder else None
     return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()
 
 
 def is_document(path: str) -> bool:
-    """Return whether a file is text for people, which may mention a word long after its removal."""
+    """Return whether a file is documentation, which may mention a word long after its removal."""
     return path.rpartition(".")[2].lower() in _DOCUMENTS or bool(_LOGS.search(path))
 
 
 def look_up(project: ProjectListing, words: Collection[str], flags: Collection[str] = ()) -> FoundWords:
-    """Return each wanted word with its files, and each flag with the first file that contains it in any spelling."""
+    """Return the files that contain each word, and the first file that contains each flag in any spelling."""
     targets = {word.encode("utf-8", "replace"): word for word in words}
     dashed = _spell_flags(flags)
     hits_by_word: dict[str, tuple[list[str], list[str], list[str]]] = {}
@@ -206,7 +206,7 @@ def look_up(project: ProjectListing, words: Collection[str], flags: Collection[s
 
 
 def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
-    """Return whether a line defines this word. In C, a name may begin its line, with the type on the line above."""
+    """Return whether a line defines a word. In C, the type may be on the line above."""
     defines = _DEFINES_C if is_c else _DEFINES
     return any(
         defines.search(data[begin:place] + _MARK + data[place + len(word) : end])
@@ -215,7 +215,7 @@ def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
 
 
 def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
-    """Return a text file's bytes; None for links, binary data, and files that are too large or unreadable."""
+    """Return the bytes of a text file, or None if it is binary, a link, too large or unreadable."""
     if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
         return None
     try:
@@ -232,7 +232,7 @@ def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
 
 
 def read_scripts(project: ProjectListing) -> dict[str, str]:
-    """Return scripts and targets by `tool:name` (npm:build, make:test), each with the file that names it."""
+    """Return scripts and targets by `tool:name`, such as npm:build, with the files that define them."""
     scripts: dict[str, str] = {}
     paths = [path for path in project.entries if any(kind.search(path) for kind in (_SCRIPTED, _MAKEFILE, _JUSTFILE))]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:_MANIFESTS]:
@@ -265,7 +265,7 @@ def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tupl
         tag, mode, path = match.groups()
         if mode == "160000" or path.endswith("/"):
             inner.append(path.rstrip("/"))
-        elif entry := _look(root, path):
+        elif entry := _stat(root, path):
             entries[path] = entry
         elif tag == "S":  # a sparse checkout leaves it out, but it exists
             entries[path] = ProjectFile(path, 0, 0, 0)
@@ -279,14 +279,14 @@ def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, .
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             path = os.path.join(folder, name)[top:]
-            if entry := _look(root, path):
+            if entry := _stat(root, path):
                 entries[path] = entry
         if len(entries) > _PLAIN_FILES or time.monotonic() > ends:
             return entries, (), False
     return entries, (), True
 
 
-def _look(root: Path, path: str) -> ProjectFile | None:
+def _stat(root: Path, path: str) -> ProjectFile | None:
     try:
         facts = os.lstat(f"{root}/{path}")
     except (OSError, ValueError):
@@ -312,7 +312,7 @@ def _make_listing(
 
 
 def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield the offsets of a whole word: the start of its line, its own start, the end of its line. Long lines are cut."""
+    """Yield the offsets of each occurrence of a word: start of the line, start of the word, and end of the line."""
     place, count = data.find(word), 0
     while place >= 0 and count < _PLACES:
         after = place + len(word)
@@ -325,7 +325,7 @@ def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
-    """Return the spellings of a flag in code: as typed, without its dashes, or as a library's identifier."""
+    """Return the spellings of flags in code: as typed, without dashes, or as an identifier."""
     spelled: dict[bytes, str] = {}
     for flag in flags:
         bare = flag.lstrip("-")

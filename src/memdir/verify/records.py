@@ -1,4 +1,4 @@
-"""Claims, their status, verdicts on memories, and the verdicts cached in the derived index.
+"""The records of verification: claims, verdicts, and the verdicts cached in the index.
 
 Cached verdicts take one SQLite read and need no git process or project files: recall, status and doctor use them. They are in
 `index.db`, which may be deleted at any time and is filled by the next `verify` or `refresh`. If it is unusable, no verdicts
@@ -41,7 +41,7 @@ class ClaimKind(StrEnum):
 
 
 class ClaimStatus(StrEnum):
-    """The status of one claim. A claim that cannot be disproved is not checkable, not gone."""
+    """The status of a claim. A claim that can be neither confirmed nor disproved is not checkable."""
 
     PRESENT = "present"
     MOVED = "moved"
@@ -51,7 +51,7 @@ class ClaimStatus(StrEnum):
 
 
 class VerifyState(StrEnum):
-    """The state of a memory: all, some or none of its checkable claims hold, or none is checkable."""
+    """The state of a memory, from the status of its checkable claims."""
 
     VERIFIED = "verified"
     PARTLY = "partly"
@@ -61,11 +61,10 @@ class VerifyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that a memory names, and its position in the file's text; lines and columns count from 1.
+    """Something that a memory mentions, with its position. Lines and columns count from 1.
 
-    `text` is the thing itself (`handleAuth`, not `handleAuth()`), `extra` additional data of its kind: the line of a
-    path, the tool of a script. `reason` says why it cannot be checked, known from the text alone. A weak claim may be
-    something else altogether, and counts only if the project has or had it.
+    `text` is the name without syntax, such as `handleAuth` for `handleAuth()`. `extra` depends on the kind, such as the line
+    of a path. `reason` says why the claim cannot be checked. A weak claim counts only if the project has or had the thing.
     """
 
     kind: ClaimKind
@@ -83,8 +82,8 @@ class Claim:
 class CheckedClaim:
     """A claim and its status.
 
-    `where` is the file it was found in, `to` its new name or path, `commit` the short name of the one that removed or
-    renamed it, `came` what that commit added in its place, `note` the reason if the status does not say it.
+    `where` is the file that contains it, `to` its new name or path, `commit` the commit that removed or renamed it, and `came`
+    what that commit added instead.
     """
 
     claim: Claim
@@ -102,9 +101,9 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of one memory's claims, valid for the text with this digest.
+    """The status of a memory's claims, valid for the text with this digest.
 
-    `tree` is the project state it is based on, `signature` that of the memory file that was read.
+    `tree` identifies the state of the project, and `signature` the memory file that was read.
     """
 
     name: str
@@ -128,7 +127,7 @@ def find_state(claims: Sequence[CheckedClaim]) -> VerifyState:
 
 
 def mark_verified(memory: StoredMemory, now: datetime) -> Rewrite:
-    """Return the edit that marks this version of a memory as verified. Raise FormatError if its file is broken."""
+    """Return the edit that marks a memory as verified. Raises FormatError if its frontmatter is invalid."""
     if problem := memory.header.problem or ("it is not UTF-8" if "\ufffd" in memory.text else ""):
         raise FormatError(problem, field="frontmatter")
     text = set_fields(memory.text, {"verified": now.astimezone().isoformat(timespec="seconds")})
@@ -136,7 +135,7 @@ def mark_verified(memory: StoredMemory, now: datetime) -> Rewrite:
 
 
 def render_caveat(verdict: Verdict) -> str:
-    """Return a warning for readers of this memory, in a sentence or two; empty if nothing is stale."""
+    """Return a warning about the outdated claims of a memory, or ""."""
     claims = list(dict.fromkeys(render_claim(claim) for claim in verdict.stale))
     text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in claims[:_SHOWN]) + "." if claims else ""
     more = len(claims) - _SHOWN
@@ -144,7 +143,7 @@ def render_caveat(verdict: Verdict) -> str:
 
 
 def render_claim(checked: CheckedClaim) -> str:
-    """Return one claim as text, without a full stop: "`handleAuth` is gone; `authenticate` came with the commit …"."""
+    """Describe a claim without a full stop, such as "`handleAuth` is gone; `authenticate` came with the commit …"."""
     name = _quote(checked.claim.text)
     if checked.claim.kind is ClaimKind.DATE and checked.status is ClaimStatus.PASSED:
         return f"the date {one_line(checked.claim.text)} has passed"
@@ -164,13 +163,13 @@ def render_claim(checked: CheckedClaim) -> str:
 
 
 def find_verdicts(store: Folder, digests: Mapping[str, str]) -> dict[str, Verdict]:
-    """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
+    """Return the cached verdicts on texts with these digests, by name."""
     verdicts = read_verdicts(store, list(digests))
     return {name: verdict for name, verdict in verdicts.items() if verdict.digest == digests[name]}
 
 
 def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
-    """Return the state of every cached verdict by name, with the signature of its file."""
+    """Return the cached state of each memory by name, with the signature of its file."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
     try:
@@ -182,7 +181,7 @@ def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
 
 
 def read_verdicts(store: Folder, names: list[str] | None = None) -> dict[str, Verdict]:
-    """Return the cached verdicts of all or some memories by name, regardless of their digests."""
+    """Return the cached verdicts by name, even if the memories have changed since."""
     if (path := store.find_index_file(write=False)) is None:
         return {}
     select = f"SELECT {_COLUMNS} FROM verdicts"
@@ -201,7 +200,7 @@ def read_verdicts(store: Folder, names: list[str] | None = None) -> dict[str, Ve
 
 
 def write_verdicts(store: Folder, verdicts: Iterable[Verdict], deleted: Iterable[str] = ()) -> bool:
-    """Cache verdicts, drop those of deleted memories, and return whether that worked; the index may be busy or broken."""
+    """Cache verdicts and delete those of deleted memories. Return whether the index could be written."""
     path = store.find_index_file()
     if path is None:
         return False
@@ -226,7 +225,7 @@ def render_signature(signature: Signature) -> str:
 
 
 def _quote(name: str) -> str:
-    """Return a name in a code span, without backticks that would end the span."""
+    """Return a name in backticks, without any backticks inside it."""
     return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
 
 

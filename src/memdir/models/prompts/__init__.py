@@ -1,7 +1,6 @@
-"""The texts memdir says to models: Markdown files beside this one or in a folder here, with `{{slots}}` filled once.
+"""Load the prompts: Markdown files in this folder with `{{slots}}` for values.
 
-A slot that is not given, and a value that has no slot, are errors: both mean that text and code have parted. What a
-value says is never looked at again, so `{{` in it is just text. Order and conditions belong to the callers.
+A missing value and a value without a slot are errors. Values are inserted as they are, even if they contain `{{`.
 """
 
 import re
@@ -14,12 +13,12 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def render_prompt(name: str, **values: str) -> str:
-    """The text of `name`.md, `folder/name` for one in a folder, with every slot filled; without the file's line end."""
+    """Return a prompt with its slots filled in. `name` is its path in this folder without `.md`."""
     return fill(_read(name), values, where=name)
 
 
 def fill(text: str, values: dict[str, str], *, where: str = "the prompt") -> str:
-    """A text with every slot filled, in one pass."""
+    """Return a text with its slots filled in."""
     slots = set(_SLOT.findall(text))
     for slot in sorted(slots ^ set(values)):
         problem = "is not filled" if slot in slots else "does not exist"
