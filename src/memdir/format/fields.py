@@ -27,7 +27,7 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 
 @dataclass(frozen=True, slots=True)
 class FrontmatterFields:
-    """The fields of a file. `title` is its `name:`, else the first heading of the body."""
+    """The frontmatter fields of a file. `title` is the field `name`, or else the first heading of the body."""
 
     title: str = ""
     description: str = ""
@@ -67,12 +67,12 @@ class MemoryField:
     is_personal: bool = False
 
     def load(self, value: object) -> Any:
-        """Return the field of a JSON value, None if that is of another type."""
+        """Return the field's value for a JSON value, or None if it has the wrong type."""
         return self.parse(value) if isinstance(value, _JSON_TYPES[self.schema["type"]]) else None
 
 
 def read_line(node: object) -> str:
-    """Return a text as one printable line, "" for anything else."""
+    """Return a string as one printable line, or "" if the value is not a string."""
     if not isinstance(node, str):
         return ""
     line = " ".join(node.split())
@@ -128,7 +128,7 @@ LISTED_FIELDS = {row.key: row.schema for row in FIELDS if row.is_listed}
 def list_set(
     record: FrontmatterFields | Draft | Header, before: FrontmatterFields = NO_FIELDS
 ) -> Iterator[tuple[MemoryField, Any]]:
-    """Yield the fields that a record sets and that differ from `before`, with their values."""
+    """Yield the fields that are set in a record and differ from `before`, with their values."""
     for row in FIELDS:
         value = getattr(record, row.key)
         if value is not None and value != getattr(before, row.key):
@@ -143,12 +143,12 @@ def check_fields(record: FrontmatterFields | Draft, before: FrontmatterFields = 
 
 
 def dump_fields(record: FrontmatterFields | Draft | Header) -> dict[str, Any]:
-    """Return the JSON values of the fields that a record sets."""
+    """Return the fields that are set in a record, as JSON values."""
     return {row.key: row.dump(value) for row, value in list_set(record)}
 
 
 def load_fields(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of JSON values as arguments of a record, without those of another type."""
+    """Return the fields in a JSON object as keyword arguments for a record, skipping values of the wrong type."""
     loaded = ((key, _ROWS[key].load(value)) for key, value in values.items() if key in _ROWS)
     return {key: value for key, value in loaded if value is not None}
 
@@ -159,7 +159,7 @@ def list_values(header: Header) -> dict[str, Any]:
 
 
 def describe_values(header: Header) -> dict[str, str]:
-    """Return the listed fields that are set as text for people; that of a flag is empty."""
+    """Return the listed fields that are set, formatted for display; the value of a flag is ""."""
     values = ((key, value) for key, value in list_values(header).items() if value)
     return {
         key: "" if value is True else ", ".join(value) if isinstance(value, list) else str(value)

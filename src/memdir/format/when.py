@@ -1,4 +1,4 @@
-"""The moments at which a memory matters, apart from the words of a prompt: the `when:` field of a file.
+"""The `when:` field of a file: the moments at which a memory is relevant, whatever the prompt says.
 
     when:
       always: true                        a standing rule, known from the start of a conversation
@@ -28,7 +28,7 @@ _HINT = "lookarounds and backreferences are not supported; `memdir rule --try` t
 
 
 def read_when(node: object) -> When:
-    """Return the valid part of a `when:` field as it was parsed or as JSON has it. Never raises."""
+    """Return the valid part of a `when:` field, given as parsed YAML or a JSON value. Never raises."""
     if not isinstance(node, Mapping):
         return When()
     lists = {key: _read_list(node.get(key)) for key in PATTERN_KEYS}
@@ -43,7 +43,7 @@ def read_when(node: object) -> When:
 
 
 def render_when(when: When | None) -> "FieldValue":
-    """Return the value of the field, or None for no field."""
+    """Return the value to write in the frontmatter, or None to omit the field."""
     values: dict[str, str | tuple[str, ...]] = {}
     if when is not None and when.always:
         values["always"] = "true"
@@ -54,7 +54,7 @@ def render_when(when: When | None) -> "FieldValue":
 
 
 def check_when(when: When) -> None:
-    """Raise FormatError if there are too many entries, one is no pattern, or `enforce` has nothing to decide about."""
+    """Raise FormatError if there are too many entries, a pattern is invalid, or `enforce` has no pattern."""
     patterns = [(key, pattern) for key in PATTERN_KEYS for pattern in getattr(when, key)]
     if len(patterns) > WHEN_ENTRIES:
         message = f"too many entries in `when`: {len(patterns)}, the limit is {WHEN_ENTRIES}"
@@ -74,7 +74,7 @@ def check_when(when: When) -> None:
 
 
 def check_expression(pattern: str) -> None:
-    """Raise FormatError if this is not a valid regular expression, or it matches the empty text, so every text."""
+    """Raise FormatError if this is not a valid regular expression, or it matches every text."""
     # Imported here: reading needs no expressions, and every prompt would load the library.
     import re2
 
@@ -91,7 +91,7 @@ def check_expression(pattern: str) -> None:
 
 
 def keep_valid(when: When) -> When | None:
-    """Return what a model may set of these moments, without what is invalid, or None if nothing is left."""
+    """Return the valid entries that a model may set, or None if there are none."""
     valid = {key: [one for one in getattr(when, key) if _is_valid(key, one)] for key in PATTERN_KEYS}
     kept = read_when({"always": when.always, **valid})
     return kept if kept.always or kept.has_patterns else None
@@ -106,7 +106,7 @@ def _is_valid(key: str, pattern: str) -> bool:
 
 
 def keep_enforce(when: When, before: When) -> When:
-    """Return `when` with the `enforce` it had before: only the person changes that."""
+    """Return `when` with `enforce` as it was before, because only the user may change it."""
     return replace(when, enforce=before.enforce if when.commands or when.content else None)
 
 

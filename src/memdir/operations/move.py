@@ -25,7 +25,7 @@ _VERBS = ("promote", "demote")
 
 
 def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore, str]:
-    """Return the store of a scope, and the name of a memory there. Raise SettingsError if there is none."""
+    """Return the store of a scope and the name of the memory in it. Raise SettingsError if there is none."""
     short = name.partition("/")[2] if is_team(name) else name
     if to is Scope.TEAM:
         return project.private, f"{TEAM_FOLDER}/{short}"
@@ -39,9 +39,9 @@ def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore,
 def move(
     source: FileStore, name: str, target: FileStore, new_name: str, context: WriteContext, *, verb: str
 ) -> WriteResult:
-    """Move a memory to a store and name from `find_scope_store`; after an error it is still in its old place.
+    """Move a memory to a store and name from `find_scope_store`. After an error it is still at its old location.
 
-    The result's changes begin with the one in `source`: undone in this order, the memory always exists.
+    The change in `source` is the first in the result: if they are undone in order, the memory always exists.
     """
     data = source.read_bytes(f"{name}.md")
     if data is None:
@@ -67,7 +67,7 @@ def move(
 
 
 def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
-    """Return the other stores and names whose history contains a memory that was moved from or to this store."""
+    """Return the other stores and names whose history contains this memory, because it was moved between stores."""
     former = (name, *store.find_former(name))
     files = [file for old in former for step in store.changes(old) for file in step.files if file.path == f"{old}.md"]
     digests = {digest for file in files for digest in (file.before, file.after) if digest}

@@ -63,7 +63,7 @@ Values = Mapping[str, object]
 
 
 class PostgresDatabase:
-    """Connections to one database as the application role; each statement runs in a transaction of one tenant."""
+    """Connections to one database as the application role. Each statement runs in a transaction of one tenant."""
 
     def __init__(self, dsn: str, *, size: int = 8, seconds: float = _RECONNECT_SECONDS) -> None:
         self.seconds = seconds
@@ -79,7 +79,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """Return the rows of each statement, in one round trip and from one database snapshot."""
+        """Collect statements, run them in one round trip on one database snapshot, and return the rows of each."""
         bound = {**values, "tenant": tenant}
         if len(statements) == 1:  # statements sent together are one transaction
             return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", bound)[1:])
@@ -87,16 +87,16 @@ class PostgresDatabase:
         return self.run(lambda db, _: execute(db, text, bound)[2:-1])
 
     def write(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """Run statements as `read` does, and commit. They may run twice, which the caller must allow for."""
+        """Run statements as `read` does, and commit. They may run twice, so they must be repeatable."""
         text = ";".join(["BEGIN", _TENANT, *statements, "COMMIT"])
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
 
     def count_migrations(self) -> int:
-        """Return the number of applied migrations, which do not belong to a tenant."""
+        """Return the number of applied migrations."""
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
 
     def show(self, statement: str) -> str:
-        """Return the single value of a statement about the server itself, as text."""
+        """Return the single value of a statement about the server, as text."""
         try:
             return str(self.run(lambda db, _: execute(db, statement, {}))[0][0][0])
         except psycopg.Error as error:
@@ -106,7 +106,7 @@ class PostgresDatabase:
         return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
-        """Run `work` on a connection, retrying if another transaction came first or the connection was lost. Its second
+        """Run `work` on a connection, and retry after a serialisation failure or a lost connection. Its second
         argument tells whether this is the first attempt. An open transaction is rolled back."""
         tries, until = 0, time.monotonic() + self.seconds
         while True:
@@ -200,7 +200,7 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """The rows of one store in the database of all."""
+    """The rows of one store in the shared database."""
 
     database: PostgresDatabase
     tenant: UUID
@@ -278,8 +278,8 @@ _DROP_FILES = """
 
 
 class PostgresStore(StoreBase):
-    """One store of one tenant. `actor` is recorded as the author of its changes; `strict` is for private text that
-    leaves the user's machine."""
+    """A store of a tenant. `actor` is recorded as the author of its changes; `strict` is for private text that leaves
+    the user's machine."""
 
     def __init__(
         self,
@@ -341,8 +341,8 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def _hold_memories(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
-        """Read some memories together and keep them within this context, for a search that reads them one by one.
-        Memories cached as of `head` are not read again."""
+        """Yield a function that reads memories together and caches them within this context, for a search that then
+        reads them one by one. Memories cached as of `head` are not read again."""
 
         def hold(names: Iterable[str]) -> None:
             snapshot, cached, paths = self._cache.snapshot, self._cache.memories, list[str]()
@@ -646,7 +646,7 @@ class PostgresStore(StoreBase):
 
 @dataclass(frozen=True, slots=True)
 class _NewChange:
-    """A change about to be made: its key, its idempotency key, and the columns that do not depend on the files."""
+    """A change to be made: its key, its idempotency key, and the columns that do not depend on the files."""
 
     key: UUID
     mark: str
