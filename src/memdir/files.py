@@ -207,7 +207,7 @@ def _wait_for(handle: int, seconds: float) -> None:
     text = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
     pid = int(text) if text.isdigit() else None
     raise LockedError(
-        f"the memory directory is held by {f'process {pid}' if pid else 'another process'} for more than {seconds:g} s",
+        f"the memory directory has been locked by {f'process {pid}' if pid else 'another process'} for more than {seconds:g} s",
         pid=pid,
         since=os.fstat(handle).st_mtime,
         hint="wait for it or end it; the lock ends with its process",
@@ -328,9 +328,9 @@ def check_root(path: str) -> None:
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        reason = "no file name can be spelled like this"
+        reason = "no file name can have this form"
     if "\0" in path:
-        reason = "it holds a NUL"
+        reason = "it contains a NUL character"
     elif re.match(r"[/\\]{2}", path):
         reason = "it is a network path"
     elif drive and not rest.strip("/\\."):
@@ -357,10 +357,10 @@ def check_name(name: str) -> tuple[str, ...]:
         raise PathError(shorten(name, 120), f"more than {NAME_DEPTH} folders deep")
     for segment in segments:
         if reason := find_refusal(segment):
-            hint = "a name is letters, digits, `-` and `_`, with `/` between folders"
+            hint = "use letters, digits, `-` and `_`, with `/` between folders"
             raise PathError(shorten(name, 120), reason, hint=hint)
     if segments[0].casefold() == "logs" and len(segments) > 1:
-        raise PathError(shorten(name, 120), "`logs/` is kept for daily logs", hint="choose another folder")
+        raise PathError(shorten(name, 120), "`logs/` is reserved for daily logs", hint="choose another folder")
     return segments
 
 
@@ -386,7 +386,7 @@ def check_path(path: str) -> None:
     """Raise PathError if a path contains `..`, a hidden segment or a NUL; other unusual names can be read."""
     for segment in path.split("/"):
         if not segment or segment.startswith(".") or "\0" in segment or "\\" in segment or not _is_utf8(segment):
-            raise PathError(shorten(path, 120), "it is not the name of a memory")
+            raise PathError(shorten(path, 120), "not a valid memory name")
 
 
 def is_name_char(char: str, before: str) -> bool:
@@ -489,7 +489,7 @@ def check_target(folder: int, leaf: str, path: str) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise PathError(path, f"it is {_name_type(facts.st_mode)}")
     if facts.st_nlink > 1:
-        raise PathError(path, "it has several links", hint="a hard link could change a file elsewhere; copy it instead")
+        raise PathError(path, "it has several hard links", hint="replace the file with a copy")
 
 
 @contextmanager
@@ -498,7 +498,7 @@ def disk_errors(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise PathError(path, "it is behind a symbolic link or is not a folder") from None
+            raise PathError(path, "it is below a symbolic link, or not in a folder") from None
         raise disk_error(error, path) from None
 
 

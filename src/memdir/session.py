@@ -145,13 +145,15 @@ class Session:
         keeps_index: bool = False,
     ) -> None:
         if selector not in ("", LOCAL, MODEL):
-            raise SettingsError(f"there is no selector {selector!r}", key="selector", hint=f"{LOCAL} or {MODEL}")
+            raise SettingsError(f"unknown selector {selector!r}", key="selector", hint=f"use {LOCAL} or {MODEL}")
         self._selector = selector or MODEL
         self._project = project = stores if isinstance(stores, Project) else None
         several = stores.stores if isinstance(stores, Project) else stores
         self.stores: tuple[StoreBase, ...] = tuple(several) if isinstance(several, Sequence) else (several,)
         if not self.stores:
-            raise SettingsError("a session needs a store", key="stores", hint="memdir.FileStore(path) is one")
+            raise SettingsError(
+                "a session needs a store", key="stores", hint="pass one, such as memdir.FileStore(path)"
+            )
         self.id = id or os.urandom(16).hex()
         self._state, self._place = state, self.stores[0].open_workplace(state)
         self.file = SessionFile(self._place.state, self.id)  # the conversation's record on disk
@@ -346,7 +348,9 @@ class Session:
         except PartlyMeantError:
             raise
         except NotFoundError:
-            raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name") from None
+            raise NotFoundError(
+                "no memory, or more than one, matches this text", name=text, hint="pass its name"
+            ) from None
         self._report_extracted(result)
         return result
 

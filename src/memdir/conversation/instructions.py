@@ -214,7 +214,7 @@ def find_frame(
 ) -> InstructionsContext:
     """Return the sources of instructions, without changing anything."""
     if mode is InstructionMode.AGENT and agent is None:
-        raise SettingsError("agent mode needs an agent", key="mode", hint="pass the agent and its scope")
+        raise SettingsError("the mode `agent` needs an agent", key="mode", hint="pass the agent and its scope")
     if isinstance(where, Project):
         return _find_project_context(where, mode, agent)
     stores = tuple(widen(store) for store in (where if isinstance(where, Sequence) else (where,)))
@@ -223,7 +223,9 @@ def find_frame(
     if chosen is InstructionMode.OFF:
         return InstructionsContext(chosen)
     if chosen is not InstructionMode.NORMAL and not isinstance(stores[0], Folder):
-        raise SettingsError(f"{chosen} mode needs a memory directory", key="mode", hint="open the store by its path")
+        raise SettingsError(
+            f"{chosen} mode needs a store with a memory directory", key="mode", hint="open the store by its path"
+        )
     return InstructionsContext(chosen, stores, team=chosen is InstructionMode.TEAM, skip_index=skip, agent=agent)
 
 

@@ -85,7 +85,7 @@ def check_line(text: str, field: str, limit: int, hint: str) -> None:
     if len(text.strip().splitlines()) > 1:
         raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
     if len(text) > limit:
-        raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
+        raise FormatError(f"the {field} has {len(text):,} characters; the limit is {limit:,}", field=field, hint=hint)
 
 
 def _parse_flag(node: object) -> bool:
@@ -99,8 +99,8 @@ def _parse_lines(node: object) -> tuple[str, ...]:
 def _check_cues(cues: Sequence[str]) -> None:
     """Raise FormatError if there are too many cues, or one is not a short line."""
     if len(cues) > limits.CUES:
-        hint = "keep the most different ones"
-        raise FormatError(f"too many cues: {len(cues)}, the limit is {limits.CUES}", field="cues", hint=hint)
+        hint = "keep only the ones that differ most"
+        raise FormatError(f"too many cues: {len(cues)}; the limit is {limits.CUES}", field="cues", hint=hint)
     for cue in cues:
         check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
         if problem := find_forbidden(cue, lines=False):

@@ -450,7 +450,7 @@ def _build_document(events: Iterator[Any], yaml: Any) -> Node:
     node = _build(next(events), events, yaml, 1)
     next(events)  # document end
     if not isinstance(next(events), yaml.StreamEndEvent):
-        raise YamlError("several documents in the frontmatter")
+        raise YamlError("the frontmatter contains several documents")
     return node
 
 
@@ -506,7 +506,7 @@ def check_description(description: str, kind: Kind | None = None) -> None:
         few = f"fewer than {limits.DESCRIPTION_WORDS} of its words are specific"
         raise FormatError(f"the description is too vague: {few}", field="description", hint=hint)
     if not count.telling:
-        raise FormatError("the description is too vague: it would fit any memory", field="description", hint=hint)
+        raise FormatError("the description is too vague: it fits any memory", field="description", hint=hint)
 
 
 def check_title(title: str) -> None:

@@ -57,8 +57,8 @@ def check_when(when: When) -> None:
     """Raise FormatError if there are too many entries, a pattern is invalid, or `enforce` has no pattern."""
     patterns = [(key, pattern) for key in PATTERN_KEYS for pattern in getattr(when, key)]
     if len(patterns) > WHEN_ENTRIES:
-        message = f"too many entries in `when`: {len(patterns)}, the limit is {WHEN_ENTRIES}"
-        raise FormatError(message, field="when", hint="keep the most telling ones")
+        message = f"too many entries in `when`: {len(patterns)}; the limit is {WHEN_ENTRIES}"
+        raise FormatError(message, field="when", hint="keep only the most specific ones")
     for key, pattern in patterns:
         if not pattern.strip() or not pattern.isprintable() or len(pattern) > WHEN_CHARS:
             message = f"invalid entry in `when.{key}`: {pattern[:60]!r}"
@@ -86,7 +86,7 @@ def check_expression(pattern: str) -> None:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise FormatError(f"invalid regular expression {pattern!r}: {reason}", field="when", hint=_HINT) from None
     if expression.search(""):
-        hint = "name the command or the words it is about"
+        hint = "make it match specific commands or words"
         raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
 
 
@@ -112,7 +112,7 @@ def keep_enforce(when: When, before: When) -> When:
 
 def _check_glob(pattern: str) -> None:
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/") or not pattern.strip("*/ "):
-        hint = "use a path below the project, as in src/**/*.sql"
+        hint = "use a path below the project, such as src/**/*.sql"
         raise FormatError(f"invalid glob {pattern!r} in `when.paths`", field="when", hint=hint)
 
 

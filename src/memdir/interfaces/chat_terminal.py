@@ -323,8 +323,12 @@ def find_past_chat(state: Path, id: str) -> str:
     past = list_past_chats(state, 1 if not id else 1_000)
     fits = [chat.id for chat in past if chat.id.startswith(id)]
     if not fits or (len(fits) > 1 and id and id not in fits):
-        problem = f"{len(fits)} conversations begin with {id}" if fits else f"there is no conversation {id}".strip()
-        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists those that can be resumed")
+        problem = (
+            f"{len(fits)} conversations have IDs that begin with {id}"
+            if fits
+            else f"conversation not found: {id}".strip()
+        )
+        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists the conversations that can be resumed")
     return id if id in fits else fits[0]
 
 

@@ -329,7 +329,7 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("broken_frontmatter", header.file, header.problem, fix)
         if _is_about_person(store, header):
             fix = f"`memdir demote {header.name}` makes it yours again"
-            message = "about a person, but others can read it"
+            message = "about the user, but others can read it"
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
@@ -357,7 +357,7 @@ def _check_links(memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
         for link, line in find_links(memory.text):
             if find_link_target(link, targets) is None:
-                message = f"[[{shorten(one_line(link), 60)}]] does not name a memory here"
+                message = f"[[{shorten(one_line(link), 60)}]] does not match any memory here"
                 yield DoctorFinding("unresolved_link", memory.header.file, message, "correct it, or leave it", line)
 
 
@@ -401,7 +401,7 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
         message = f"{len(lines)} lines and {size:,} bytes; {INDEX_LINES} lines and {INDEX_BYTES:,} bytes are loaded"
         yield DoctorFinding("oversize_index", file, message, "shorten lines and move detail into topic files")
     for line in find_long_lines(text):
-        message = f"{len(line.text.rstrip())} characters, {INDEX_LINE_CHARS} are enough for an index line"
+        message = f"{len(line.text.rstrip())} characters; use at most {INDEX_LINE_CHARS} per index line"
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 

@@ -286,14 +286,14 @@ def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerd
         is_new_pin = (
             write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
         )
-        return WriteVerdict("only a person pins a memory, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
+        return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
         return WriteVerdict(
-            "the team's index gets its line when the person approves the memory: there is nothing to do"
+            "the line is added to the team's index when the user approves the memory; no action is needed"
         )
     if not write.is_whole:
         return WriteVerdict(
-            "what the team shares needs the person's review: write the whole file, so that it can be shown"
+            "changes to team memories need the user's review: write the complete file, so that it can be reviewed"
         )
     change = FileChange(write.path, before, write.text.encode("utf-8", "replace"))
     return WriteVerdict(str(store.hold_for_review([change], Origin("agent", "by its file tools", session))))

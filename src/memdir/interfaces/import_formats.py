@@ -45,7 +45,7 @@ from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
 from memdir.text import blank_fences, fold, list_lines, one_line, shorten
 
-_HINT = f"name the format with --from: {', '.join(ImportFormat)}"
+_HINT = f"pass the format with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
 _TOO_LARGE = f"larger than {FILE_BYTES:,} bytes"
 _DAMAGE = (

@@ -469,11 +469,11 @@ def find_import_refusal(text: str, root: Path, source: Path) -> str:
     """Return why a line is not a fact to remember, or "". `source` is the file that contains it."""
     words = _CODE.sub(" ", text).split()
     if _INSTRUCTION.match(text) or (_DUTY.search(text) and not re.search(r"\bbecause\b|\b20\d\d\b", text)):
-        return "it is an instruction; keep it in an instruction file"
+        return "it is an instruction; put it in an instruction file"
     if len(words) + len(_WIDE.findall(text)) // 2 < _WORDS:
         return "it has too few words"
     if not _OUTSIDE.search(text):
-        return "the project already shows it"
+        return "the project already contains it"
     for reason in find_derivable(text, root, timeout=2.0):
         with suppress(OSError):
             if (root / reason.source).samefile(source):

@@ -169,7 +169,7 @@ def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemo
     query = shorten(one_line(text), 60)
     if matches:
         names = ", ".join(match.header.name for match in matches[:5])
-        raise NotFoundError(f"{query!r} could be any of {names}", name=text, hint="say the name")
+        raise NotFoundError(f"{query!r} is ambiguous: {names}", name=text, hint="pass the exact name")
     from difflib import get_close_matches  # only needed for an unknown name
 
     near = get_close_matches(fold(name), [fold(candidate.header.name) for candidate in candidates], n=3)

@@ -134,7 +134,7 @@ class Memory:
         from memdir.extraction.turns import make_conversation
 
         if isinstance(messages, str):
-            raise TypeError('learn() needs messages, such as [{"role": "user", "content": "…"}], not a text')
+            raise TypeError('learn() needs messages, such as [{"role": "user", "content": "…"}], not a string')
         source = NOWHERE if self._project is None else make_conversation(self._project)
         return extract(self.stores[0], messages, model=self._open_model(), now=self._clock(), conversation=source)
 
@@ -154,7 +154,7 @@ class Memory:
         if item is not None:
             owner = next((store for store in self.stores if item in store.inbox(None)), None)
             if owner is None:
-                raise NotFoundError(f"no item {item.id} in the inbox", name=str(item.id), hint="review() lists them")
+                raise NotFoundError(f"inbox item {item.id} not found", name=str(item.id), hint="review() lists them")
             review.decide(owner, item.id, approve, self._context())
         return tuple(waiting for store in self.stores for waiting in store.inbox())
 

@@ -32,7 +32,7 @@ def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore,
     store = {Scope.PRIVATE: project.private, Scope.USER: project.user, Scope.PROJECT: project.project}.get(to)
     if store is None:
         hint = "`memdir where` shows which there are, and why"
-        raise SettingsError(f"there is no {to.value} memory here", key="scope", hint=hint)
+        raise SettingsError(f"no {to.value} memory is available here", key="scope", hint=hint)
     return store, short
 
 
@@ -48,7 +48,7 @@ def move(
         raise NotFoundError(f"no memory named {name}", name=name)
     to = Scope.TEAM if is_team(new_name) else target.scope
     if target is source and new_name == name:
-        raise ConflictError(f"{name} is {to.value} memory already", hint="`memdir list` shows the scope of each")
+        raise ConflictError(f"{name} is already a {to.value} memory", hint="`memdir list` shows the scope of each")
     new_file, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
@@ -57,7 +57,7 @@ def move(
         else:
             changes = _move_across(target, new_file, source, gone, data, context, verb=verb)
     except ConflictError as error:
-        if "exists already" not in str(error):
+        if "already exists" not in str(error):
             raise
         hint = f"`memdir read {new_name} --scope {to.value}` shows it; --name saves yours next to it, or merge and forget one"
         message = f"{new_name} already exists in {to.value} memory"

@@ -119,7 +119,7 @@ class NameTakenError(ConflictError):
     """Another memory has this name; `before` is its text, `after` the rejected text."""
 
     def __init__(self, memory: StoredMemory, after: str, hint: str = "") -> None:
-        super().__init__(f"{memory.name} exists already and says something else", found=memory.digest, hint=hint)
+        super().__init__(f"{memory.name} already exists and says something else", found=memory.digest, hint=hint)
         self.name, self.before, self.after = memory.name, memory.text, after
 
 
@@ -145,7 +145,7 @@ def save(
     if taken is TakenName.REPLACE:
         if (before := find_existing(store, draft)) is None:
             missing = draft.name or draft.title
-            raise NotFoundError(f"there is no memory {missing} to replace", name=missing)
+            raise NotFoundError(f"cannot replace {missing}: memory not found", name=missing)
         draft = replace(draft, name=before.name)  # a title alone might lead to another file
     elif taken is TakenName.ALONGSIDE:
         draft = replace(draft, name=plan.find_free_name(store, draft.name or make_slug(draft.title)))
@@ -172,7 +172,7 @@ def update(
     before = store.read(name)
     if expect not in (None, before.digest):
         hint = "read it again and decide again"
-        raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
+        raise ConflictError(f"{name} changed after it was read", expected=expect, found=before.digest, hint=hint)
     draft, dates = plan.resolve_dates(_make_draft(name, before.text, fields), context.now.astimezone(), before.text)
     result = change(store, [Save(draft, before.digest)], context, verb="edit")
     return replace(result, dates=dates, warnings=_find_warnings(result.memory, context))
@@ -306,7 +306,7 @@ def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", cont
         if result.name:
             raise PartlyMeantError(result.name)
     hint = "`memdir forget NAME` removes one, `memdir list` has the names"
-    raise NotFoundError("no memory is clearly about that, or more than one is", name=request.target, hint=hint)
+    raise NotFoundError("no memory, or more than one, clearly matches this", name=request.target, hint=hint)
 
 
 def _place(

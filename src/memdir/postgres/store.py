@@ -154,7 +154,7 @@ def execute(db: "psycopg.Connection[Row]", text: str, values: Values) -> list[li
 
 
 def _unavailable(words: str) -> DiskError:
-    return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` tests it")
+    return DiskError(f"the database is not responding: {words}", hint="try again; `memdir serve --check` tests it")
 
 
 def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
@@ -540,7 +540,7 @@ class PostgresStore(StoreBase):
     def _find_done(self, key: UUID) -> ChangeResult:
         (rows,) = self._table.read(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
         if not rows:
-            raise DiskError("a change was recorded and then lost by the database", hint="check the current memories")
+            raise DiskError("the database lost a recorded change", hint="check the current memories")
         change = self.read_change(rows[0][0])
         changes = []
         for file in change.files:
@@ -700,7 +700,7 @@ def _check_quota(head: StoreHead, grown: int, size: int) -> None:
     ):
         if more > 0 and have + more > most:
             hint = "forget old memories, or ask the server's administrator for more"
-            raise BudgetError(f"this organisation may have {most:,} {what}, and has {have:,}", hint=hint)
+            raise BudgetError(f"this organisation has {have:,} of at most {most:,} {what}", hint=hint)
 
 
 def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
@@ -721,11 +721,13 @@ def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns:
     count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
     (limits, stores) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
     if limits and stores[0][0] >= limits[0][0]:
-        raise BudgetError(f"this organisation may have {limits[0][0]:,} stores", hint="delete one that is not used")
+        raise BudgetError(
+            f"this organisation already has the maximum of {limits[0][0]:,} stores", hint="delete an unused store"
+        )
     try:
         database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **row)
     except errors.UniqueViolation:
-        raise ConflictError(f"there is a store named {name} already", hint="choose another name") from None
+        raise ConflictError(f"a store named {name} already exists", hint="choose another name") from None
     except errors.ForeignKeyViolation:
-        raise NotFoundError("there is no such team or organisation", name=name) from None
+        raise NotFoundError("team or organisation not found", name=name) from None
     return store

@@ -186,7 +186,7 @@ def is_shared_dir(directory: Path, environment: Environment) -> bool:
 def check_directory_setting(value: object, home: Path) -> Path:
     """Return the directory named in a settings file; raises PathError if it is invalid, the home, or above it."""
     if not isinstance(value, str):
-        raise PathError(shorten(one_line(str(value)), 60), "not a text")
+        raise PathError(shorten(one_line(str(value)), 60), "not a string")
     is_in_home = value == "~" or value.startswith(("~/", "~\\" if os.name == "nt" else "~/"))
     path = _check_path(f"{home}/{value[2:]}" if is_in_home else value)
     for form, own in ((path, os.path.normpath(home)), (os.path.realpath(path), os.path.realpath(home))):

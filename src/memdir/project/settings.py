@@ -267,7 +267,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     claude_dir = env.get("CLAUDE_CONFIG_DIR", "")
     if claude_dir and not os.path.isabs(claude_dir):
         message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(claude_dir), 60)!r} is not an absolute path"
-        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the full path; `~` is not expanded")
+        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="use a full path; `~` is not expanded")
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
@@ -328,10 +328,10 @@ def read_config(path: Path) -> dict[str, object]:
     """Return the user's config file as a table, empty if it is missing; raises SettingsError if it is invalid."""
     result = read_small(path, CONFIG_BYTES)
     if result.problem:
-        raise SettingsError(f"config file {path} cannot be read: {result.problem}", hint="fix it or move it away")
+        raise SettingsError(f"cannot read the config file {path}: {result.problem}", hint="fix or remove it")
     table, problem = _parse_toml(result)
     if problem:
-        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="fix that line or move it away")
+        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="fix that line or remove the file")
     return table
 
 
@@ -459,7 +459,7 @@ def _read_document(path: Path) -> "TOMLDocument":
     try:
         return tomlkit.parse(data.decode("utf-8-sig"))
     except (TOMLKitError, ValueError) as error:
-        raise SettingsError(f"config file {path} cannot be edited: {error}", hint="change it by hand") from error
+        raise SettingsError(f"cannot edit the config file {path}: {error}", hint="edit it by hand") from error
 
 
 def _write_document(path: Path, document: "TOMLDocument") -> None:
@@ -469,5 +469,9 @@ def _write_document(path: Path, document: "TOMLDocument") -> None:
 
 def _step_into(table: object, key: str) -> MutableMapping[str, object]:
     if not isinstance(table, MutableMapping):
-        raise SettingsError(f"{key} has no table in the config file", key=key, hint="change the file by hand")
+        raise SettingsError(
+            f"{key} cannot be set in the config file, because its table is missing",
+            key=key,
+            hint="edit the file by hand",
+        )
     return table

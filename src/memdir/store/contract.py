@@ -379,7 +379,7 @@ class StoreBase(StoreReader, Inbox):
         """Return where records and locks are stored: `root` or the store's folder. Raises SettingsError without one."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
-            raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
+            raise SettingsError(problem, key="state", hint="pass a folder as state=PATH")
         return FolderWorkplace(root)
 
     @abstractmethod
@@ -421,7 +421,9 @@ class StoreBase(StoreReader, Inbox):
         """Put an item into the inbox, unless an agent's item was already decided, and return the error to raise."""
         (stored,) = self.inbox_add([item])
         if item.kind is InboxKind.PROPOSAL:
-            return ReviewError(f"{item.why}, so nothing was written", item=stored.id, hint="another person decides")
+            return ReviewError(
+                f"{item.why}; nothing was written", item=stored.id, hint="another person must approve it"
+            )
         if stored.state is InboxState.WAITING:
             number = stored.id
             what = f"it waits for the person's review as item {number} of the inbox: do not try again"
@@ -540,7 +542,7 @@ class StoreBase(StoreReader, Inbox):
         """Undo the last change, or the change with this ID. An undo is itself a change and can be undone by its ID."""
         target = self.find_last_change() if change is None else self.read_change(change)
         if target is None:
-            raise NotFoundError("there is nothing to undo in this directory")
+            raise NotFoundError("no changes to undo in this directory")
         if target.undone_by is not None:
             hint = f"`memdir undo {target.undone_by}` brings it back"
             raise NotFoundError(f"change {target.id} was already undone", name=str(target.id), hint=hint)
@@ -558,7 +560,7 @@ class StoreBase(StoreReader, Inbox):
         edits: list[Edit] = []
         for name in names:
             if (file := files.get(name)) is None:
-                raise NotFoundError(f"change {change} did not touch {name}", name=name)
+                raise NotFoundError(f"change {change} did not change {name}", name=name)
             if file.before is None:
                 edits.append(Forget(name, file.after))
             else:

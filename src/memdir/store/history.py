@@ -158,9 +158,9 @@ class Database:
         version, known = self.version, len(self._migrations)
         if version > known:
             raise DiskError(
-                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                f"{self.path.name} was made by a newer memdir (format {version}; this version supports up to {known})",
                 path=str(self.path),
-                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+                hint="update memdir, for example with `pipx upgrade memdir`; nothing was changed",
             )
 
     @property

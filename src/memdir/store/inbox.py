@@ -207,7 +207,7 @@ def _find_names(value: object) -> Iterator[str]:
 def _read_one(table: InboxTable | None, id: int) -> InboxItem:
     for item in () if table is None else table.read(id=id):
         return item
-    raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists pending items")
+    raise NotFoundError(f"inbox item {id} not found", name=str(id), hint="`memdir inbox` lists pending items")
 
 
 def _add(table: InboxTable, item: InboxItem) -> InboxItem:

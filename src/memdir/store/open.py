@@ -172,7 +172,9 @@ def open_store(
     scope = Scope(scope)
     for directory in (path, cwd):
         if directory is not None and "\0" in str(directory):
-            raise PathError(str(directory).replace("\0", "\\0"), "contains a NUL", hint="pass the path of a directory")
+            raise PathError(
+                str(directory).replace("\0", "\\0"), "it contains a NUL character", hint="pass the path of a directory"
+            )
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
     project = open_project(None if cwd is None else Path(cwd))
@@ -316,9 +318,9 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
     short_name = shorten(one_line(name), 60)
     if existing:
         scopes = " or ".join(place.scope for place in existing)
-        raise SettingsError(f"{short_name} has several memories", key="scope", hint=f"pass --scope {scopes}")
+        raise SettingsError(f"{short_name} has memories in several scopes", key="scope", hint=f"pass --scope {scopes}")
     hint = "add `memory: user`, `project` or `local` to its definition, or pass --scope"
-    raise NotFoundError(f"the agent {short_name} has no memory scope", name=name, hint=hint)
+    raise NotFoundError(f"no memory scope is set for the agent {short_name}", name=name, hint=hint)
 
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
@@ -423,7 +425,7 @@ def check_identity(state_dir: Path, root: Path) -> None:
         return
     raise PathError(
         str(root),
-        f"its memory directory already belongs to {known.root}; both paths have the same short name",
+        f"its memory directory already belongs to {known.root}, whose path has the same short name",
         hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory,"
         " or run `memdir relink --claim` if it is the same project",
     )
@@ -483,9 +485,9 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
     """
     for path in (source, source.parent, target, target.parent):
         if path.is_symlink():
-            raise PathError(str(path), "it is a link", hint="move the directory it points to by hand")
+            raise PathError(str(path), "it is a symbolic link", hint="move its target by hand")
     if not source.is_dir():
-        raise NotFoundError(f"there is no memory directory {source}", name=str(source))
+        raise NotFoundError(f"memory directory not found: {source}", name=str(source))
     if _has_files(target):
         hint = "move or forget the memories there first; memdir does not merge directories"
         raise PathError(str(target), "it already contains memories", hint=hint)
@@ -497,7 +499,7 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
         for old, new in ((source, target), (old_state, new_state), (target, new_state)):
             parent = next(path for path in new.parents if path.exists())
             if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
-                raise PathError(str(old), f"it is on another file system than {parent}", hint="move it by hand")
+                raise PathError(str(old), f"it is not on the same file system as {parent}", hint="move it by hand")
         aside = _move(source, target)
         if moved_state != new_state and moved_state.is_dir():
             make_private_dirs(new_state.parent)
@@ -518,7 +520,7 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
 def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
     """Record `identity` as the owner of an existing memory directory."""
     if not target.is_dir():
-        raise NotFoundError(f"there is no memory directory {target} to claim", name=str(target))
+        raise NotFoundError(f"cannot claim {target}: memory directory not found", name=str(target))
     state = find_state_dir(target, environment)
     with _hold_still(state, seconds):
         write_identity(state, identity)

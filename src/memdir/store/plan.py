@@ -269,7 +269,7 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
         if fold(file) == fold(f"{leaf}.md"):
             hint = "read it first, then choose another name or merge by hand"
             digest = digest_of(view.read_bytes("/".join([*folders, file])) or b"")
-            raise ConflictError(f"{name} exists already", found=digest, hint=hint)
+            raise ConflictError(f"{name} already exists", found=digest, hint=hint)
     fields = frontmatter.parse_fields(text)
     check_file(fields, rules)
     check_text(text, "body")
@@ -362,9 +362,11 @@ def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChang
     path, short = index_path(name)
     old, text = _read_index(view, path)
     if not any(entry.text.strip() == was.strip() for entry in index.find_lines(text, short)):
-        raise ConflictError(f"the index line of {name} changed", hint="read the index again and redo the change")
+        raise ConflictError(f"the index line of {name} changed", hint="read the index again and repeat the change")
     if not index.find_lines(line, short):
-        raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
+        raise FormatError(
+            f"this line does not point to {name}", field="line", hint="use the form - [Title](file.md) — hook"
+        )
     return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
 
 
@@ -419,7 +421,7 @@ def _find_version(changes: tuple[Change, ...], name: str, change: int | None, cu
                 if file.after is None:
                     raise NotFoundError(f"{name} did not exist after change {change}", name=name)
                 return file.after
-        raise NotFoundError(f"{name} has no version that old", name=name, hint=f"`memdir history {name}` lists them")
+        raise NotFoundError(f"{name} has no older version", name=name, hint=f"`memdir history {name}` lists them")
     for _, file in files:
         for digest in (file.after, file.before):
             if digest is not None and digest != current:
@@ -491,7 +493,7 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
         check_text(getattr(draft, field), field)
     check_fields(draft)
     if draft.kind not in list(Kind):
-        raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
+        raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="use user, feedback, project or reference")
     draft = replace(draft, kind=Kind(draft.kind))
     _check_scope(draft.kind, rules.scope)
     if not draft.body.strip():
@@ -516,10 +518,10 @@ def check_expected(name: str, current: bytes | None, expect: str | None) -> None
     digest = digest_of(current) if current is not None else None
     if current is not None and expect is None:
         hint = "read it first, then replace it or choose another name"
-        raise ConflictError(f"{name} exists already", found=digest, hint=hint)
+        raise ConflictError(f"{name} already exists", found=digest, hint=hint)
     if digest != expect:
         what = "has changed since you read it" if current is not None else "was deleted"
-        raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
+        raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and repeat the change")
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:
@@ -611,7 +613,7 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
 def _encode_checked(text: str) -> bytes:
     data = encode(text)
     if len(data) > FILE_BYTES:
-        raise FormatError(f"this memory has {len(data):,} bytes, the limit is {FILE_BYTES:,}", field="body")
+        raise FormatError(f"this memory has {len(data):,} bytes; the limit is {FILE_BYTES:,}", field="body")
     return data
 
 
@@ -707,7 +709,7 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     if not is_shared(header.file, rules):
         return ""
     if header.kind is Kind.USER:
-        return "it is about a person"
+        return "it is about the user"
     try:
         check_secrets(f"{header.title} {header.description}", "", header.file, rules)
     except SecretError:

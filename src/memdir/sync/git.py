@@ -136,10 +136,10 @@ class TeamClone:
 def make_git_error(verb: str, result: GitResult) -> GitError:
     """Return the error for a failed call, mentioning only paths that git itself printed."""
     if result.code == LATE:
-        hint = "try again, or give it --timeout"
+        hint = "retry with a longer --timeout"
         return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
     if result.code == ABSENT:
-        return GitError("there is no git program", said=result.said, hint="team memory needs git; install it")
+        return GitError("git is not installed", said=result.said, hint="install git, which team memory needs")
     if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
         return GitError(f"the team's branch is larger than {size} MiB", said=result.said, hint="no files were imported")
@@ -241,8 +241,8 @@ class GitRemote:
             raise make_git_error("fetch", result)
         commit = re.match(r"[0-9a-f]{40}(?=\s)", fetch_head.read_text(encoding="utf-8", errors="replace"))
         if commit is None:
-            hint = "a repository of SHA-256 objects cannot be used"
-            raise GitError("git fetch did not say what it brought", hint=hint)
+            hint = "use a repository with SHA-1 objects"
+            raise GitError("git fetch did not report the fetched commit", hint=hint)
         return commit.group()
 
     def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
@@ -255,7 +255,7 @@ class GitRemote:
         """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
         if branch.head and not branch.is_ours:
             what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
-            hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
+            hint = f"choose another with --branch, such as {BRANCH}; memdir's own branch contains {self.mark}"
             message = f"the branch {self.branch} is not {what}: it contains other files"
             raise SettingsError(message, key="branch", hint=hint)
 
@@ -352,7 +352,7 @@ class GitRemote:
         result = self._copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
         rows = result.out.split(b"\0")
         if len(rows) > self.most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
-            message = f"the branch holds more than {self.most:,} entries; no files were imported"
+            message = f"the branch contains more than {self.most:,} entries; no files were imported"
             raise FormatError(message, hint="`memdir team log` shows who wrote last")
         if result.code != 0:
             raise make_git_error("ls-tree", result)
@@ -384,7 +384,7 @@ class GitRemote:
         out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
         sha = out.decode("ascii", "replace").strip()
         if not _SHA.fullmatch(sha):
-            raise GitError("git fast-import did not say what it wrote", said=sha)
+            raise GitError("git fast-import did not report the new commit", said=sha)
         return sha
 
     def _push_commit(self, commit: str) -> PushState:

@@ -39,7 +39,7 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
     if other == base:
         return MergeResult(one)
     if one is None or other is None:
-        why = "one side took it away, the other changed it: the change stays"
+        why = "one side deleted it and the other changed it; the change was kept"
         return MergeResult(other if one is None else one, (why,))
     parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
     head, clashes = _merge_head(base or "", one, other)

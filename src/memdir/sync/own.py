@@ -137,8 +137,8 @@ def start(
     state.check_branch(setup.branch)
     setup = replace(setup, remote=state.check_remote(setup.remote, project.places.root.path))
     if known is not None and (known.remote, known.branch) != (setup.remote, setup.branch):
-        hint = "`memdir sync stop` first; the memories stay"
-        raise SettingsError(f"memory is synced with {known.remote} already", key="remote", hint=hint)
+        hint = "run `memdir sync stop` first; the memories are kept"
+        raise SettingsError(f"memory is already synced with {known.remote}", key="remote", hint=hint)
     if known is not None:
         recipients = tuple(dict.fromkeys([*known.recipients, *setup.recipients]))
         setup = replace(known, recipients=recipients, key_file=setup.key_file or known.key_file)
@@ -155,7 +155,7 @@ def start(
             setup = _prepare_keys(setup, create=not is_sealed)
             SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
         elif known is not None and known.recipients:
-            raise SettingsError("the remote is not encrypted any more", key="remote", hint="`memdir sync stop` first")
+            raise SettingsError("the remote is no longer encrypted", key="remote", hint="run `memdir sync stop` first")
         setup = setup if encrypt or is_sealed else replace(setup, key_file="")
         write_table(find_own_sync(environment), OWN_SETUP, asdict(setup))
     return sync_own(project, now=now, seconds=seconds)
@@ -215,7 +215,7 @@ def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
     named = [record.id for record in records.values() if name in (record.id, record.name)]
     if len(named) > 1 and name not in named:
         raise SettingsError(
-            f"several projects are called {name}", key="name", hint=f"one of {', '.join(sorted(named))}"
+            f"several projects are named {name}", key="name", hint=f"use one of {', '.join(sorted(named))}"
         )
     id = name if name in named else named[0] if named else make_slug(name)
     write_table(project.private.state, OWN_PROJECT, {"id": id, "linked": True})
@@ -441,7 +441,9 @@ class SealedRemote:
             names = self._age.decrypt(base64.b64decode(find_names(self.inner, tree)), self._keys).hex()
         except (ValueError, self._age.DecryptError):
             hint = "copy the key file of another machine here, or name it: `memdir sync init --key FILE`"
-            raise SettingsError("the remote cannot be read with the key here", key="key", hint=hint) from None
+            raise SettingsError(
+                "cannot decrypt the remote with the key on this machine", key="key", hint=hint
+            ) from None
         if self.names and names != self.names:
             hint = "the branch was replaced; `memdir sync stop` and `memdir sync init` accept the new one"
             raise SettingsError("the remote's filename key changed", key="remote", hint=hint)
@@ -521,8 +523,8 @@ class SealedRemote:
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
             if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
-                message = f"{name[:12]}… of the remote cannot be read with the key here: nothing was changed"
-                raise FormatError(message, hint="every machine needs the same recipients; docs/sync.md says more")
+                message = f"{name[:12]}… of cannot decrypt the remote with the key on this machine: nothing was changed"
+                raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
             opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
         return opened
 
@@ -549,7 +551,7 @@ def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
         age.decrypt(age.encrypt(b"", [parse_recipient(recipient) for recipient in recipients]), keys)
     except (age.DecryptError, age.EncryptError):
         hint = "add the public key that belongs to it: --recipient"
-        raise SettingsError(f"what is encrypted could not be read with {file}", key="recipient", hint=hint) from None
+        raise SettingsError(f"cannot decrypt with {file}", key="recipient", hint=hint) from None
     return replace(setup, recipients=recipients)
 
 
@@ -558,7 +560,7 @@ def read_keys(file: Path) -> list[Any]:
     age, data = _load_age(), read_small(file, _RECORD_BYTES).data
     if data is None:
         hint = "copy the key file of another machine there, or name it: --key FILE"
-        raise SettingsError(f"there is no key file {file}", key="key", hint=hint)
+        raise SettingsError(f"key file not found: {file}", key="key", hint=hint)
     lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
     try:
         if any("PRIVATE KEY" in line for line in lines):
@@ -567,7 +569,7 @@ def read_keys(file: Path) -> list[Any]:
     except age.IdentityError:
         keys = []
     if not keys:
-        raise SettingsError(f"no age key in {file}", key="key", hint="`age-keygen -o FILE` makes one")
+        raise SettingsError(f"no age key in {file}", key="key", hint="create one with `age-keygen -o FILE`")
     return keys
 
 
@@ -577,7 +579,7 @@ def parse_recipient(text: str) -> Any:
         return (age.ssh if text.startswith("ssh-") else age.x25519).Recipient.from_str(text)
     except age.RecipientError:
         message = f"invalid public key {shorten(one_line(text), 60)!r}"
-        raise SettingsError(message, key="recipient", hint="age1… or ssh-ed25519 …") from None
+        raise SettingsError(message, key="recipient", hint="use age1… or ssh-ed25519 …") from None
 
 
 def _load_age() -> Any:

@@ -187,7 +187,7 @@ class SyncInputs:
         why = "" if entry.is_text else "its name is not UTF-8"
         why = why or self.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
         if not why and path in self._twins:
-            why = f"it is another spelling of {self._twins[path]}"
+            why = f"its name is a case variant of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
         if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
@@ -222,7 +222,7 @@ def make_inputs(
     inputs.local = replace(local, blocked={**local.blocked, **_find_blocked(inputs)})
     needed, limit = _find_needed(inputs), TEAM_BYTES if part.is_shared else SYNC_BYTES
     if sum(needed.values()) > limit:
-        message = f"more than {limit // 1_048_576} MiB would come from the remote; no files were imported"
+        message = f"more than {limit // 1_048_576} MiB would be imported from the remote; no files were imported"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
     inputs.blobs |= remote.read([*needed, branch.mark])
     inputs.seen = _find_seen(remote, inputs, branch)
@@ -320,7 +320,7 @@ class _OutgoingPlan:
             target = self._spellings.get(fold(path), path)
             entry = inputs.theirs.get(target)
             if target in inputs.ours and target != path:
-                self.withheld[path] = f"it is another spelling of {target}"
+                self.withheld[path] = f"its name is a case variant of {target}"
                 return
         if entry is not None and entry.sha != base:
             self._merge(path, target, data)
@@ -459,7 +459,7 @@ class _IncomingPlan:
             self.refused[self.inputs.show(path)] = verdict.refused
             self._keep_point(path)
             return
-        why = verdict.held or ("this team looks at what others write" if self.review else "")
+        why = verdict.held or ("this team reviews changes by others" if self.review else "")
         is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
         if why and not is_known and not self.approved(path, entry.sha):
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
@@ -473,7 +473,7 @@ class _IncomingPlan:
             is_shared = self.inputs.part.is_shared
             if merged is not None and is_shared and parse_fields(merged).kind is Kind.USER:
                 # Somebody made it a memory about a person here, which no change may write.
-                self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
+                self.refused[path] = "here it is about the user: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return
             data = None if merged is None else encode(merged)
@@ -606,7 +606,7 @@ def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) 
     if why := f"it holds {forbidden}" if forbidden else _find_fault(path, text) if is_shared else "":
         return AdmitVerdict(why)
     if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
-        return AdmitVerdict(f"it holds a secret: {', '.join(secrets[:3])}")
+        return AdmitVerdict(f"it contains a secret: {', '.join(secrets[:3])}")
     return AdmitVerdict(held=find_instruction(text) if is_shared else "")
 
 
@@ -615,9 +615,9 @@ def judge_line(line: str, find: Finder) -> str:
     if forbidden := find_forbidden(line, lines=True):
         return f"it contains {forbidden}"
     if _leads_outside(line):
-        return "it points outside of the team's folder"
+        return "it links to a file outside the team folder"
     if secrets := render_findings(find(line)):
-        return f"it holds a secret: {secrets[0]}"
+        return f"it contains a secret: {secrets[0]}"
     return find_instruction(line)
 
 
@@ -635,13 +635,13 @@ def _find_fault(path: str, text: str) -> str:
     if fields.problem:
         return shorten(one_line(fields.problem), 200)
     if fields.kind is None:
-        return "it has no type that memdir knows"
+        return "its type is missing or unknown"
     if fields.kind is Kind.USER:
-        return "it is about a person: a `user` memory never leaves its owner"
+        return "it is a `user` memory, which is never shared"
     if not fields.description or len(fields.description) > DESCRIPTION_CHARS or len(fields.title) > TITLE_CHARS:
         return "its title or description is missing or too long"
     if find_forbidden(fields.title + fields.description, lines=False):
-        return "its title or description holds a control character"
+        return "its title or description contains a control character"
     return "" if path != INDEX_FILE else "it is the index"
 
 

@@ -76,7 +76,7 @@ def resolve_remote(member: Membership, root: Path) -> str:
         return check_remote(member.remote, root)
     url = find_address(root)
     if not url:
-        hint = "name one: `memdir team init --remote URL`"
+        hint = "pass a URL: `memdir team init --remote URL`"
         raise SettingsError("this project has no git remote", key="remote", hint=hint)
     # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
     url = re.sub(r"\A(https://)[^/@]*@", r"\1", url)
@@ -84,7 +84,7 @@ def resolve_remote(member: Membership, root: Path) -> str:
     if address.startswith(("/", "file:")):
         # git runs the hooks of such a repository, and a folder that was unpacked brings its own config.
         what = f"the project's own remote is a path on this machine ({one_line(url)})"
-        hint = f"its hooks would run as you; if it is yours, name it: `memdir team init --remote {one_line(url)}`"
+        hint = f"its hooks would run as you; if it is yours, run `memdir team init --remote {one_line(url)}`"
         raise SettingsError(what, key="remote", hint=hint)
     return address
 
@@ -103,8 +103,8 @@ def check_remote(address: str, root: Path) -> str:
         raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are supported")
     if scheme in ("ssh", "https"):
         if parts.password is not None or (scheme == "https" and parts.username):
-            hint = "leave it out; git's credential helpers keep passwords"
-            raise SettingsError("the remote's address holds a name or password", key="remote", hint=hint)
+            hint = "remove them from the URL; git's credential helpers store passwords"
+            raise SettingsError("the remote URL contains a user name or password", key="remote", hint=hint)
         if not parts.hostname or unquote(parts.hostname).startswith("-"):
             raise _refuse(display, "the URL has no host")
         return address
@@ -120,7 +120,7 @@ def check_branch(branch: str) -> str:
 
 
 def _refuse(shown: str, why: str) -> SettingsError:
-    hint = "a path, file:///…, ssh://…, git@host:path or https://…"
+    hint = "use a path, file:///…, ssh://…, git@host:path or https://…"
     return SettingsError(f"the remote {shown!r} is refused: {why}", key="remote", hint=hint)
 
 

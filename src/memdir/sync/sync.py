@@ -137,7 +137,7 @@ def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
         if branch.is_gone:
             notes.append(_BRANCH_LOST)
         return _join(parts_done, pushed, head, notes)
-    raise RemoteError("the remote changed during every push", hint="the next sync sends it; nothing is lost")
+    raise RemoteError("the remote changed during every push", hint="the next sync will retry; no changes are lost")
 
 
 def _plan_parts(
@@ -442,7 +442,7 @@ def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
 def read_member(project: Project) -> Membership:
     member = state.read_membership(project.private.state)
     if member is None:
-        hint = "`memdir team init` begins one, `memdir team join` takes part in one"
+        hint = "`memdir team init` creates one, `memdir team join` joins one"
         raise SettingsError("this project has no team memory", key="team", hint=hint)
     return member
 
@@ -502,7 +502,7 @@ def enter(
         remote = _open_branch(project, member, seconds, address)
         head = remote.fetch_head()
         if head is None and not create:
-            hint = "`memdir team init` begins one"
+            hint = "`memdir team init` creates one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
         if head is not None and known is None:
             remote.check_ours(remote.look_at(head))
@@ -533,8 +533,8 @@ def enter_server(
 
 def _check_only_team(known: Membership | None, member: Membership) -> None:
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
-        hint = "`memdir team leave` first; the files stay"
-        raise SettingsError("this project is in another team already", key="team", hint=hint)
+        hint = "run `memdir team leave` first; the files are kept"
+        raise SettingsError("this project is already in another team", key="team", hint=hint)
 
 
 def _begin(project: Project, member: Membership, now: datetime, seconds: float) -> SyncResult:
@@ -565,7 +565,7 @@ def read_remote_head(store: FileStore) -> SyncPoint:
     """Return the merge base of this member and the branch; raises NotFoundError before the first sync."""
     point = find_point(SyncPart(store))
     if not point.head:
-        raise NotFoundError("never synced", hint="`memdir team sync`")
+        raise NotFoundError("never synced", hint="run `memdir team sync`")
     return point
 
 
@@ -598,8 +598,8 @@ def revert_author(
     if since is not None:
         commits = [commit for commit in commits if commit.author.when is not None and commit.author.when >= since]
     if not commits:
-        hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
-        raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
+        hint = "`memdir team log` shows who wrote what; pass the full name or email address"
+        raise NotFoundError(f"the team's branch contains no changes by {wanted}", name=wanted, hint=hint)
     before = {path: data.decode("utf-8", "surrogateescape") for path, data in state.read_local(part).files.items()}
     after = _reverse(remote, commits, before)
     find = store.rules.find or find_secrets
@@ -613,7 +613,7 @@ def revert_author(
         for path, text in changed.items():
             current = view.read_bytes(part.locate(path))
             if current != _encode(before.get(path)):
-                raise ConflictError(f"{part.name(path)} changed since", hint="try again")
+                raise ConflictError(f"{part.name(path)} changed during the operation", hint="try again")
             overlay.put([FileChange(part.locate(path), current, _encode(text))])
         own = [part.name(path) for path in changed]
         overlay.put(plan_dead_pointers(overlay, own))

@@ -67,7 +67,7 @@ def dream_verb(
     if sum((preview, apply_id is not None, status, if_due)) > 1:
         raise click.UsageError("--preview, --apply, --status and --if-due cannot be used together")
     if spec is not None and (apply_id is not None or status):
-        raise click.UsageError("--model goes with a dream or a preview")
+        raise click.UsageError("--model can only be used with a dream or a preview")
     if status:
         _print_dream_status(call, as_json=as_json)
         return

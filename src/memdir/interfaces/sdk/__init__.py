@@ -37,7 +37,7 @@ class SdkTools:
     def __init__(self, where: StoreBase | Project, *, by: str, session: str = "") -> None:
         if not isinstance(where, Project):
             if not isinstance(where, Folder):
-                raise SettingsError("these tools need a store whose memories are files", key="store")
+                raise SettingsError("these tools need a store that keeps memories in files", key="store")
             # A separate project with default settings.
             project = open_project(where.root, environ={"HOME": str(where.state)}, directory=where.root)
             project.private.close()

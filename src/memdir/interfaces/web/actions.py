@@ -207,7 +207,7 @@ def remember(site: Site, form: Form) -> ActionResult:
         result = write.save(store, Draft(kind, *about, **own), context)
     else:
         if not form["words"].strip():
-            raise FormatError("the text is empty", field="words", hint="write it in your own words")
+            raise FormatError("the text is empty", field="words", hint="enter the text to remember")
         result = write.remember([store], form["words"], context)
     if result.action is WriteAction.FORGOTTEN:
         return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")
