@@ -523,7 +523,7 @@ class SealedRemote:
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
             if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
-                message = f"{name[:12]}… of cannot decrypt the remote with the key on this machine: nothing was changed"
+                message = f"cannot decrypt {name[:12]}… with the key on this machine; nothing was changed"
                 raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
             opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
         return opened

@@ -358,7 +358,7 @@ def test_what_may_not_be_there_stays_where_it_was(cli: Cli) -> None:
         ("taken", "user", "taken already exists in user memory"),
         ("vague", "team", "description"),
         ("broken", "team", "add name, description and type"),
-        ("deploys", "project", "there is no project memory here"),
+        ("deploys", "project", "no project memory is available here"),
     ):
         assert reason in cli("promote", name, "--to", to, "--scope", "private").refusal, (name, to)
     assert rows(cli) == before
