@@ -99,7 +99,7 @@ class NotFoundError(MemdirError):
 
 
 class ConflictError(MemdirError):
-    """A change conflicts with the current state. `expected` and `found` are content digests, None for a missing file."""
+    """A change conflicts with the current state. `expected` and `found` are digests, None for a missing file."""
 
     def __init__(self, message: str, *, expected: str | None = None, found: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -134,7 +134,7 @@ class ModelError(MemdirError):
 
 
 class UnreachableError(ModelError):
-    """A model did not answer. `reason` is a key of `models.connection.REASONS`; if `is_transient`, a retry may succeed."""
+    """A model did not answer. `reason` is a key of `connection.REASONS`; if `is_transient`, a retry may succeed."""
 
     def __init__(
         self,

@@ -115,7 +115,7 @@ def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:
 
 
 class Interrupted(Exception):
-    """Raised for Ctrl-C at the prompt."""
+    """The user pressed Ctrl-C at the prompt."""
 
 
 def play_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -201,7 +201,7 @@ class Terminal:
 
 
 class StoppedAsking(Exception):
-    """Raised for Ctrl-C at a question: the user declines this request and all later ones."""
+    """The user pressed Ctrl-C at a permission prompt, which declines this request and all later ones."""
 
 
 class Permissions:
@@ -227,7 +227,7 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class PastChat:
-    """An earlier conversation: `at` is the time of its last message, `title` its first message."""
+    """An earlier conversation. `at` is the time of its last message, and `title` its first message."""
 
     id: str
     at: datetime

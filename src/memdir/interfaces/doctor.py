@@ -190,7 +190,7 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[TranscriptInfo], now: datetime
 ) -> Findings:
-    """Yield hooks that were not called in the last two finished conversations since they were installed."""
+    """Yield installed hooks that were not called in the last two finished conversations."""
     # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
     arrived = {(row.host, row.event): row.at for row in read_events(state)}
     for host in dict.fromkeys(row.host for row in installed):
@@ -244,7 +244,7 @@ def _check_team(state: Path, now: datetime) -> Findings:
 
 
 def _check_own(home: Path, now: datetime) -> Findings:
-    """Check the sync between the user's machines, whose folder is in the user's state folder."""
+    """Check the sync between the user's machines. Its records are in the user's state folder `home`."""
     folder = home / OWN_FOLDER
     return (
         _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if os.path.isfile(folder / OWN_SETUP) else iter(())

@@ -137,7 +137,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
-    """Return the date and the day's log if the conversation does not have today's date yet; always at the start."""
+    """Return the date and today's log, at the start or if the conversation has not been told today's date."""
     session, now = SessionFile(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
@@ -187,7 +187,7 @@ def _note_started(call: HookInput, project: Project) -> None:
 def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) -> None:
     """Queue conversations of this project that no hook has queued, for example because the host crashed.
 
-    Skips conversations that began while memory was off or before the hooks were installed, and those written to moments
+    Skips conversations that began while memory was off or before the hooks were installed, and those changed moments
     ago, which are still open.
     """
     if since is None:

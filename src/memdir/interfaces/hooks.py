@@ -66,7 +66,7 @@ _SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
 @dataclass(frozen=True, slots=True)
 class HookInput:
-    """The input of one hook call; text fields that the host did not send are empty."""
+    """The input of a hook call. Text fields that the host did not send are empty."""
 
     event: HookEvent
     host: Host

@@ -147,7 +147,7 @@ Containers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries, the insertions in order, and the containers created for them."""
+    """A text with our entries added, the insertions in order, and the containers created for them."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()

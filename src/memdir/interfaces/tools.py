@@ -341,7 +341,7 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
 
 
 def show_fields(row: Row) -> Row:
-    """Return the row of a memory with the texts that people write as a model may read them."""
+    """Return the row of a memory with user-written text made safe for a model to read."""
     return {key: show_value(value) if key in _WRITTEN_FIELDS else value for key, value in row.items()}
 
 

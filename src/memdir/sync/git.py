@@ -85,7 +85,7 @@ _DENIED = re.compile(
 
 
 class GitError(RemoteError):
-    """A failed git call; `said` is its output on one line."""
+    """A git call failed. `said` is its output on one line."""
 
     def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -94,7 +94,7 @@ class GitError(RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """The result of a call: its exit code, its output, and why it failed."""
+    """The result of a git call: its exit code, its output, and the reason if it failed."""
 
     code: int
     out: bytes
@@ -102,13 +102,13 @@ class GitResult:
 
 
 class TeamClone:
-    """memdir's own clone of a team's branch. Every call ends by `deadline`, a monotonic time."""
+    """memdir's own bare clone of a team's branch. All calls must end by `deadline`, a monotonic time."""
 
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
         self.path, self._environment, self.deadline = path, environment, deadline
 
     def prepare(self) -> None:
-        """Create the repository if there is none, and remove lock files that a killed git left."""
+        """Create the repository if it is missing, and remove lock files of killed git processes."""
         if not os.path.isfile(self.path / "HEAD"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.ask("init", "--quiet", "--bare", "--template=", str(self.path))
@@ -118,7 +118,7 @@ class TeamClone:
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
-        """Run git once, for `remote`, writing files up to `limit` bytes. Does not raise if git fails."""
+        """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
         options = [part for setting in settings for part in ("-c", setting)]
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
@@ -134,7 +134,7 @@ class TeamClone:
 
 
 def make_git_error(verb: str, result: GitResult) -> GitError:
-    """Return the error for a failed call, mentioning only paths that git itself printed."""
+    """Return the error to raise for a failed git call."""
     if result.code == LATE:
         hint = "retry with a longer --timeout"
         return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
@@ -151,7 +151,7 @@ def make_git_error(verb: str, result: GitResult) -> GitError:
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
-    """Return the environment of a git process: without redirections or prompts, with the user's keys for ssh and https."""
+    """Return the environment for a git process, without redirections and prompts but with the user's credentials."""
     inherited = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
     env = inherited | dict.fromkeys(("GIT_ASKPASS", "SSH_ASKPASS"), "")
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
@@ -292,7 +292,7 @@ class GitRemote:
         return (head if pushed.answer is PushResult.DONE else tree.head), pushed
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        """Return the objects of these paths before and after each commit that `after` lacks; best effort."""
+        """Return the objects of these paths before and after each commit since `after`, or {} if git fails."""
         result = self._copy.run("log", *_LOG, "--raw", "--no-abbrev", "--format=", *_make_span(head, after))
         words = iter(result.out.split(b"\0") if result.code == 0 else ())
         versions: dict[str, set[str]] = {}
@@ -310,13 +310,13 @@ class GitRemote:
         return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
 
     def read_date_lines(self, head: str, after: str) -> list[str]:
-        """Return the lines with dates in the messages since `after`, oldest first."""
+        """Return the date lines in the commit messages since `after`, oldest first."""
         result = self._copy.run("log", "--first-parent", "--reverse", "--format=%B", *_make_span(head, after))
         lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
         return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
 
     def read_log(self, head: str, after: str = "") -> tuple[TeamCommit, ...]:
-        """Return the commits that `after` does not contain, with their changes, newest first."""
+        """Return the commits since `after` with their changes, newest first."""
         mark = os.urandom(12).hex()  # nobody can have written it into a name
         row = f"--format={mark}%x00{_RECORD}"
         out = self._copy.ask("log", *_LOG, "--name-status", row, *_make_span(head, after))

@@ -26,14 +26,14 @@ _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The merged text (None means no file), and a description of each conflict."""
+    """The merged text, or None if the file is deleted, and a description of each conflict."""
 
     text: str | None
     clashes: tuple[str, ...] = ()
 
 
 def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeResult:
-    """Merge two versions of a memory file; None means no file."""
+    """Merge two versions of a memory file. None stands for a missing file."""
     if one in (base, other):
         return MergeResult(other)
     if other == base:

@@ -103,7 +103,7 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A local directory with its path in the branch, or "" and the reason it has none."""
+    """A local directory with its path in the branch, or with "" and the reason why it has none."""
 
     path: Path
     prefix: str
@@ -162,7 +162,7 @@ def start(
 
 
 def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
-    """Forget the remote and its local state, keeping memories and keys. Return whether there was a remote."""
+    """Remove the remote and its local state, keeping memories and keys. Return whether there was a remote."""
     folder = find_own_sync(environment)
     if read_setup(environment) is None:
         return False
@@ -235,7 +235,7 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
-    """Return every directory with its path in the branch at the last sync, and the names not yet sent."""
+    """Return every directory, with its path in the branch at the last sync and the names of unsent memories."""
     rows = []
     with open_directories(project) as directories:
         for store, identity in directories:
@@ -252,7 +252,7 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
 
 
 def _compare(part: SyncPart) -> tuple[state.SyncPoint, Mapping[str, bytes], list[str]]:
-    """Return the merge base of a part, its files here, and the paths of those that the remote does not have."""
+    """Return the merge base of a part, its local files, and the paths of files that the remote does not have."""
     point, files = find_point(part), read_local(part).files
     return point, files, [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
 
@@ -285,18 +285,18 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """The directories still to be synced; directories with the same path in the branch are synced one at a time."""
+    """The directories still to be synced. Directories with the same path in the branch are synced one after another."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
 
     def advance(self) -> bool:
-        """Continue with the directories that had to wait; return whether there are any."""
+        """Continue with the waiting directories, and return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        """Return the parts of a tree and the files to add to it: its own file and new project facts."""
+        """Return the parts of a tree to sync and the files to add to it: its marker file and new project records."""
         assert isinstance(remote, GitRemote | SealedRemote)
         remote.check_ours(tree)
         files = (
@@ -336,8 +336,8 @@ def _note_project(store: FileStore, id: str) -> None:
 
 
 def find_record(identity: Identity, known: Mapping[str, object], records: Mapping[str, ProjectRecord]) -> ProjectRecord:
-    """Return the branch's project for a directory, updated with new facts, or a new one. It has no ID if the directory
-    cannot be identified."""
+    """Return the project record for a directory, updated with its identity, or a new record. The record has no ID if
+    the directory cannot be identified."""
     address, commit = _find_address(identity), identity.root_commit or ""
     id, is_linked = str(known.get("id") or ""), known.get("linked") is True
     record = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
@@ -359,7 +359,7 @@ def find_record(identity: Identity, known: Mapping[str, object], records: Mappin
 
 
 def _find_address(identity: Identity) -> str:
-    """Return the URL of a project's remote, but not a path, which is useless on other machines."""
+    """Return the URL of a project's remote, or "" if it is a local path, which is useless on other machines."""
     remote = identity.remote or ""
     is_path = remote.startswith(("/", ".", "~", "file:")) or ":" not in remote
     return "" if is_path else parse_address(remote)
@@ -411,7 +411,7 @@ def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
 
 
 class SealedRemote:
-    """A branch with encrypted names and contents; object names are those of the decrypted contents."""
+    """A branch with encrypted names and contents. Object names are computed from the decrypted contents."""
 
     def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
         self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
@@ -428,7 +428,7 @@ class SealedRemote:
         self.inner.check_ours(tree)
 
     def make_mark(self) -> bytes:
-        """Return the branch's own file, for a new branch."""
+        """Return the content of the marker file for a new branch."""
         self.names = self.names or os.urandom(32).hex()
         sealed = self._age.encrypt(bytes.fromhex(self.names), self._recipients)
         return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
@@ -508,7 +508,7 @@ class SealedRemote:
         self._objects[git.hash_blob(data)] = sha
 
     def _open(self, shas: Iterable[str]) -> None:
-        """Decrypt age files that were not decrypted before, except those encrypted to others."""
+        """Decrypt age files that have not been decrypted yet, except those encrypted to other recipients."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
                 path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
@@ -539,7 +539,7 @@ def find_names(branch: GitRemote, tree: RemoteTree) -> str:
 
 
 def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
-    """Return the setup with its recipients, including this machine; `create` makes a missing key."""
+    """Return the setup with its recipients, including this machine. `create` generates a missing key."""
     age, file = _load_age(), Path(setup.key_file)
     if create and not file.exists() and not setup.recipients:
         key = age.x25519.Identity.generate()

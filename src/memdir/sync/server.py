@@ -73,7 +73,7 @@ class ServerApi:
     def ask(
         self, method: str, path: str, query: Mapping[str, object] | None = None, *, body: object = None, key: str = ""
     ) -> tuple[int, Any]:
-        """Return the status and JSON of a response below 500. Raises RemoteError if there is none."""
+        """Send a request and return the status and JSON. Raises RemoteError for status 500 or higher, or no response."""
         suffix = urlencode({name: value for name, value in (query or {}).items() if value is not None})
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         headers |= {"Idempotency-Key": key} if key else {}
@@ -243,8 +243,8 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Send the files in several versions, the index last. Keeps the fetched head, because others may have written
-        files since, which the next fetch gets."""
+        """Send the files in several requests, the index last. Keeps the fetched head, because the next fetch must get
+        files that others have written since."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
@@ -342,7 +342,7 @@ class ServerRemote:
 
 
 def _cut(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
-    """Split rows into requests within the server's limits."""
+    """Split rows into batches within the server's request limits."""
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:

@@ -307,7 +307,7 @@ _LOGS = (
 
 
 class LogGroup(app.VerbGroup):
-    """A group that treats any other first argument as entry text, and shows today's log without arguments."""
+    """A group that treats unknown subcommands as entry text, and shows today's log without arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)

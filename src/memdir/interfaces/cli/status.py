@@ -1,4 +1,4 @@
-"""`status`, `verify` and `doctor`: the state of the memory, what no longer holds, and what is wrong."""
+"""The commands `status`, `verify` and `doctor`: the state of the memory, outdated claims, and problems."""
 
 import os
 from collections import Counter

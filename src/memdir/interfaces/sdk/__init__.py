@@ -30,7 +30,7 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
 
 
 class SdkTools:
-    """Tools on a project with its settings, or on one store with default settings and without the environment."""
+    """The memory tools for a project and its settings, or for one store with default settings."""
 
     offers: tuple[ToolSpec, ...] = OFFERS
 

@@ -44,7 +44,7 @@ _NO: Mapping[str, str] = {}
 
 
 class DeniedError(MemdirError):
-    """The caller is unknown (401) or lacks permission (403)."""
+    """The caller is not authenticated (401) or lacks permission (403)."""
 
     def __init__(self, message: str, *, status: int = 403, hint: str = "") -> None:
         super().__init__(message, hint=hint)

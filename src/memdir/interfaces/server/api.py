@@ -155,7 +155,7 @@ _STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memo
 
 
 class OpenStore:
-    """The store of a request, and its database row."""
+    """The store of a request with its database row."""
 
     def __init__(self, call: Call, row: Row, *, is_reviewed: bool = False) -> None:
         self.call, self.row, self._is_reviewed = call, row, is_reviewed

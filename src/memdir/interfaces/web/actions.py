@@ -114,7 +114,7 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 
 
 def _read_fields(form: Form) -> dict[str, Any]:
-    """Return the optional fields that a form has: a flag has another that says it was shown, lists one line per item."""
+    """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
     given = [row for row in FIELDS if form.has(f"{row.key}_shown" if row.schema is FLAG else row.key)]
     return {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
 
