@@ -32,8 +32,6 @@ class FrozenError(AttributeError):
 
 
 class _Spec:
-    """The options of a field."""
-
     __slots__ = ("compare", "default", "factory", "kw_only", "repr")
 
     def __init__(self, default: Any, factory: Any, *, kw_only: bool, repr: bool, compare: bool) -> None:

@@ -152,9 +152,7 @@ class Session:
         several = stores.stores if isinstance(stores, Project) else stores
         self.stores: tuple[StoreBase, ...] = tuple(several) if isinstance(several, Sequence) else (several,)
         if not self.stores:
-            raise SettingsError(
-                "a session needs a store", key="stores", hint="pass one, such as memdir.FileStore(path)"
-            )
+            raise SettingsError("a session needs a store", key="stores", hint="pass memdir.FileStore(path)")
         self.id = id or os.urandom(16).hex()
         self._state, self._place = state, self.stores[0].open_workplace(state)
         self.file = SessionFile(self._place.state, self.id)  # the conversation's record on disk
@@ -349,9 +347,7 @@ class Session:
         except PartlyMeantError:
             raise
         except NotFoundError:
-            raise NotFoundError(
-                "no memory, or more than one, matches this text", name=text, hint="pass its name"
-            ) from None
+            raise NotFoundError("no memory, or several, match this text", name=text, hint="pass its name") from None
         self._report_extracted(result)
         return result
 

@@ -248,9 +248,7 @@ def test_an_agent_s_write_to_the_team_waits_for_the_person(hooks: Hooks) -> None
     told = write_call(hooks, "team/ci.md", text)
     assert "item 1 of the inbox" in told.refusal and not (hooks.cli.memory / "team").exists()
     assert write_call(hooks, "team/ci.md", text).refusal == told.refusal, "the same thing waits once"
-    assert (
-        "line is added to the team's index when" in write_call(hooks, "team/MEMORY.md", "- [Ci](ci.md) — x\n").refusal
-    )
+    assert "is added to the team's index when" in write_call(hooks, "team/MEMORY.md", "- [Ci](ci.md) — x\n").refusal
     command = f"echo hello >> {hooks.cli.memory}/team/ci.md"
     assert "write the complete file" in hooks("before-tool", tool_name="Bash", tool_input={"command": command}).refusal
     (row,) = hooks.cli("inbox", "--json").json

@@ -223,9 +223,7 @@ def find_frame(
     if chosen is InstructionMode.OFF:
         return InstructionsContext(chosen)
     if chosen is not InstructionMode.NORMAL and not isinstance(stores[0], Folder):
-        raise SettingsError(
-            f"{chosen} mode needs a store with a memory directory", key="mode", hint="open the store by its path"
-        )
+        raise SettingsError(f"{chosen} mode needs a memory directory", key="mode", hint="open the store by its path")
     return InstructionsContext(chosen, stores, team=chosen is InstructionMode.TEAM, skip_index=skip, agent=agent)
 
 

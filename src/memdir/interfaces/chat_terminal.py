@@ -324,11 +324,9 @@ def find_past_chat(state: Path, id: str) -> str:
     fits = [chat.id for chat in past if chat.id.startswith(id)]
     if not fits or (len(fits) > 1 and id and id not in fits):
         problem = (
-            f"{len(fits)} conversations have IDs that begin with {id}"
-            if fits
-            else f"conversation not found: {id}".strip()
+            f"{len(fits)} conversation IDs begin with {id}" if fits else f"conversation not found: {id}".strip(": ")
         )
-        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists the conversations that can be resumed")
+        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists them all")
     return id if id in fits else fits[0]
 
 

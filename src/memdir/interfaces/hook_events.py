@@ -288,9 +288,7 @@ def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerd
         )
         return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
-        return WriteVerdict(
-            "the line is added to the team's index when the user approves the memory; no action is needed"
-        )
+        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
     if not write.is_whole:
         return WriteVerdict(
             "changes to team memories need the user's review: write the complete file, so that it can be reviewed"

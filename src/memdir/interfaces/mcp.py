@@ -251,9 +251,7 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
         text = store.read(header.name).text
     else:
         address = shorten(one_line(uri), 80)
-        raise NotFoundError(
-            f"resource not found: {address!r}", name=uri, hint="use an address that begins with memdir://"
-        )
+        raise NotFoundError(f"resource not found: {address!r}", name=uri, hint="use a memdir:// address")
     contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=show_text(text, TextVoice.FILE))
     return types.ReadResourceResult(contents=[contents])
 

@@ -297,9 +297,7 @@ class MemoryTools:
         old, new, text = pick(values, OLD_KEYS), pick(values, NEW_KEYS), self.staging.read(name)
         count = text.count(old) if old else 0
         if count != 1:
-            raise NotFoundError(
-                f"the passage must occur exactly once in {name}.md, but occurs {count} times", name=name
-            )
+            raise NotFoundError(f"the passage occurs {count} times in {name}.md, not once", name=name)
         return self._put(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:

@@ -37,8 +37,7 @@ class Memory:
 
     `where` is a directory, a store, several stores (writes go to the first) or an open Project. By default, it is the
     project in the working directory, with the user's memory. `model` is used by `learn` and `dream`: a function, or a
-    name that `open_model` accepts. By default, the project's settings decide; a directory or store uses built-in
-    patterns.
+    name that `open_model` accepts. By default, the project's settings decide; a directory or store uses patterns.
 
     Methods raise NotFoundError, ConflictError, FormatError, SecretError, LockedError, DiskError or ModelError, and
     SettingsError if memory is off. If a change needs review, no error is raised and its `action` is WAITING.

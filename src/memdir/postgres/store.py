@@ -92,7 +92,6 @@ class PostgresDatabase:
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
 
     def count_migrations(self) -> int:
-        """Return the number of applied migrations."""
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
 
     def show(self, statement: str) -> str:
@@ -721,9 +720,7 @@ def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns:
     count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
     (limits, stores) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
     if limits and stores[0][0] >= limits[0][0]:
-        raise BudgetError(
-            f"this organisation already has the maximum of {limits[0][0]:,} stores", hint="delete an unused store"
-        )
+        raise BudgetError(f"the limit is {limits[0][0]:,} stores", hint="delete an unused store")
     try:
         database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **row)
     except errors.UniqueViolation:

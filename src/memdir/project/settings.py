@@ -469,9 +469,5 @@ def _write_document(path: Path, document: "TOMLDocument") -> None:
 
 def _step_into(table: object, key: str) -> MutableMapping[str, object]:
     if not isinstance(table, MutableMapping):
-        raise SettingsError(
-            f"{key} cannot be set in the config file, because its table is missing",
-            key=key,
-            hint="edit the file by hand",
-        )
+        raise SettingsError(f"{key} has no table in the config file", key=key, hint="edit it by hand")
     return table

@@ -421,9 +421,7 @@ class StoreBase(StoreReader, Inbox):
         """Put an item into the inbox, unless an agent's item was already decided, and return the error to raise."""
         (stored,) = self.inbox_add([item])
         if item.kind is InboxKind.PROPOSAL:
-            return ReviewError(
-                f"{item.why}; nothing was written", item=stored.id, hint="another person must approve it"
-            )
+            return ReviewError(f"{item.why}; nothing was written", item=stored.id, hint="somebody else must approve it")
         if stored.state is InboxState.WAITING:
             number = stored.id
             what = f"it waits for the person's review as item {number} of the inbox: do not try again"

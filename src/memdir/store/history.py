@@ -158,7 +158,7 @@ class Database:
         version, known = self.version, len(self._migrations)
         if version > known:
             raise DiskError(
-                f"{self.path.name} was made by a newer memdir (format {version}; this version supports up to {known})",
+                f"{self.path.name} was made by a newer memdir (format {version}; this supports up to {known})",
                 path=str(self.path),
                 hint="update memdir, for example with `pipx upgrade memdir`; nothing was changed",
             )

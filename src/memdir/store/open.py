@@ -172,9 +172,7 @@ def open_store(
     scope = Scope(scope)
     for directory in (path, cwd):
         if directory is not None and "\0" in str(directory):
-            raise PathError(
-                str(directory).replace("\0", "\\0"), "it contains a NUL character", hint="pass the path of a directory"
-            )
+            raise PathError(str(directory).replace("\0", "\\0"), "it contains a NUL", hint="pass a directory's path")
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
     project = open_project(None if cwd is None else Path(cwd))

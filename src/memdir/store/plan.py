@@ -364,9 +364,7 @@ def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChang
     if not any(entry.text.strip() == was.strip() for entry in index.find_lines(text, short)):
         raise ConflictError(f"the index line of {name} changed", hint="read the index again and repeat the change")
     if not index.find_lines(line, short):
-        raise FormatError(
-            f"this line does not point to {name}", field="line", hint="use the form - [Title](file.md) — hook"
-        )
+        raise FormatError(f"this line does not point to {name}", field="line", hint="use - [Title](file.md) — hook")
     return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
 
 

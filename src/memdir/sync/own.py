@@ -441,9 +441,7 @@ class SealedRemote:
             names = self._age.decrypt(base64.b64decode(find_names(self.inner, tree)), self._keys).hex()
         except (ValueError, self._age.DecryptError):
             hint = "copy the key file of another machine here, or name it: `memdir sync init --key FILE`"
-            raise SettingsError(
-                "cannot decrypt the remote with the key on this machine", key="key", hint=hint
-            ) from None
+            raise SettingsError("cannot decrypt the remote with this key", key="key", hint=hint) from None
         if self.names and names != self.names:
             hint = "the branch was replaced; `memdir sync stop` and `memdir sync init` accept the new one"
             raise SettingsError("the remote's filename key changed", key="remote", hint=hint)

@@ -106,7 +106,7 @@ class ServerApi:
             hint = f"`memdir team join URL` takes a new token, or set {TOKEN_VARIABLE}"
             raise SettingsError("the server rejected the token", key="token", hint=hint)
         if status != 200:
-            message = f"the server rejected the request: {find_message(answer) or status}"
+            message = f"rejected by the server: {find_message(answer) or status}"
             raise SettingsError(message, key="server", hint="`memdir team status` shows the server and the store")
         return answer
 
@@ -178,9 +178,7 @@ def make_store(api: ServerApi, name: str) -> None:
     status, answer = api.ask("POST", "stores", body={"name": name, "scope": "team"})
     if status not in (201, 409):
         hint = "an admin's token may; `memdir team join URL` takes part in a store that is there"
-        raise SettingsError(
-            f"the server rejected the request: {find_message(answer) or status}", key="store", hint=hint
-        )
+        raise SettingsError(f"rejected by the server: {find_message(answer) or status}", key="store", hint=hint)
 
 
 class ServerRemote:

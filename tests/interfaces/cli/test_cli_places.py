@@ -114,9 +114,7 @@ def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
     assert cli("relink", "--from", "x", "--claim").code == 2
     assert "memory directory not found" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
     assert cli("relink", "--from", "a\0b", "--yes").refusal
-    assert (
-        "selects this directory" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
-    )
+    assert "selects this" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
 
 
 def test_status_counts_and_lists_every_setting(cli: Cli) -> None:

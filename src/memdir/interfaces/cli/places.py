@@ -130,9 +130,7 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, yes: bool,
     own, seconds = paths.private, settings.number("lock_seconds")
     if call.directory is not None or not own.is_keyed:
         rule = own.rule if call.directory is None else "--dir"
-        raise PathError(
-            str(own.path), f"{rule} selects this directory instead of the project's path", hint="change that setting"
-        )
+        raise PathError(str(own.path), f"{rule} selects this directory", hint="change that setting")
     identity, out = find_identity(paths.root.path), call.out
     candidates = () if is_claim else find_moved_directories(environment, identity)
     chosen = None if is_claim else _choose(call, source, candidates, yes=yes)
@@ -266,9 +264,7 @@ def parse_duration(text: str) -> timedelta:
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
         excerpt = shorten(one_line(text), 40)
-        raise FormatError(
-            f"invalid duration {excerpt!r}", field="duration", hint="use a duration such as 30m, 2h, 1h30m or 1d"
-        )
+        raise FormatError(f"invalid duration {excerpt!r}", field="duration", hint="use 30m, 2h, 1h30m or 1d")
     return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
 
 

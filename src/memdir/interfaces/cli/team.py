@@ -228,9 +228,7 @@ def _enter(
     token = token_file.read().strip() if token_file else ""
     if not token and not find_token(project.environment, address):
         if not is_terminal(sys.stdin):
-            raise SettingsError(
-                "the server needs a token", key="token", hint=f"pass --token-file FILE, or set {TOKEN_VARIABLE}"
-            )
+            raise SettingsError("the server needs a token", key="token", hint=f"--token-file FILE, or {TOKEN_VARIABLE}")
         token = click.prompt("Token", hide_input=True, err=True).strip()
     result = syncing.enter_server(
         project, address, token, store=store, member=member, now=now, create=create, seconds=seconds

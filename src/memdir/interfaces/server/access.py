@@ -256,9 +256,7 @@ class OidcProvider:
                 "the OIDC issuer must use https", key="oidc_issuer", hint="http is only allowed on loopback"
             )
         if not audience:
-            raise SettingsError(
-                "OIDC needs an audience", key="oidc_audience", hint="set it to the client ID of this server"
-            )
+            raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="use this server's client ID")
         self.issuer, self.audience, self.client, self._secret = issuer, audience, client, secret
         self._keys: Mapping[str, Any] = {}
         self._described: tuple[float, Mapping[str, Any]] = float("-inf"), {}

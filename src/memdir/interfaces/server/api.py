@@ -291,9 +291,7 @@ def make_store(call: Call) -> Answer:
     if scope == "private" and (caller.member is None or team):
         raise DeniedError("private stores can only be created by members, without a team")
     if scope == "team" and not caller.is_admin and (team is None or UUID(team) not in caller.teams):
-        raise DeniedError(
-            "only admins can create stores for the organisation, and only its members can create stores for a team"
-        )
+        raise DeniedError("only admins can create organisation stores, and only team members team stores")
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
     store_id = create_store(call.database, caller.tenant, body["name"], **columns, **_find_flags(body))
