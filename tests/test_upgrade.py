@@ -183,7 +183,7 @@ def test_a_history_of_a_newer_memdir_is_read_and_never_written(tmp_path: Path) -
         db.execute("ALTER TABLE changes ADD COLUMN later TEXT")
         db.execute(f"PRAGMA user_version = {NEWEST + 1}")
     words = cli.save("other", "More.").refusal
-    assert f"newer memdir (format {NEWEST + 1}, this one knows {NEWEST})" in words and "pipx upgrade" in words
+    assert f"newer memdir (format {NEWEST + 1}; this supports up to {NEWEST})" in words and "pipx upgrade" in words
     assert not (cli.memory / "other.md").exists()
     assert "newer memdir" in cli("undo").refusal
     cli.file("outside", memory_text("Outside"))

@@ -52,7 +52,7 @@ def hint_extra(extra: str) -> str:
 
 
 class MemdirError(Exception):
-    """The base class; `hint` is the action to take."""
+    """The base class of memdir's errors. `hint` tells the user what to do."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class SecretError(MemdirError):
 
 
 class ReviewError(MemdirError):
-    """The request needs review; `item` is its number in the inbox, 0 if the user declined it before."""
+    """The change needs review. `item` is its number in the inbox, or 0 if the user declined it before."""
 
     def __init__(self, message: str, *, item: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -99,7 +99,7 @@ class NotFoundError(MemdirError):
 
 
 class ConflictError(MemdirError):
-    """`expected` and `found` are content digests; None means that there is no file."""
+    """A change conflicts with the current state. `expected` and `found` are digests, None for a missing file."""
 
     def __init__(self, message: str, *, expected: str | None = None, found: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -126,7 +126,7 @@ class BudgetError(MemdirError):
 
 
 class ModelError(MemdirError):
-    """`usage` is the cost of the request before it failed, None if unknown."""
+    """A model request failed. `usage` is its cost, or None if unknown."""
 
     def __init__(self, message: str, *, hint: str = "", usage: "Usage | None" = None) -> None:
         super().__init__(message, hint=hint)
@@ -134,7 +134,7 @@ class ModelError(MemdirError):
 
 
 class UnreachableError(ModelError):
-    """`reason` is one word of a closed list (models.connection); with `is_transient`, the same request may succeed later."""
+    """A model did not answer. `reason` is a key of `connection.REASONS`; if `is_transient`, a retry may succeed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Small files of memdir's own and of its hosts, locks, and what is known of processes.
+"""Small files of memdir and its hosts, locks, and information about processes.
 
 For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
 limit, and written whole or not at all. Files below a memory directory have names that come from outside: the
@@ -41,14 +41,14 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The bytes, or None with a reason; None without a reason means that the file does not exist."""
+    """The content of a file, or None with the problem. None without a problem means that the file does not exist."""
 
     data: bytes | None
     problem: str = ""
 
 
 def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResult:
-    """Return the bytes of a regular file of at most `limit` bytes. Never raises, never waits for a FIFO."""
+    """Read a regular file of at most `limit` bytes. Never raises, and never blocks on a FIFO."""
     result = read_head(path, limit + 1, follow=follow)
     if result.data is not None and len(result.data) > limit:
         return ReadResult(None, f"it is larger than {limit:,} bytes")
@@ -56,7 +56,7 @@ def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResu
 
 
 def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResult:
-    """Return the first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
+    """Read up to `count` bytes from the start of a regular file. Never raises, and never blocks on a FIFO."""
     try:
         handle = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
@@ -131,7 +131,7 @@ def append_private(path: Path, line: bytes) -> int:
 
 
 def sync_dir(path: Path) -> None:
-    """Make the names in a directory durable, where the system can sync a directory."""
+    """Flush the entries of a directory to disk, if the system supports it."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -161,10 +161,10 @@ def _describe(error: OSError) -> str:
 
 @contextmanager
 def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
-    """Hold the lock file `name` in an open folder, waiting at most so long; yields its descriptor.
+    """Hold the lock file `name` in an open folder and yield its descriptor. Waits at most `seconds`.
 
-    The operating system decides who holds it, by `flock`, and releases it when the holder ends; the PID in the file
-    only informs. The file is never removed, so there is no race about which inode is locked. Network file systems
+    The lock is an operating system lock (`flock`), which is released when its process ends; the PID in the file is
+    only informative. The file is never removed, so there is no race about which inode is locked. Network file systems
     without lock support do not exclude other machines. No model is called while a lock is held.
     """
     handle = os.open(name, os.O_RDWR | os.O_CREAT | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
@@ -207,7 +207,7 @@ def _wait_for(handle: int, seconds: float) -> None:
     text = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
     pid = int(text) if text.isdigit() else None
     raise LockedError(
-        f"the memory directory is held by {f'process {pid}' if pid else 'another process'} for more than {seconds:g} s",
+        f"the memory directory has been locked by {f'process {pid}' if pid else 'another process'} for more than {seconds:g} s",
         pid=pid,
         since=os.fstat(handle).st_mtime,
         hint="wait for it or end it; the lock ends with its process",
@@ -215,7 +215,7 @@ def _wait_for(handle: int, seconds: float) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether this process exists, for any user; zombies do not count."""
+    """Return whether a process with this PID exists, whoever owns it. Zombies do not count."""
     if not 0 < pid < 2**31:
         return False
     try:
@@ -234,7 +234,7 @@ def read_start(pid: int) -> str:
 
 
 def find_began(pid: int) -> float | None:
-    """Return when a process started, in seconds since 1970, to about a second; None without `/proc`."""
+    """Return when a process started, in seconds since 1970, accurate to about a second, or None without `/proc`."""
     facts = _read_facts(pid)
     boot = next((line.split()[1] for line in _read_text("/proc/stat").splitlines() if line.startswith("btime ")), "")
     return int(boot) + facts[1] / os.sysconf("SC_CLK_TCK") if facts and boot.isdigit() else None
@@ -305,7 +305,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class DiskEntry:
-    """One entry below a memory directory; `refusal` says why it is not read, empty for a plain file."""
+    """An entry below a memory directory. `refusal` is the reason why it is not read, or "" for a plain file."""
 
     path: str
     signature: Signature
@@ -314,7 +314,7 @@ class DiskEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedListing:
-    """The changes in a directory since a listing: new or replaced files, deleted files, and all folder stats."""
+    """The new, replaced and deleted files in a directory since a listing, and the stats of all its folders."""
 
     changed: Mapping[str, Stat]
     gone: Sequence[str]
@@ -322,15 +322,15 @@ class ChangedListing:
 
 
 def check_root(path: str) -> None:
-    """Raise PathError if this path can never be a memory directory, judged by its text alone."""
+    """Raise PathError if this path can never be a memory directory. Does not access the disk."""
     drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
     reason = ""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        reason = "no file name can be spelled like this"
+        reason = "no file name can have this form"
     if "\0" in path:
-        reason = "it holds a NUL"
+        reason = "it contains a NUL character"
     elif re.match(r"[/\\]{2}", path):
         reason = "it is a network path"
     elif drive and not rest.strip("/\\."):
@@ -357,10 +357,10 @@ def check_name(name: str) -> tuple[str, ...]:
         raise PathError(shorten(name, 120), f"more than {NAME_DEPTH} folders deep")
     for segment in segments:
         if reason := find_refusal(segment):
-            hint = "a name is letters, digits, `-` and `_`, with `/` between folders"
+            hint = "use letters, digits, `-` and `_`, with `/` between folders"
             raise PathError(shorten(name, 120), reason, hint=hint)
     if segments[0].casefold() == "logs" and len(segments) > 1:
-        raise PathError(shorten(name, 120), "`logs/` is kept for daily logs", hint="choose another folder")
+        raise PathError(shorten(name, 120), "`logs/` is reserved for daily logs", hint="choose another folder")
     return segments
 
 
@@ -386,11 +386,11 @@ def check_path(path: str) -> None:
     """Raise PathError if a path contains `..`, a hidden segment or a NUL; other unusual names can be read."""
     for segment in path.split("/"):
         if not segment or segment.startswith(".") or "\0" in segment or "\\" in segment or not _is_utf8(segment):
-            raise PathError(shorten(path, 120), "it is not the name of a memory")
+            raise PathError(shorten(path, 120), "not a valid memory name")
 
 
 def is_name_char(char: str, before: str) -> bool:
-    """Return whether a name may contain this: letters, decimal digits, `-`, `_`, and marks on a letter."""
+    """Return whether a name may contain this character: a letter, decimal digit, `-`, `_`, or a mark on a letter."""
     if char.isascii():
         return char.isalnum() or char in "-_"
     if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:
@@ -489,7 +489,7 @@ def check_target(folder: int, leaf: str, path: str) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise PathError(path, f"it is {_name_type(facts.st_mode)}")
     if facts.st_nlink > 1:
-        raise PathError(path, "it has several links", hint="a hard link could change a file elsewhere; copy it instead")
+        raise PathError(path, "it has several hard links", hint="replace the file with a copy")
 
 
 @contextmanager
@@ -498,12 +498,12 @@ def disk_errors(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise PathError(path, "it is behind a symbolic link or is not a folder") from None
+            raise PathError(path, "it is below a symbolic link, or not in a folder") from None
         raise disk_error(error, path) from None
 
 
 def flush(handle: int) -> None:
-    """Flush a file to the disk itself, which needs a special call on macOS."""
+    """Flush a file to disk, which needs a special call on macOS."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         fcntl.fcntl(handle, full)
@@ -534,7 +534,7 @@ def _name_type(mode: int) -> str:
 
 
 def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
-    """Return a file's bytes and signature, or None if it is missing. Raises for links, special and large files."""
+    """Return a file's bytes and signature, or None if it is missing. Raises PathError for links and large files."""
     try:
         with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
             if limit is None:
@@ -580,7 +580,7 @@ def read_signature(root: int, path: str) -> Signature | None:
 
 
 def read_file_head(root: int, path: str) -> bytes | None:
-    """Return roughly the first 30 lines of a file, never the rest; None if reading is not allowed."""
+    """Return roughly the first 30 lines of a file, or None if it may not be read."""
     data = b""
     try:
         with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
@@ -592,7 +592,7 @@ def read_file_head(root: int, path: str) -> bytes | None:
 
 
 def list_files(root: int, folder_path: str) -> list[str]:
-    """Return the names in a folder that are not folders; none if the folder does not exist."""
+    """Return the names of the files in a folder; empty if the folder does not exist."""
     try:
         with open_folder(root, _split(folder_path)) as folder, os.scandir(folder) as entries:
             return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
@@ -631,11 +631,11 @@ def read_signatures(
     known: Mapping[str, int] | None = None,
     passed: Container[str] = (),
 ) -> dict[str, Stat]:
-    """Return path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
-    receives the facts of each folder, as they were before it was listed.
+    """Return the path and signature of every readable memory file below the root, faster than `walk`. The stats of
+    each folder, taken before it was listed, are added to `marks`.
 
-    Of files that are `known` by path with the same inode the signature is empty, and nothing but the name is looked at.
-    Folders that are `passed` are not listed.
+    Files in `known` with the same inode get an empty signature and are not examined. Folders in `passed` are not
+    listed.
     """
     signatures: dict[str, Stat] = {}
     segments, prefix = _split(folder), f"{folder}/" if folder else ""
@@ -672,7 +672,7 @@ def read_signatures(
 
 
 def read_stat(root: int, path: str) -> Stat:
-    """Return the stats of a file or folder below the root that reveal a change; empty if it does not exist."""
+    """Return the stats of a file or folder below the root, which change with it; empty if it does not exist."""
     try:
         with _open_parent(root, path) as (folder, leaf):
             return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))

@@ -32,8 +32,6 @@ class FrozenError(AttributeError):
 
 
 class _Spec:
-    """The options of one field."""
-
     __slots__ = ("compare", "default", "factory", "kw_only", "repr")
 
     def __init__(self, default: Any, factory: Any, *, kw_only: bool, repr: bool, compare: bool) -> None:
@@ -67,7 +65,7 @@ def replace(record: Record, /, **changes: Any) -> Record:
 
 
 def fill(record: Record, table: Mapping[str, object]) -> Record:
-    """Return the record with the values of a table, ignoring those whose type is not that of the record's own value."""
+    """Return a copy of a record with values from a dict, ignoring values of a different type."""
     known = {name: table[name] for name in _names_of(record) if name in table}
     return replace(
         record, **{name: value for name, value in known.items() if type(value) is type(getattr(record, name))}
@@ -232,7 +230,7 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _rebuild(kind: type, *values: object) -> Any:
-    """Rebuild a record for pickle and copy, without `__init__`, which may take some fields by keyword only."""
+    """Create an empty record for pickle and copy without calling `__init__`."""
     record: Any = object.__new__(kind)
     for name, value in zip(_names_of(kind), values, strict=True):
         object.__setattr__(record, name, value)

@@ -1,7 +1,7 @@
-"""The frozen records that packages pass to each other. They hold values and do not use files or clocks.
+"""The frozen records that packages pass to each other. They do not access files or clocks.
 
-A `Draft` goes into a store and a `StoredMemory` comes out: unchecked and stored text have different types, so that a type
-checker finds a missing check.
+A `Draft` goes into a store and a `StoredMemory` comes out: unchecked and stored text have different types, so that a
+type checker finds a missing check.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class Dialect(StrEnum):
 
 
 class Enforce(StrEnum):
-    """What the agent's program does at an action that a memory names: ask the person, or refuse."""
+    """How the agent's program responds to an action that matches a memory: ask the user, or refuse."""
 
     ASK = "ask"
     DENY = "deny"
@@ -62,7 +62,7 @@ class Enforce(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """The moments at which a memory matters (`format.when`): always, or at actions that match one of the patterns."""
+    """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns."""
 
     always: bool = False
     paths: tuple[str, ...] = ()
@@ -79,8 +79,8 @@ class When:
 class Draft:
     """A memory to write, before any check.
 
-    Without a `name` one is made from the title; None for an optional field does not change an existing memory. A cue is
-    a short task or question for which the memory should be recalled.
+    If `name` is empty, it is made from the title. An optional field that is None does not change an existing memory. A
+    cue is a short task or question for which the memory should be recalled.
     """
 
     kind: Kind
@@ -109,7 +109,7 @@ class FieldChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The `stat` facts of a file; while they are the same, its bytes are assumed to be the same."""
+    """The `stat` values of a file. While they are equal, the content is assumed to be unchanged."""
 
     inode: int
     size: int
@@ -119,7 +119,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The frontmatter of a memory file and facts of the file. Unreadable fields are empty, never an error."""
+    """The frontmatter and metadata of a memory file. Unreadable fields are empty."""
 
     name: str
     title: str
@@ -140,7 +140,7 @@ class Header:
 
 
 class _Titled:
-    """The header fields that a memory also offers as its own attributes."""
+    """Attributes that forward to the header of a memory."""
 
     __slots__ = ()
     header: Header
@@ -164,7 +164,7 @@ class _Titled:
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory(_Titled):
-    """One stored memory: header, the full text, its body, and the digest that `expect` is compared with."""
+    """A stored memory with its header, full text, body, and the digest that `expect` is compared with."""
 
     header: Header
     text: str
@@ -181,7 +181,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An index as a session loads it, with counts of the omitted parts and a warning about them."""
+    """The part of an index that a session loads, with counts of the omitted parts and a warning about them."""
 
     text: str
     lines: int
@@ -200,7 +200,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """One file before and after, by content digest; None means no file.
+    """The content digests of a file before and after a change. None means that the file does not exist.
 
     An index changes at every save, so only the spliced bytes are kept; otherwise history would grow quadratically.
     `redacted`: a server's history no longer has the content.
@@ -215,7 +215,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of a directory's history: its file changes happened together or not at all.
+    """One atomic change in the history of a directory.
 
     `actor` is the credential that made it, on a server.
     """
@@ -232,7 +232,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Write a draft: a new memory, or with `expect` a new version of the one it names."""
+    """Write a draft as a new memory or, with `expect`, as a new version of an existing one."""
 
     draft: Draft
     expect: str | None = None
@@ -282,7 +282,7 @@ class DropPointer:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceLine:
-    """Replace an index line that points to a memory; `was` is the line as the caller has seen it."""
+    """Replace an index line that points to a memory. `was` is the line as the caller read it."""
 
     name: str
     was: str
@@ -295,10 +295,10 @@ Edit = Save | Rewrite | Put | Forget | Pin | IndexEdit
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The result of a batch: the change, or None if there was nothing to do, and the name that each edit was about.
+    """The result of a batch: the change, or None if nothing changed, and the memory name of each edit.
 
-    `dropped` are the names of omitted edits, whose memory had changed since or is pinned. `repeated`
-    means that a change with this idempotency key already existed; `change` and `names` are then its own.
+    `dropped` are the names of skipped edits, whose memory was changed by others or is pinned. `repeated` means that a
+    change with this idempotency key already existed; `change` and `names` then describe it.
     """
 
     change: int | None
@@ -326,8 +326,8 @@ class InboxState(StrEnum):
 class InboxItem:
     """One item of the inbox, pending or decided.
 
-    `key` identifies its subject, so that it is never pending twice; items without one are never equal. `name` is
-    the memory it concerns, if it is one. `payload` is JSON, described in `store.inbox`. The store assigns the `id`.
+    `key` identifies its subject, so that it is never pending twice; items without a key are always added. `name` is
+    the memory that it concerns, if any. `payload` is JSON, described in `store.inbox`. The store assigns the `id`.
     """
 
     kind: InboxKind
@@ -346,10 +346,10 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The input of a selector. `seen` are memories that may not be selected, because the conversation has them.
+    """The input of a selector. `seen` are memories that cannot be selected, because the conversation contains them.
 
-    A model's manifest still lists them, so that it stays the same from turn to turn. `wide` asks for the best matches up to
-    the limit, instead of those that certainly help.
+    A model's manifest still lists them, so that it stays the same from turn to turn. `wide` asks for the best matches
+    up to the limit, instead of those that certainly help.
     """
 
     text: str
@@ -361,7 +361,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The parts of a score: matched words, meaning, and the prior."""
+    """The components of a score: matched words, similarity of meaning, and the prior."""
 
     lexical: float = 0.0
     semantic: float = 0.0
@@ -372,7 +372,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """One candidate; `dropped` is why it was not selected, or ""; `by` is the selector."""
+    """A candidate. `dropped` is the reason why it was not selected, or ""; `by` is the name of the selector."""
 
     header: Header
     score: float
@@ -387,7 +387,7 @@ Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(_Titled):
-    """The part of a memory shown in a conversation: its text within the limits, and the path of the rest."""
+    """The part of a memory shown in a conversation, with its text cut to the limits and the path of the full file."""
 
     header: Header
     path: str
@@ -403,7 +403,7 @@ class Excerpt(_Titled):
 
     @property
     def dated(self) -> datetime:
-        """Return the time that the age is counted from."""
+        """Return the time from which the memory's age is counted."""
         return self.since or self.header.modified
 
     @property
@@ -414,7 +414,7 @@ class Excerpt(_Titled):
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
-    """One row of the recall log: a shown memory, the time, the query and the conversation."""
+    """A row of the recall log, with a shown memory, the time, the query and the conversation."""
 
     name: str
     at: datetime
@@ -450,8 +450,9 @@ class ToolCall:
 class Message:
     """One message; its role is user, assistant or tool.
 
-    `is_meta` marks text the host inserted; `answers` is the call that a tool result belongs to, `failed` that it is a
-    refusal. `raw` is the message as its provider wrote it, to be sent back unchanged by a provider of the same kind.
+    `is_meta` marks text that the host inserted. `answers` is the ID of the call that a tool result belongs to, and
+    `failed` means that the call failed or was refused. `raw` is the message as its provider wrote it, to be sent back
+    unchanged by a provider of the same kind.
     """
 
     role: str
@@ -472,8 +473,8 @@ SELECT = "select"  # the purpose of a request that selects memories
 class Request:
     """A request to a model. `schema` is the JSON schema of the answer.
 
-    `parent` is the body of a request as a host sent it: it is sent again unchanged, as the key of the provider's
-    cache, and `messages` follow it; `system` and `tools` are empty then. `purpose` is for the usage record.
+    `parent` is the body of an earlier request of a host. It is sent again unchanged, so that the provider's cache
+    applies, followed by `messages`; `system` and `tools` are then empty. `purpose` is for the usage record.
     """
 
     system: str
@@ -489,7 +490,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens: read fresh, read from the cache, written to the cache, output; and the cost, if known."""
+    """The token counts of a request (uncached, cached and stored input, and output) and its cost, if known."""
 
     fresh: int = 0
     cached: int = 0

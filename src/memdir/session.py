@@ -5,9 +5,9 @@
     turn_ended                       the answer is given: extraction and notes run in the background
     clear, compact, close            the conversation restarts, is shortened, or ends
 
-State that must outlive the process (shown and read memories, the cursor, private) is in the conversation's record on disk, so a
-session with the same ID continues it. All methods are thread-safe. Nothing here prints, and only `recall`, `wait`, `compact`,
-`dream`, `close` and `take_reminders` with seconds take noticeable time.
+State that must outlive the process (shown and read memories, the cursor, private) is in the conversation's record on
+disk, so a session with the same ID continues it. All methods are thread-safe. Nothing here prints, and only `recall`,
+`wait`, `compact`, `dream`, `close` and `take_reminders` with seconds take noticeable time.
 """
 
 import logging
@@ -78,7 +78,7 @@ _PRIORITY_SECONDS = 5.0  # of a turn; after that the model is working
 
 @dataclass(frozen=True, slots=True)
 class RenderedReminders:
-    """Recalled memories as one text for the conversation, each in its own block."""
+    """Recalled memories, rendered as a text for the conversation with a block for each."""
 
     text: str
     recalled: RecallResult
@@ -119,13 +119,14 @@ SILENT = Callbacks()
 
 
 class Session:
-    """One conversation. Leaving this context manager waits for background work.
+    """A conversation with memory. Leaving this context manager waits for background work.
 
-    `stores` is a store, several (the first is written to), or a Project, whose settings then apply; with stores alone the
-    environment is not read. `model` defaults to the model of the project's settings, or built-in patterns. `cwd` is the
-    host's working directory: instruction files are found from there, and extraction may read below it. `state` is the folder for records and locks if the first store has none. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
-    are kept. `selector` is "local" or "model". `keeps_index`: the host's tools write memories through a store, which keeps
-    MEMORY.md.
+    `stores` is a store, several (the first is written to), or a Project, whose settings then apply; with stores alone
+    the environment is not read. `model` defaults to the model of the project's settings, or built-in patterns. `cwd`
+    is the host's working directory: instruction files are found from there, and extraction may read below it. `state`
+    is the folder for records and locks if the first store has none. `notes_home` is the folder for session notes;
+    without it the project's, and for stores alone no notes are kept. `selector` is "local" or "model". `keeps_index`:
+    the host's tools write memories through a store, which keeps MEMORY.md.
     """
 
     def __init__(
@@ -145,13 +146,13 @@ class Session:
         keeps_index: bool = False,
     ) -> None:
         if selector not in ("", LOCAL, MODEL):
-            raise SettingsError(f"there is no selector {selector!r}", key="selector", hint=f"{LOCAL} or {MODEL}")
+            raise SettingsError(f"unknown selector {selector!r}", key="selector", hint=f"use {LOCAL} or {MODEL}")
         self._selector = selector or MODEL
         self._project = project = stores if isinstance(stores, Project) else None
         several = stores.stores if isinstance(stores, Project) else stores
         self.stores: tuple[StoreBase, ...] = tuple(several) if isinstance(several, Sequence) else (several,)
         if not self.stores:
-            raise SettingsError("a session needs a store", key="stores", hint="memdir.FileStore(path) is one")
+            raise SettingsError("a session needs a store", key="stores", hint="pass memdir.FileStore(path)")
         self.id = id or os.urandom(16).hex()
         self._state, self._place = state, self.stores[0].open_workplace(state)
         self.file = SessionFile(self._place.state, self.id)  # the conversation's record on disk
@@ -203,11 +204,11 @@ class Session:
         return self._build_instructions().guidance
 
     def context(self) -> str:
-        """Returns instruction files and the memory's index, for the first message of the conversation; as stable."""
+        """Return the instruction files and index for the first message; they do not change until clear or compact."""
         return _wrap_parts(project_files.render_files(self._load_files()), self._build_instructions().index)
 
     def date_notice(self) -> str:
-        """Returns the date as a sentence for the conversation: at the start, and when the day has changed; else nothing."""
+        """Return the date as a sentence, at the start of the conversation and when the day has changed, else ""."""
         now = self._clock()
         today = now.astimezone().date()
         with self._lock:
@@ -219,7 +220,7 @@ class Session:
     def note_read(self, paths: Iterable[Path]) -> str:
         """Record that the agent has read these files, so that memories among them are not shown again.
 
-        Returns the text of instruction files that apply to them and are not in the conversation yet.
+        Returns the text of instruction files that apply to these files and are not in the conversation yet.
         """
         files_read = [Path(path) for path in paths]
         keys = [key for path in files_read if (key := pipeline.find_key(self.file, self.stores, path)) is not None]
@@ -243,7 +244,7 @@ class Session:
     # --- a message arrives ------------------------------------------------------------------------------------------
 
     def recall(self, text: str, *, tools: Sequence[str] = (), limit: int | None = None) -> RecallResult:
-        """Return the memories for a message, in this thread; they count as shown."""
+        """Recall the memories for a message in this thread and return them. They count as shown."""
         request = replace(self._make_request(text, tools, trusts=False), limit=limit)
         result = pipeline.record_recall(pipeline.find_recalled(request), request)
         self._render_recalled(result, request.now)
@@ -252,7 +253,7 @@ class Session:
     def prompt_arrived(self, text: str, *, tools: Sequence[str] = ()) -> None:
         """Start recall for a message in the background; never waits.
 
-        `tools` are those in use, by default those of the last turn that ended.
+        `tools` are the names of the tools in use, by default those of the last turn that ended.
         """
         self._priority.begin()
         with self._reporting_errors():
@@ -269,11 +270,11 @@ class Session:
             _notify(self._callbacks.skipped, "recall", RecallSkip.OFF)
 
     def take_reminders(self, *, seconds: float = 0) -> RenderedReminders | None:
-        """Return the recalled memories for this message, once; None if they are not ready or there are none.
+        """Return the recalled memories for this message once, or None if they are not ready or there are none.
 
-        A host that can ask only once, such as one without tools, passes the seconds it can wait. If a model selects and is
-        not ready by then, these are the sure matches from the index; the model's selection follows with a later call or
-        the next message.
+        A host that can ask only once, such as one without tools, passes the seconds it can wait. If a model selects
+        and is not ready by then, these are the certain matches from the index. The model's selection follows with a
+        later call or the next message.
         """
         with self._reporting_errors():
             if (result := self._model_prefetch.take(seconds)) is None:
@@ -298,12 +299,12 @@ class Session:
     def turn_ended(
         self, messages: Sequence[object], *, parent: Mapping[str, object] | None = None, is_subagent: bool = False
     ) -> bool:
-        """Extract from the conversation so far, in the background; return whether a run started at once.
+        """Extract memories from the conversation so far, in the background. Return whether a run started immediately.
 
-        `messages` are all of them, as memdir's, as tables in a provider's shape, or as its SDK's objects. `parent` is
-        the body of the last request as the host sent it, with the answer after its messages: extraction and notes then
-        continue it, and the provider reads nearly all of it from its cache. `memdir.models.open.render_parent` makes it for
-        a request to one of memdir's models.
+        `messages` are all messages, as `Message` records, dicts in a provider's format, or SDK objects. `parent` is
+        the body of the last request as the host sent it, with the answer appended to its messages. Extraction and
+        notes then continue that request, so that the provider reads nearly all of it from its cache.
+        `memdir.models.open.render_parent` makes it for a request to one of memdir's models.
         """
         self._prefetch.cancel()  # the model's selection is kept for the next message
         self._priority.end()
@@ -327,7 +328,7 @@ class Session:
     # --- by request -------------------------------------------------------------------------------------------------
 
     def remember(self, text: str) -> ExtractResult:
-        """Save a text, or forget what it asks to forget, without a model. Raises MemdirError if that is not allowed."""
+        """Save a text, or delete what it asks to forget, without a model. Raises MemdirError if that is not allowed."""
         if not self._on or self.is_private:
             result = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
@@ -340,13 +341,13 @@ class Session:
         return result
 
     def forget(self, text: str) -> ExtractResult:
-        """Forget a memory by its name or subject. Raises NotFoundError if none clearly matches."""
+        """Delete a memory by its name or subject. Raises NotFoundError if none clearly matches."""
         try:
             result = _describe_write(forget_meant(self.stores, text, self._make_context()), text)
         except PartlyMeantError:
             raise
         except NotFoundError:
-            raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name") from None
+            raise NotFoundError("no memory, or several, match this text", name=text, hint="pass its name") from None
         self._report_extracted(result)
         return result
 
@@ -371,7 +372,7 @@ class Session:
     def dream(
         self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled
     ) -> DreamResult:
-        """Consolidate the memory in this thread if that is due, or always with `force`. One `undo` reverts it."""
+        """Consolidate the memory in this thread, if it is due or `force` is true. One `undo` reverts it."""
         due = None if force else self._find_due()
         if not self._on or (due is not None and due.skip is not None):
             result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
@@ -392,11 +393,11 @@ class Session:
     # --- the conversation is shortened, or ends ---------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Start a new conversation with the same ID and new notes; a private one stays private."""
+        """Start a new conversation with the same ID and new notes. A private conversation stays private."""
         self._start_over(cleared=True)
 
     def compact(self, messages: Sequence[object] = ()) -> str:
-        """Return the beginning of the shortened conversation, empty without notes.
+        """Return the text with which the shortened conversation begins, or "" if there are no notes.
 
         Notes are updated with `messages` first. Afterwards memories may be shown again.
         """
@@ -408,7 +409,7 @@ class Session:
         return text
 
     def close(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait for background work; return whether it is finished. The stores stay open."""
+        """Wait for background work and return whether it finished. The stores stay open."""
         self.cancel_turn()
         return self.wait(seconds)
 
@@ -520,7 +521,7 @@ class Session:
     def _update_notes(
         self, news: notes.NotesInput, model: Model | None, *, force: bool = False
     ) -> notes.NotesResult | None:
-        """Update the notes; None if no notes are kept or the update failed."""
+        """Update the notes and return the result, or None if no notes are kept or the update failed."""
         file = self._find_notes_file()
         if file is None or not self._notes_options.compacts:
             return None

@@ -64,20 +64,20 @@ _FOLDED_SIGNS = compile_late(rf"{_WORDS}|[^\w\s.,;:!?…。、，；：！？\"'
 
 
 def fold(name: str) -> str:
-    """Return the form in which two names are compared: NFKC, then case folded.
+    """Normalise a name for comparison: NFKC, then case folding.
 
-    Every character counts, because a file system or a person may tell two names apart by it.
+    All characters are kept, because a file system or a person may distinguish names by any of them.
     """
     return name.lower() if name.isascii() else unicodedata.normalize("NFKC", name).casefold()
 
 
 def fold_link(name: str) -> str:
-    """Return the form in which `[[links]]` are compared: as `fold`, with `_`, `-` and space the same."""
+    """Normalise a `[[link]]` for comparison as `fold` does, treating `_`, `-` and space as equal."""
     return re.sub(r"[\s_-]+", "-", fold(name)).strip("-")
 
 
 def fold_words(text: str, *, signs: bool = False) -> str:
-    """Return the sequence of words: NFKC, without case, punctuation, markup, marks and invisible characters.
+    """Return the normalised words of a text: NFKC, without case, punctuation, markup, accents and invisible characters.
 
     All texts are compared in this form, whatever their spelling hides: entities, tags and `_` inside a word, letters of
     another script that look alike, a word broken at a line end. Each Chinese or Japanese character is a word. With `signs`,
@@ -97,7 +97,7 @@ def fold_words(text: str, *, signs: bool = False) -> str:
 
 
 def fold_letters(text: str) -> str:
-    """Return the folded words without spaces, in which `a l w a y s` is `always`."""
+    """Return the normalised words joined without spaces, so that `a l w a y s` becomes `always`."""
     return fold_words(text).replace(" ", "")
 
 
@@ -133,7 +133,7 @@ def cut_middle(text: str, chars: int) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return text that encodes as UTF-8, regardless of the bytes it was decoded from."""
+    """Replace surrogates, so that the text can be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -175,7 +175,7 @@ _FENCE = compile_late(
 
 @dataclass(frozen=True, slots=True)
 class CodeFence:
-    """A block of code, from `start` to `end` with its fence lines, from `inner` to `inner_end` without them."""
+    """A fenced code block: `start` to `end` includes the fence lines, `inner` to `inner_end` excludes them."""
 
     start: int
     inner: int
@@ -192,7 +192,7 @@ def find_fences(text: str) -> tuple[CodeFence, ...]:
 
 
 def match_fence(text: str, start: int) -> CodeFence | None:
-    """Return the fenced block that begins with the line at `start`, None if none does."""
+    """Return the fenced code block that begins at the offset `start`, or None."""
     match = _FENCE.match(text, start)
     return _make_fence(match) if match else None
 
@@ -231,7 +231,7 @@ def find_code_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def blank_fences(text: str, sign: str = " ") -> str:
-    """Return a text with its fenced blocks overwritten, keeping its length and lines."""
+    """Overwrite fenced code blocks with `sign`, keeping the length and lines of the text."""
     return _FENCE.sub(lambda match: re.sub(r"[^\n]", sign, match[0]), text)
 
 
@@ -369,7 +369,7 @@ _PERCENT = compile_late(r"(?:%[0-9A-Fa-f]{2})++")
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A text made from another: pieces, each with its start here, and its start and length in the other text."""
+    """A text derived from another. `pieces` map offsets: the start here, and the start and length in the other text."""
 
     text: str
     here: tuple[int, ...] = (0,)
@@ -399,14 +399,14 @@ def fold_text(text: str) -> FoldedText:
 
 
 def find_dense(text: str) -> FoldedText:
-    """Return only the runs long enough for a token, one per line, which drops nearly all prose."""
+    """Return only the character runs that are long enough for a token, one per line."""
     return _assemble(
         piece for match in _RUN.finditer(text) for piece in ((match.start(), -1, match[0]), (match.end(), -1, "\n"))
     )
 
 
 def decode_percent(text: str) -> FoldedText | None:
-    """Decode one level of percent-encoding, such as %41; None if there is none."""
+    """Decode one level of percent-encoding, such as %41, or return None if there is none."""
     matches = list(_PERCENT.finditer(text)) if "%" in text else []
     decoded = [bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace") for match in matches]
     return _rebuild(text, [(*one.span(), new) for one, new in zip(matches, decoded, strict=True)]) if matches else None
@@ -422,7 +422,7 @@ def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
 
 
 def _assemble(pieces: Iterable[tuple[int, int, str]]) -> FoldedText:
-    """Assemble a text from pieces: offset and length in the other text, and the text here."""
+    """Build a text from pieces of offset and length in the original, and replacement text."""
     visible = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
     there, lengths, parts = zip(*visible, strict=True)
     here = accumulate((len(part) for part in parts[:-1]), initial=0)
@@ -441,7 +441,7 @@ def _fold(char: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MergedUnits:
-    """The merged pieces, and those of the base that both sides changed differently."""
+    """The merged pieces, and the pieces of the base that both sides changed differently."""
 
     pieces: tuple[str, ...]
     clashes: tuple[str, ...] = ()
@@ -457,7 +457,7 @@ class _Edits:
 
 
 def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
-    """Merge both sides' edits of the base; with more than `pairs` to compare, less closely."""
+    """Merge the edits of both sides into the base, less precisely if there are more than `pairs` to compare."""
     if tuple(one) == tuple(base) or tuple(one) == tuple(other):
         return MergedUnits(tuple(other))
     if tuple(other) == tuple(base):
@@ -510,7 +510,7 @@ def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _
 
 
 def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[str, int, int, int, int]]:
-    """Compare like a SequenceMatcher, but everything between the common beginning and end is one change."""
+    """Return opcodes like a SequenceMatcher, treating everything between the common start and end as one change."""
     shorter = min(len(base), len(side))
     low = next((offset for offset in range(shorter) if base[offset] != side[offset]), shorter)
     tail = next((offset for offset in range(shorter - low) if base[-1 - offset] != side[-1 - offset]), shorter - low)

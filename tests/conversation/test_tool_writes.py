@@ -57,7 +57,7 @@ def test_of_directories_in_one_another_the_inner_one_counts(memory: Path) -> Non
     grounds = [MemoryRoot(memory), MemoryRoot(inner, is_shared=True)]
     (write,) = find_writes(call, grounds, cwd="/", home="/")
     assert (write.path, write.is_shared) == ("x.md", True)
-    assert judge_write(write, find_secrets, today=TODAY).refused.startswith("others read this memory")
+    assert judge_write(write, find_secrets, today=TODAY).refused.startswith("this memory is shared with others")
 
 
 def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(memory: Path) -> None:

@@ -286,11 +286,11 @@ def test_log_in_json(cli: Cli) -> None:
 
 
 def test_what_log_refuses_it_refuses_in_one_line(cli: Cli) -> None:
-    assert "nothing to log" in cli("log", " ").refusal
+    assert "the entry is empty" in cli("log", " ").refusal
     assert "U+001B" in cli("log", "\x1b[31m").refusal
     assert (
-        "no log of 2026-03-05" in cli("log").refusal
-        and "no log of 2026-03-04" in cli("log", "show", "yesterday").refusal
+        "no log for 2026-03-05" in cli("log").refusal
+        and "no log for 2026-03-04" in cli("log", "show", "yesterday").refusal
     )
     assert cli("log", "show", "someday").code == 2 and cli("log", "add").code == 2
     assert "off" in cli("log", "x", CLAUDE_CODE_SIMPLE="1").refusal and not cli.memory.exists()

@@ -101,7 +101,7 @@ def test_a_hard_link_is_not_written_through(memory: Path, outside: Path) -> None
     store = FileStore(memory)
     saved = store.write(sample_memory())
     os.link(memory / "terse-replies.md", outside / "twin.md")
-    with pytest.raises(PathError, match="several links"):
+    with pytest.raises(PathError, match="several hard links"):
         store.pin("terse-replies")
     assert store.read("terse-replies").digest == saved.digest
 

@@ -125,7 +125,7 @@ def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
     newest = chats.events("thank you for all of it\n", "--continue")
     assert newest[0]["session"] == id and "3 of your messages" in newest[0]["text"]
     assert chats.play("", "--resume").out.startswith(id[:8])
-    assert "there is no conversation zzz" in chats.play("x\n", "--resume", "zzz").refusal
+    assert "conversation not found: zzz" in chats.play("x\n", "--resume", "zzz").refusal
 
 
 def test_clear_starts_a_new_conversation_and_compact_needs_notes(chats: Chats) -> None:
@@ -166,7 +166,7 @@ never reached
     assert "[Memory forgotten: nightly-build-starts-at-02-00.md]" in shown and "undone: change 2" in shown
     assert f"1 memory  {chats.memory}" in answer_to(shown, "/memory") and "recall on" in answer_to(shown, "/memory")
     assert "The nightly build starts at 02:00" in answer_to(shown, "/memory list")
-    assert "did you mean /remember?" in shown and "/help lists them" in answer_to(shown, "/nothinglikeit")
+    assert "did you mean /remember?" in shown and "/help lists all commands" in answer_to(shown, "/nothinglikeit")
     assert "this conversation is private" in answer_to(shown, "remember that I like tea")
     assert "error: " in answer_to(shown, "/model wrong:") and "There is no model" in answer_to(shown, "/model")
     assert "No model was asked." in shown and "not a date" in answer_to(shown, "/now yesterday")

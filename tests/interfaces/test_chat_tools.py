@@ -42,7 +42,7 @@ def test_a_file_that_changed_while_the_person_was_asked_is_left_alone(project: P
         return "y"
 
     answer = make_tools(project, Permissions(ask))("write", path="a.txt", content="two\n")
-    assert answer.refused and "has changed while the person was asked" in answer.text
+    assert answer.refused and "changed while the user was being asked" in answer.text
     assert file.read_text(encoding="utf-8") == "mine\n"
 
 

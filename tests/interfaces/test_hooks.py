@@ -248,9 +248,9 @@ def test_an_agent_s_write_to_the_team_waits_for_the_person(hooks: Hooks) -> None
     told = write_call(hooks, "team/ci.md", text)
     assert "item 1 of the inbox" in told.refusal and not (hooks.cli.memory / "team").exists()
     assert write_call(hooks, "team/ci.md", text).refusal == told.refusal, "the same thing waits once"
-    assert "gets its line when" in write_call(hooks, "team/MEMORY.md", "- [Ci](ci.md) — x\n").refusal
+    assert "is added to the team's index when" in write_call(hooks, "team/MEMORY.md", "- [Ci](ci.md) — x\n").refusal
     command = f"echo hello >> {hooks.cli.memory}/team/ci.md"
-    assert "write the whole file" in hooks("before-tool", tool_name="Bash", tool_input={"command": command}).refusal
+    assert "write the complete file" in hooks("before-tool", tool_name="Bash", tool_input={"command": command}).refusal
     (row,) = hooks.cli("inbox", "--json").json
     assert (row["who"], row["name"], row["session"]) == ("agent", "team/ci", "s-1")
     assert hooks.cli("inbox", "approve", "1").code == 0
@@ -260,7 +260,7 @@ def test_an_agent_s_write_to_the_team_waits_for_the_person(hooks: Hooks) -> None
 
 def test_an_agent_cannot_pin_a_memory_but_keeps_a_person_s_pin(hooks: Hooks) -> None:
     text = memory_text("Ci").replace("---\n\n", "pinned: true\n---\n\n")
-    assert "only a person pins" in write_call(hooks, "ci.md", text).refusal
+    assert "only users can pin" in write_call(hooks, "ci.md", text).refusal
     hooks.cli.file("ci", memory_text("Ci"))
     assert hooks.cli("pin", "ci").code == 0
     assert write_call(hooks, "ci.md", text + "More.\n").out == b""

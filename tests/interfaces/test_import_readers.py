@@ -106,8 +106,8 @@ def test_of_agents_md_facts_are_taken_and_neither_orders_nor_what_the_project_sh
         "On-call rota and escalation rules in PagerDuty": "reference",
     }
     refused = {row["title"]: row["why"] for row in rows if row["fate"] == "refused"}
-    assert refused["Always use tabs."] == "it is an instruction; keep it in an instruction file"
-    assert refused["The parser is a recursive descent parser."] == "the project already shows it"
+    assert refused["Always use tabs."] == "it is an instruction; put it in an instruction file"
+    assert refused["The parser is a recursive descent parser."] == "the project already contains it"
     assert not any("secret-sauce" in json.dumps(row) for row in rows)
     ledger = next(row for row in rows if row["name"] == "ledger-service-frozen")
     assert "because the auditors are at work" in ledger["text"]

@@ -331,8 +331,8 @@ def test_the_verb_shows_what_it_changes_and_print_changes_nothing(tmp_path: Path
 
 def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
-    assert cli("install").code == 2 and "name one" in cli("install", "--all").refusal
-    assert "known: claude-code" in cli("install", "emacs").refusal
+    assert cli("install").code == 2 and "pass one of" in cli("install", "--all").refusal
+    assert "use one of claude-code" in cli("install", "emacs").refusal
     (cli.home / ".codex").mkdir()
     (cli.home / ".cursor").mkdir()
     rows = cli("install", "--all", "--json").json

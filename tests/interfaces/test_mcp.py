@@ -186,7 +186,7 @@ def test_a_token_that_is_no_secret_is_refused(tmp_path: Path) -> None:
     assert "chmod" in caught.value.hint
     path.chmod(0o600)
     path.write_text("short\n", encoding="ascii")
-    with pytest.raises(SettingsError, match="holds no token"):
+    with pytest.raises(SettingsError, match="invalid token file"):
         open_token(path)
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(SettingsError, match="is a link"):
@@ -196,7 +196,7 @@ def test_a_token_that_is_no_secret_is_refused(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_and_a_project_there_is_not_are_one_line(cli: Cli, server: Loopback) -> None:
     taken = cli.real("mcp", "--http", "--port", str(server.port))
     assert "cannot listen" in taken.refusal and "--port" in taken.refusal
-    assert "no such folder" in cli.real("mcp", "--project", "nowhere").refusal
+    assert "folder not found" in cli.real("mcp", "--project", "nowhere").refusal
 
 
 def test_the_door_is_not_imported_by_other_calls(cli: Cli) -> None:

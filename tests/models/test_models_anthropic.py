@@ -191,13 +191,13 @@ def test_a_parents_betas_and_sampling_go_out_as_its_host_would_send_them(tmp_pat
 @pytest.mark.parametrize("wrong", ROWS["a_parent_of_another_provider_is_refused"])
 def test_a_parent_of_another_provider_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with AnthropicServer([]) as server:
-        with pytest.raises(ModelError, match="the parent is not a request for the Messages API"):
+        with pytest.raises(ModelError, match="the parent request is not valid for the Messages API"):
             open_at(server.url, SPEC, tmp_path)(fork(wrong))
         assert server.requests == []
 
 
 def test_a_request_with_a_parent_has_no_system_prompt_or_tools_of_its_own(tmp_path: Path) -> None:
-    with AnthropicServer([]) as server, pytest.raises(ModelError, match="its own system prompt"):
+    with AnthropicServer([]) as server, pytest.raises(ModelError, match="cannot set a system prompt"):
         open_at(server.url, SPEC, tmp_path)(ask(parent=make_parent(1)))
 
 

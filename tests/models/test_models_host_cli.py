@@ -312,7 +312,7 @@ def test_a_missing_program_says_how_to_get_one(tmp_path: Path) -> None:
 def test_tools_and_parents_are_refused(tmp_path: Path, request_: Request) -> None:
     model = open_script(tmp_path, "sys.exit(1)")
     assert isinstance(model, OpenModel) and not can_use_tools(model)
-    with pytest.raises(ModelError, match="neither tools nor a parent"):
+    with pytest.raises(ModelError, match="cannot use tools or continue a host's request"):
         model(request_)
 
 

@@ -105,7 +105,7 @@ def test_a_fork_sends_the_parent_unchanged_and_reads_it_from_the_cache(tmp_path:
 
 @pytest.mark.parametrize("wrong", ROWS["a_parent_of_another_provider_is_refused"])
 def test_a_parent_of_another_provider_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with OpenAIServer([]) as server, pytest.raises(ModelError, match="the parent is not a request for the chat"):
+    with OpenAIServer([]) as server, pytest.raises(ModelError, match="the parent request is not valid for the chat"):
         open_at(server.url, SPEC, tmp_path)(Request("", (Message("user", "x"),), 10, parent=wrong))
 
 

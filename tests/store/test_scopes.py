@@ -177,7 +177,7 @@ def test_a_put_lays_bytes_where_nothing_is_and_reads_back_as_json(store: FileSto
     store.change(edits[:1], verb="promote")
     assert store.read_bytes("sub/deploys.md") == text.encode() and "my own words" in store.index()
     for name, more, reason in (
-        ("sub/Deploys", "", "exists already"),
+        ("sub/Deploys", "", "already exists"),
         ("sub/x", "\u202e", "U\\+202E"),
         ("sub/y", "x" * 1_100_000, "bytes"),
     ):

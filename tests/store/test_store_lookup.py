@@ -25,7 +25,7 @@ def test_a_name_a_path_or_a_title_finds_the_memory(store: MemoryStore, typed: st
 
 
 def test_a_title_of_two_memories_names_both(store: MemoryStore) -> None:
-    with pytest.raises(NotFoundError, match="could be any of"):
+    with pytest.raises(NotFoundError, match="is ambiguous"):
         find_memory([store], "same")
 
 

@@ -64,7 +64,7 @@ def test_broken_definitions_are_forgiven_and_told(cli: Cli) -> None:
 
 
 def test_where_says_by_which_rule(cli: Cli) -> None:
-    assert "has no memory scope" in cli("agent", "where", "reviewer").refusal
+    assert "no memory scope is set" in cli("agent", "where", "reviewer").refusal
     define(cli.project, "r", "name: my-plugin:reviewer\nmemory: project")
     told = cli("agent", "where", "my-plugin:reviewer", "--json").json
     folder = cli.project / ".claude" / "agent-memory" / "my-plugin-reviewer"
@@ -92,7 +92,7 @@ def test_an_agents_memory_is_written_and_shown_and_recalled_by_nobody(cli: Cli) 
 def test_a_scope_of_one_kind_means_nothing_for_the_other(cli: Cli) -> None:
     for more in (("--scope", "local"), ("--scope", "team", "--agent", "reviewer")):
         assert cli("save", *SAVE, "--body", "x", *more).code == 2
-    assert "has no memory scope" in cli("save", *SAVE, "--body", "x", "--agent", "reviewer").refusal
+    assert "no memory scope is set" in cli("save", *SAVE, "--body", "x", "--agent", "reviewer").refusal
 
 
 def test_a_memory_without_a_definition_is_found_if_it_is_the_only_one(cli: Cli) -> None:

@@ -213,7 +213,7 @@ def test_joining_says_what_is_wrong(tmp_path: Path, org: Organisation) -> None:
     assert "needs a token" in ada("team", "join", ada.address).refusal
     ada.token.write_text("mdt_wrong", encoding="utf-8")
     wrong = ada("team", "join", ada.address, "--token-file", str(ada.token))
-    assert "does not accept the token" in wrong.refusal and not (ada.memory() / ".memdir" / "team.json").exists()
+    assert "rejected the token" in wrong.refusal and not (ada.memory() / ".memdir" / "team.json").exists()
     org.admin("POST", "/v1/stores", {"name": "second"})
     ada.token.write_text(org.token("read_write"), encoding="utf-8")
     several = ada("team", "join", ada.address, "--token-file", str(ada.token))

@@ -214,7 +214,7 @@ def find_frame(
 ) -> InstructionsContext:
     """Return the stores and settings for building instructions. Does not write anything."""
     if mode is InstructionMode.AGENT and agent is None:
-        raise SettingsError("agent mode needs an agent", key="mode", hint="pass the agent and its scope")
+        raise SettingsError("the mode `agent` needs an agent", key="mode", hint="pass the agent and its scope")
     if isinstance(where, Project):
         return _find_project_context(where, mode, agent)
     stores = tuple(widen(store) for store in (where if isinstance(where, Sequence) else (where,)))

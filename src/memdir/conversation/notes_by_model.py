@@ -133,7 +133,7 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
             rows = [{"section": name, "text": new} for name, new in rows.items()]
         if isinstance(rows, list):
             return dict(_parse_row(row, notes) for row in rows)
-    raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
+    raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
 
 
 class NotesTools:
@@ -160,7 +160,7 @@ class NotesTools:
     def _put(self, text: str) -> ToolResult:
         size = len(text.encode("utf-8", "replace"))
         if self._written + size > limits.FORK_WRITTEN_BYTES * 4:  # each edit counts as the full file
-            raise FormatError("this run has written too much already")
+            raise FormatError("this run has exceeded its write limit")
         notes = check_update(self._task.notes, text)
         self.text, self._written = text, self._written + size
         rows = list_oversize(notes)
@@ -175,7 +175,7 @@ def _edit(text: str, values: Mapping[str, object]) -> str:
         old, new = pick(table, OLD_KEYS), pick(table, NEW_KEYS)
         count = text.count(old) if old else 0
         if count == 0 or (count > 1 and table.get("replace_all") is not True):
-            raise FormatError(f"the passage stands {count} times in the notes, not once")
+            raise FormatError(f"the passage must occur exactly once in the notes, but occurs {count} times")
         text = text.replace(old, new)
     return text
 
@@ -184,7 +184,7 @@ def _read_reply(reply: Reply, task: NotesTask) -> Notes:
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined")
     if reply.stop is StopReason.LENGTH:
-        raise ReplyError("the token limit cut the answer short")
+        raise ReplyError("the response was cut off by the token limit")
     return _check(task, render_notes(task.notes.with_texts(parse_sections(reply.text, task.notes))))
 
 
@@ -202,10 +202,10 @@ def _check(task: NotesTask, text: str) -> Notes:
 def _parse_row(row: object, notes: Notes) -> tuple[str, str]:
     name, text = (row.get("section"), row.get("text")) if isinstance(row, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(text, str):
-        raise ReplyError('each of the sections needs a "section" and a "text"')
+        raise ReplyError('every section needs "section" and "text"')
     section = notes.find(name.strip().lstrip("#").strip())
     if section is None:
-        raise ReplyError(f"there is no section {shorten(one_line(name), 60)!r}")
+        raise ReplyError(f"unknown section {shorten(one_line(name), 60)!r}")
     # Some models repeat the heading and its description, which are removed if they match.
     parsed = parse_notes(text, level=notes.level)
     if not parsed.preamble and len(parsed.sections) == 1 and parsed.sections[0].heading == section.heading:

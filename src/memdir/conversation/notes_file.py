@@ -112,10 +112,10 @@ def check_update(before: Notes, after: str) -> Notes:
     if forbidden := find_forbidden(after, lines=True):
         raise FormatError(f"the notes contain {forbidden}", field="text", hint="remove it")
     if find_open_fence(after):
-        raise FormatError("a code fence is not closed", field="text", hint="close it below its last line")
+        raise FormatError("a code block is not closed", field="text", hint="add a closing fence after its last line")
     notes = parse_notes(after, level=before.level)
     if notes.preamble != before.preamble:
-        raise FormatError("the text above the first heading was changed", field="heading", hint="leave it as it is")
+        raise FormatError("the text above the first heading was changed", field="heading", hint="restore it")
     pairs = zip(before.sections, notes.sections, strict=False)
     sections = tuple(_check_section(old, new) for old, new in pairs)
     if len(notes.sections) > len(before.sections):

@@ -197,7 +197,7 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
     problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
     if not problems or not write.is_shared:
         return WriteVerdict(said=tuple(problems))
-    return WriteVerdict(f"others read this memory, and {'; '.join(problems)}")
+    return WriteVerdict(f"this memory is shared with others, and {'; '.join(problems)}")
 
 
 def _fold_first(path: str) -> str:

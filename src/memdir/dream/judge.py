@@ -124,7 +124,7 @@ def _parse(
     """Return the valid answers in a reply. Answers that name a source of another case are ignored."""
     table = next((value for value in find_json(text) if isinstance(value, dict)), None)
     if table is None:
-        raise ReplyError("the judge of the dream returned no JSON object")
+        raise ReplyError("the model did not return a JSON object when judging the dream")
     removed, rows = dict[tuple[int, str], tuple[JudgeAnswer, JudgeSource]](), table.get("removed")
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, dict):

@@ -73,7 +73,7 @@ def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzin
     """Append the new part of `text` to today's log. Raises PathError for other logs or if lines would change."""
     today = now.astimezone(zone).date()
     if path != make_log_path(today):
-        raise PathError(path, f"only today's log, {make_log_path(today)}, can be written")
+        raise PathError(path, f"only today's log, {make_log_path(today)}, can be changed")
     before = read_log_file(store, path) or ""
     if not text.startswith(before):
         raise PathError(path, "logs are append-only", hint="keep its lines unchanged and add new ones at the end")
@@ -107,7 +107,7 @@ def render_entry(text: str, at: time) -> str:
 
 def _check_entry(text: str) -> None:
     if not text.strip():
-        raise FormatError("there is nothing to log", field="text", hint="say in a line what happened")
+        raise FormatError("the entry is empty", field="text", hint="describe in one line what happened")
     if len(text) > LOG_ENTRY_CHARS:
         hint = "log a summary, and where to find the rest"
         raise FormatError(f"the entry exceeds {LOG_ENTRY_CHARS:,} characters", field="text", hint=hint)
@@ -126,7 +126,7 @@ def read_log(store: Folder, day: date) -> str:
     text = read_log_file(store, make_log_path(day))
     if text is None:
         hint = "`memdir log list` lists the days with a log"
-        raise NotFoundError(f"there is no log of {day.isoformat()}", name=day.isoformat(), hint=hint)
+        raise NotFoundError(f"no log for {day.isoformat()}", name=day.isoformat(), hint=hint)
     return text
 
 
@@ -176,7 +176,7 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
-            raise PathError(path, "it is not a regular file with one link")
+            raise PathError(path, "it is not a regular file, or has several hard links")
         size = facts.st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":
             data = b"\n" + data

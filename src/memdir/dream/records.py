@@ -163,7 +163,7 @@ def load(state: Path, id: str) -> PatchSet:
     if table is None:
         name = shorten(one_line(id), 60)
         hint = "`memdir dream --preview` creates one; only the latest are kept, and a purge deletes them all"
-        raise NotFoundError(f"there is no dream {name!r}", name=name, hint=hint)
+        raise NotFoundError(f"dream not found: {name!r}", name=name, hint=hint)
     return parse_set(table)
 
 

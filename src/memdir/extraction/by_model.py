@@ -163,7 +163,7 @@ def _parse(reply: Reply) -> Sequence[Operation]:
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined")
     if reply.stop is StopReason.LENGTH:
-        raise ReplyError("the token limit cut the answer short")
+        raise ReplyError("the response was cut off by the token limit")
     return parse_operations(reply.text)
 
 

@@ -22,13 +22,13 @@ HALF_LIVES: HalfLives = {
 
 
 def count_from(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
-    """Return the latest of the known moments; a future one counts as now."""
+    """Return the latest of these times, ignoring None; future times are replaced by `now`."""
     known = [min(moment, now) for moment in moments if moment is not None]
     return max(known, default=None)
 
 
 def find_half_life(kind: Kind | None, lives: HalfLives = HALF_LIVES) -> float:
-    """Return the half-life of a type, without a type that of a reference."""
+    """Return the half-life of a memory type in days; a memory without a type counts as a reference."""
     return lives[kind or Kind.REFERENCE]
 
 
@@ -38,7 +38,7 @@ def weigh_age(modified: datetime, now: datetime, half_life: float) -> float:
 
 
 def days_old(modified: datetime, now: datetime) -> int:
-    """Return the calendar days between the two, in the zone of `now`; a future moment counts as now."""
+    """Return the number of calendar days from `modified` to `now`, in the zone of `now`; at least 0."""
     try:
         local = modified.astimezone(now.tzinfo)
     except OverflowError:  # within hours of the first or last day of the calendar
@@ -53,7 +53,7 @@ def render_age(modified: datetime, now: datetime) -> str:
 
 
 def render_freshness(modified: datetime, now: datetime) -> str:
-    """Return the caveat for a memory older than yesterday, or ""."""
+    """Return a warning that a memory may be outdated if it is older than yesterday, else ""."""
     days = days_old(modified, now)
     if days < 2:
         return ""
@@ -70,7 +70,7 @@ _CODE_SPAN = compile_late(r"`[^`\n]*`")
 
 
 def find_links(text: str) -> Iterator[tuple[str, int]]:
-    """Yield every `[[link]]` outside code, with its line."""
+    """Yield the target and line number of every `[[link]]` outside code."""
     if "[[" not in text:
         return
     blank = _CODE_SPAN.sub(lambda match: " " * len(match.group()), blank_fences(text))
@@ -81,9 +81,9 @@ def find_links(text: str) -> Iterator[tuple[str, int]]:
 
 
 def make_targets(headers: Sequence[Header]) -> dict[str, str]:
-    """Return the memory name for each folded spelling of a link: by name, else by its last part, else by title.
+    """Return a dict from normalised link text to memory name; links match names, last parts of names, then titles.
 
-    If several memories share a spelling, the first in `headers` wins.
+    If a link matches several memories, it refers to the first one in `headers`.
     """
     targets: dict[str, str] = {}
     spellings = [(header.name, header.name.rpartition("/")[2], header.title) for header in headers]
@@ -98,9 +98,9 @@ def find_link_target(link: str, targets: Mapping[str, str]) -> str | None:
 
 
 def resolve_links(headers: Sequence[Header], texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return for each name the names it links to, in order and without duplicates; memories without links are omitted.
+    """Return a dict from memory name to the names it links to, without duplicates; memories without links are omitted.
 
-    `texts` has the text of each memory by name; a missing one has no links.
+    `texts` maps memory names to texts; a memory that is not in it has no links.
     """
     targets = make_targets(headers)
     links_by_name: dict[str, tuple[str, ...]] = {}

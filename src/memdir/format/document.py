@@ -43,7 +43,7 @@ class PartKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BodyPart:
-    """A part of a body: `start` is at the label, `inner` behind it."""
+    """A part of a body. `start` is the offset of its label, `inner` the offset of the text after the label."""
 
     kind: PartKind
     start: int
@@ -62,14 +62,14 @@ class BodySentence:
 
 
 class MemoryDocument:
-    """The text of a file, or of a body alone, read on demand; the body begins at `start`."""
+    """A memory file or its body, parsed on demand. The body begins at the offset `start`."""
 
     def __init__(self, text: str, start: int = 0) -> None:
         self.text, self.start = text, start
 
     @cached_property
     def fences(self) -> tuple[CodeFence, ...]:
-        """Blocks of code, by their positions in the body."""
+        """The fenced code blocks of the body."""
         return find_fences(self.text[self.start :])
 
     @cached_property
@@ -87,7 +87,7 @@ class MemoryDocument:
 
     @cached_property
     def sentences(self) -> tuple[BodySentence, ...]:
-        """The sentences of all parts, lines of code included, but not a mark of code with a language at most."""
+        """The sentences of all parts. Lines of code count as sentences, code fences do not."""
         body = self.text[self.start :]
         marks = {
             self.start + fence.start
@@ -103,17 +103,17 @@ class MemoryDocument:
         return tuple(sentences)
 
     def get_text(self, kind: PartKind) -> str:
-        """Return the text of the first part of this kind without its label, "" if there is none."""
+        """Return the text of the first part of this kind without its label, or "" if there is none."""
         part = next((part for part in self.parts if part.kind is kind), None)
         return self.text[part.inner : part.end].strip() if part else ""
 
     def list_sentences(self, kind: PartKind | None = None) -> tuple[str, ...]:
-        """Return the sentences of the body, or of its parts of one kind."""
+        """Return the sentences of the body, or only those in parts of this kind."""
         return tuple(sentence.text for sentence in self.sentences if kind is None or sentence.part.kind is kind)
 
 
 def parse_document(text: str) -> MemoryDocument:
-    """Return a memory file as a document. A body alone is `MemoryDocument(body)`."""
+    """Return a memory file as a document. To parse only a body, use `MemoryDocument(body)`."""
     return MemoryDocument(text, len(text) - len(split_frontmatter(text).body))
 
 
@@ -126,7 +126,7 @@ def find_missing_parts(kind: Kind, body: str) -> tuple[PartKind, ...]:
 
 
 def compose_body(body: str, why: str | None, how: str | None) -> str:
-    """Return the body with its Why and How to apply: an existing paragraph is replaced, a missing one is added."""
+    """Return the body with these Why and How to apply parts, replacing existing ones."""
     for kind, text in ((PartKind.WHY, why), (PartKind.HOW, how)):
         if text and text.strip():
             body = set_part(MemoryDocument(body), kind, text.strip())
@@ -134,7 +134,7 @@ def compose_body(body: str, why: str | None, how: str | None) -> str:
 
 
 def set_part(document: MemoryDocument, kind: PartKind, text: str) -> str:
-    """Return the text with another first paragraph in this part, or with the part added; Why goes before How."""
+    """Return the text with the first paragraph of this part replaced, adding the part if it is missing."""
     whole, paragraph = document.text, f"{kind} {text}"
     if part := next((part for part in document.parts if part.kind is kind), None):
         is_heading = "#" in whole[part.start : part.inner]
@@ -147,7 +147,7 @@ def set_part(document: MemoryDocument, kind: PartKind, text: str) -> str:
 
 
 def add_to_fact(document: MemoryDocument, text: str) -> str:
-    """Return the text with one more line at the end of its fact, as a new paragraph after a list, quotation or code."""
+    """Return the text with a line added to its fact, as a new paragraph after a list, quotation or code block."""
     fact = document.parts[0]
     last_line = document.text[: fact.end].rstrip().rpartition("\n")[2]
     return _insert(document, fact.end, text, "\n\n" if _BLOCK.match(last_line) else "\n")
@@ -159,7 +159,7 @@ def replace_sentence(document: MemoryDocument, sentence: str, text: str) -> str:
 
 
 def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
-    """Return the text without these sentences, and without lines, parts and code blocks that become empty."""
+    """Return the text without these sentences; lines, parts and code blocks that become empty are removed."""
     text, spans = document.text, list[tuple[int, int]]()
     fences = [(document.start + fence.start, document.start + fence.end) for fence in document.fences]
     for start, end in (*((part.start, part.end) for part in document.parts[1:]), *fences):
@@ -179,7 +179,7 @@ def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
 
 
 def _find_gone(text: str, line: Sequence[BodySentence], gone: Collection[str]) -> Iterable[tuple[int, int]]:
-    """Yield the spans to cut from the sentences of one line, of one part."""
+    """Yield the spans to delete from the text of a line in order to remove these sentences."""
     kept = [number for number, sentence in enumerate(line) if sentence.text not in gone]
     line_end = text.find("\n", line[-1].end) + 1 or len(text)
     end = min(line_end, line[0].part.end)
@@ -196,7 +196,7 @@ def _find_gone(text: str, line: Sequence[BodySentence], gone: Collection[str]) -
 
 
 def _insert(document: MemoryDocument, place: int, text: str, gap: str) -> str:
-    """Return the text with lines more at a position; `gap` is put between them and what is before them."""
+    """Insert lines at a position and return the text; `gap` separates them from the text before."""
     before = document.text[document.start : place]
     lead = _BLANK.match(before)
     start = len(before.rstrip()) or (lead.end() if lead else 0)

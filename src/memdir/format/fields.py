@@ -26,7 +26,7 @@ _JSON_TYPES: Mapping[object, type] = {"string": str, "boolean": bool, "array": l
 
 @dataclass(frozen=True, slots=True)
 class FrontmatterFields:
-    """The fields of a file. `title` is its `name:`, else the first heading of the body."""
+    """The frontmatter fields of a file. `title` is the field `name`, or else the first heading of the body."""
 
     title: str = ""
     description: str = ""
@@ -70,12 +70,12 @@ class MemoryField:
         return self.dump(getattr(record, self.key))
 
     def load(self, value: object) -> Any:
-        """Return the field of a JSON value, None if that is of another type."""
+        """Return the field's value for a JSON value, or None if it has the wrong type."""
         return self.parse(value) if isinstance(value, _JSON_TYPES[self.schema["type"]]) else None
 
 
 def read_line(node: object) -> str:
-    """Return a text as one printable line, "" for anything else."""
+    """Return a string as one printable line, or "" if the value is not a string."""
     if not isinstance(node, str):
         return ""
     line = " ".join(node.split())
@@ -88,7 +88,7 @@ def check_line(text: str, field: str, limit: int, hint: str) -> None:
     if len(text.strip().splitlines()) > 1:
         raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
     if len(text) > limit:
-        raise FormatError(f"the {field} has {len(text):,} characters, the limit is {limit:,}", field=field, hint=hint)
+        raise FormatError(f"the {field} has {len(text):,} characters; the limit is {limit:,}", field=field, hint=hint)
 
 
 def _parse_lines(node: object) -> tuple[str, ...]:
@@ -98,8 +98,8 @@ def _parse_lines(node: object) -> tuple[str, ...]:
 def _check_cues(cues: Sequence[str]) -> None:
     """Raise FormatError if there are too many cues, or one is not a short line."""
     if len(cues) > limits.CUES:
-        hint = "keep the most different ones"
-        raise FormatError(f"too many cues: {len(cues)}, the limit is {limits.CUES}", field="cues", hint=hint)
+        hint = "keep only the ones that differ most"
+        raise FormatError(f"too many cues: {len(cues)}; the limit is {limits.CUES}", field="cues", hint=hint)
     for cue in cues:
         check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
         if problem := find_forbidden(cue, lines=False):
@@ -123,7 +123,7 @@ LISTED_FIELDS = {row.key: row.schema for row in FIELDS if row.is_listed}
 def list_set(
     record: FrontmatterFields | Draft | Header, before: FrontmatterFields = NO_FIELDS
 ) -> Iterator[tuple[MemoryField, Any]]:
-    """Yield the fields that a record sets and that differ from `before`, with their values."""
+    """Yield the fields that are set in a record and differ from `before`, with their values."""
     for row in FIELDS:
         value = getattr(record, row.key)
         if value is not None and value != getattr(before, row.key):
@@ -138,18 +138,18 @@ def check_fields(record: FrontmatterFields | Draft, before: FrontmatterFields = 
 
 
 def dump_fields(record: FrontmatterFields | Draft | Header) -> dict[str, Any]:
-    """Return the JSON values of the fields that a record sets."""
+    """Return the fields that are set in a record, as JSON values."""
     return {row.key: row.dump(value) for row, value in list_set(record)}
 
 
 def load_fields(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of JSON values as arguments of a record, without those of another type."""
+    """Return the fields in a JSON object as keyword arguments for a record, skipping values of the wrong type."""
     loaded = ((key, _ROWS[key].load(value)) for key, value in values.items() if key in _ROWS)
     return {key: value for key, value in loaded if value is not None}
 
 
 def describe_values(header: Header) -> dict[str, str]:
-    """Return the listed fields that are set as text for people; that of a flag is empty."""
+    """Return the listed fields that are set, formatted for display; the value of a flag is ""."""
     values = {key: value for key, value in dump_fields(header).items() if key in LISTED_FIELDS}
     return {
         key: "" if value is True else ", ".join([value] if isinstance(value, str) else value)

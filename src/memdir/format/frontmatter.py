@@ -110,13 +110,13 @@ def parse_fields(text: str) -> FrontmatterFields:
 
 
 def split_lines(text: str, limit: int = sys.maxsize) -> list[str]:
-    """Return lines with their ends, split only at `\\n`; `str.splitlines` also splits at characters YAML keeps."""
+    """Split text into lines at `\\n` only, keeping line endings; `str.splitlines` also splits at other characters."""
     *ended, last = text.split("\n", limit)
     return [*(f"{line}\n" for line in ended), *([last] if last and len(ended) < limit else [])]
 
 
 def take_head(data: bytes) -> bytes:
-    """Return the first 30 lines of a file's bytes, which contain the header."""
+    """Return the first 30 lines of a file's bytes, which contain its frontmatter."""
     end = 0
     for _ in range(HEADER_LINES):
         newline = data.find(b"\n", end, HEADER_BYTES)
@@ -155,7 +155,7 @@ def compose_file(values: Mapping[str, FieldValue], body: str, dialect: Dialect) 
 
 
 def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
-    """Return the text with some fields changed (None removes one); lines whose value is the same do not change."""
+    """Return the text with these fields changed; None removes a field. Lines with an unchanged value stay the same."""
     parts = split_frontmatter(text)
     if not parts.opening:
         hint = "add name, description and type to it"
@@ -180,7 +180,7 @@ def quote_values(text: str) -> str:
 
 
 def replace_body(text: str, body: str) -> str:
-    """Return the text with another body, unchanged if only surrounding blank lines differ."""
+    """Return the text with its body replaced, unless the two differ only in surrounding blank lines."""
     parts = split_frontmatter(text)
     if body.strip() == parts.body.replace("\r\n", "\n").strip():
         return text
@@ -193,7 +193,7 @@ def replace_body(text: str, body: str) -> str:
 
 
 def translate_dialect(text: str, dialect: Dialect) -> str:
-    """Return the file in that dialect, unchanged if it already is or cannot be translated line by line."""
+    """Convert the file to a dialect; return it unchanged if it cannot be converted line by line."""
     fields, parts = parse_fields(text), split_frontmatter(text)
     if fields.dialect is None or fields.dialect is dialect or fields.problem:
         return text
@@ -283,7 +283,7 @@ def _find_key(lines: list[str], key: str) -> int | None:
 
 
 def _find_end(lines: list[str], number: int, indent: int) -> int:
-    """Return the line after the value of the key on this line, which ends before a line not indented deeper."""
+    """Return the index of the first line after the value of a key, which is the next line not indented deeper."""
     end = number + 1
     for later in range(number + 1, len(lines)):
         text = lines[later].strip()
@@ -296,7 +296,7 @@ def _find_end(lines: list[str], number: int, indent: int) -> int:
 
 
 def _find_position(lines: list[str], key: str) -> int:
-    """Return the line for a new key: below the fields that usually precede it."""
+    """Return the line index at which to insert a new key: after the fields that usually precede it."""
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else _ORDER
     for earlier in reversed(before):
         if (number := _find_key(lines, earlier)) is not None:
@@ -330,7 +330,7 @@ def _render_field(key: str, value: str | tuple[str, ...] | Mapping[str, Any], ne
 
 
 def _render_value(value: str) -> str:
-    """Return a string as YAML that every reader reads as that string: plain if that is safe, else in double quotes."""
+    """Return a string as YAML: plain if every parser reads it as that string, otherwise in double quotes."""
     is_plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
     if is_plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
@@ -366,7 +366,7 @@ def parse_leniently(head: str) -> dict[str, Node]:
 
 
 def _parse_simple(head: str) -> dict[str, Node] | None:
-    """Parse plain `key: value` lines with one level below; return None if that needs a real parser."""
+    """Parse `key: value` lines with at most one nested level; return None if a YAML parser is needed."""
     fields: dict[str, Node] = {}
     block: dict[str, Node] | None = None
     opener, indent = "", ""
@@ -405,7 +405,7 @@ def _parse_simple(head: str) -> dict[str, Node] | None:
 
 
 def _read_flow_list(value: str) -> list[Node] | None:
-    """Return a list of texts in double quotes, which YAML and JSON read alike; None if it is anything else."""
+    """Parse a list of double-quoted strings, which is valid as YAML and JSON; return None for anything else."""
     try:
         items = json.loads(value)
     except (ValueError, RecursionError):
@@ -450,7 +450,7 @@ def _build_document(events: Iterator[Any], yaml: Any) -> Node:
     node = _build(next(events), events, yaml, 1)
     next(events)  # document end
     if not isinstance(next(events), yaml.StreamEndEvent):
-        raise YamlError("several documents in the frontmatter")
+        raise YamlError("the frontmatter contains several documents")
     return node
 
 
@@ -506,7 +506,7 @@ def check_description(description: str, kind: Kind | None = None) -> None:
         few = f"fewer than {limits.DESCRIPTION_WORDS} of its words are specific"
         raise FormatError(f"the description is too vague: {few}", field="description", hint=hint)
     if not count.telling:
-        raise FormatError("the description is too vague: it would fit any memory", field="description", hint=hint)
+        raise FormatError("the description is too vague: it fits any memory", field="description", hint=hint)
 
 
 def check_title(title: str) -> None:
@@ -514,7 +514,7 @@ def check_title(title: str) -> None:
 
 
 def make_slug(title: str) -> str:
-    """Return a file name for a title: lower-case letters of any script, digits, `-`, `_`; never empty or reserved."""
+    """Return a file name for a title, made of lower-case letters, digits, `-` and `_`; never empty or reserved."""
     lowered = _ENGLISH_ENDS.sub("", unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower()))
     visible = "".join(char for char in lowered if not _IGNORABLE.match(char) and unicodedata.category(char) != "Cf")
     chars: list[str] = []
@@ -529,7 +529,7 @@ def make_slug(title: str) -> str:
 
 
 def _cut(slug: str) -> str:
-    """Cut to the length of a name, at a word if that keeps more than half, never between a letter and its marks."""
+    """Cut a slug to the maximum length, at a word boundary if that keeps more than half of it."""
     end = min(len(slug), limits.NAME_CHARS)
     while len(slug[:end].encode("utf-8")) > limits.NAME_BYTES:
         end -= 1
@@ -562,7 +562,7 @@ def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> S
 
 
 def read_time(text: str) -> datetime | None:
-    """Return a time written in a file, in UTC if it has no zone; None if it is not a time."""
+    """Parse a time, in UTC if it has no zone; return None if it is not a valid time."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
@@ -577,7 +577,7 @@ def digest_of(data: bytes) -> str:
 
 @cache
 def _find_sha256() -> Callable[[bytes], Any]:
-    """Return the interpreter's own function if there is one; `hashlib` loads OpenSSL, which takes milliseconds."""
+    """Return the interpreter's built-in SHA-256 if available, because `hashlib` loads OpenSSL, which is slow."""
     for name in ("_sha2", "_sha256"):
         try:
             own: Callable[[bytes], Any] = import_module(name).sha256
@@ -590,7 +590,7 @@ def _find_sha256() -> Callable[[bytes], Any]:
 
 
 def decode(data: bytes) -> str:
-    """Return text that encodes back to the same bytes, valid UTF-8 or not."""
+    """Decode bytes to text that encodes back to the same bytes, even if they are not valid UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 

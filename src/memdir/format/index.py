@@ -1,4 +1,4 @@
-"""Find, add, replace and drop single pointers in MEMORY.md without regenerating the file, and clip it for a session.
+"""Find, add, replace and remove index lines in MEMORY.md without regenerating the file, and truncate it for a session.
 
 Users keep control of order, headings and prose. A pointer (index line) is a list item that begins with a link to a `.md`
 file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose. Names here are
@@ -35,7 +35,7 @@ _TITLE_FILLER = ("memory", "memories", "notes", "the")
 
 @dataclass(frozen=True, slots=True)
 class IndexLine:
-    """One parsed line of an index. `name` is the memory it points to, relative to the index; `key` is that folded."""
+    """A parsed line of an index. `name` is its memory, relative to the index; `key` is the normalised name."""
 
     number: int
     text: str
@@ -72,7 +72,7 @@ def render_line(title: str, name: str, hook: str) -> str:
 
 
 def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
-    """Return the pointers to a memory. Only likely lines are parsed: an index may have a hundred thousand."""
+    """Return the lines that point to a memory. For speed, only lines that contain its name are parsed."""
     key = fold(name)
     leaf = key.rpartition("/")[2]
     if not key:
@@ -89,12 +89,12 @@ def _cut(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _fold_lines(text: str) -> list[str]:
-    """Return all lines as `fold` returns them, except for the dash that nearly every pointer contains."""
+    """Split text into lines and normalise each as `fold` does, except for the dash that nearly every line contains."""
     return [line if line.isascii() else fold(line) for line in text.replace("—", "-").lower().split("\n")]
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
-    """Return the index with one more pointer: below its type's heading, else after similar ones, else at the end.
+    """Add a line to the index: below the heading of its type, else after similar lines, else at the end.
 
     `words` are the title, description and name of the memory.
     """
@@ -106,13 +106,13 @@ def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
 
 
 def append_pointer(text: str, line: str) -> str:
-    """Return the index with one more pointer at the end of its list."""
+    """Add a line at the end of the list in the index."""
     lines = _LazyLines(text)
     return _insert(lines, lines.find_last_pointer(), line)
 
 
 class _LazyLines:
-    """The lines of an index, each parsed on access."""
+    """A sequence of the lines of an index, each parsed on first access."""
 
     def __init__(self, text: str) -> None:
         self.texts = _cut(text)
@@ -133,7 +133,7 @@ class _LazyLines:
 
 
 def replace_line(text: str, name: str, old: str, new: str) -> str:
-    """Return the index with a pointer replaced if it is still as memdir wrote it; one that the user edited stays."""
+    """Replace the line of a memory, unless the user has edited it, and return the index."""
     own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
     if not own:
         return text
@@ -151,7 +151,7 @@ def drop_lines(text: str, name: str) -> str:
 
 
 def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
-    """Return the run of complete lines in which two versions differ: its offset, the old bytes and the new ones."""
+    """Return the offset, old bytes and new bytes of the run of complete lines in which two versions differ."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
@@ -173,7 +173,7 @@ def _find_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_LINES_KEPT)  # most lines of an index do not change
 def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
-    """Return name, title, hook, level, heading, and the folded name."""
+    """Parse a line and return its name, title, hook, level, heading and normalised name."""
     bare = text.rstrip("\r\n")
     heading = _HEADING.match(bare)
     if heading:
@@ -187,7 +187,7 @@ def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
 
 
 def _read_target(target: str) -> str:
-    """Return the memory name of a link target, or "" if it is not a file below the index."""
+    """Return the memory name for a link target, or "" if it is not a file in the folder of the index."""
     plain = unquote(target.split("#", 1)[0]).removeprefix("./")
     if not plain.lower().endswith(".md") or ":" in plain or "\\" in plain or plain.startswith(("/", "~")):
         return ""
@@ -198,7 +198,7 @@ def _read_target(target: str) -> str:
 
 
 def _find_typed_list(lines: _LazyLines, kind: Kind) -> int | None:
-    """Return the last pointer of the first list below the type's heading, or the heading if there is no list."""
+    """Return the line number at the end of the first list below the heading of a type, or of the heading itself."""
     for heading in (number for number, text in enumerate(lines.texts) if text[:2] == "##"):
         line = lines[heading]
         words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
@@ -210,7 +210,7 @@ def _find_typed_list(lines: _LazyLines, kind: Kind) -> int | None:
 
 
 def _find_similar(lines: _LazyLines, folded: Sequence[str], words: str, kind: Kind) -> int | None:
-    """Return the end of the list with the most similar memory; similar means two words in common."""
+    """Return the line number after the list with the most similar memory, which shares at least two words, or None."""
     query = _find_words(words) - {kind.value}
     best, last = 1, None
     for number, text in enumerate(folded):
@@ -241,7 +241,7 @@ def _insert(lines: _LazyLines, after: int | None, line: str) -> str:
 
 
 def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) -> str:
-    """Insert the first pointer of an index: below its title if it has one, above any prose."""
+    """Insert the first line that points to a memory: below the title of the index, above any other text."""
     title = next((number for number in range(len(lines)) if not lines[number].is_blank), None)
     if title is None:
         return line + newline
@@ -282,7 +282,7 @@ def clip_index(
     uses: Mapping[str, int] | None = None,
     file: str = "MEMORY.md",
 ) -> Clip:
-    """Return the part of an index that is loaded. Header names are relative to the index, like its pointers."""
+    """Return the part of an index that a session loads. Names in `headers` are relative to the index."""
     lines = parse_index(text)
     known = {fold(header.name): header for header in headers} if headers is not None else None
     living = [line for line in lines if not line.is_pointer or known is None or line.key in known]
@@ -300,7 +300,7 @@ def clip_index(
 
 
 def measure_index(text: str, headers: Sequence[Header] = ()) -> IndexFill:
-    """Return how full an index is, above 80 % with proposals for shortening it."""
+    """Return how full an index is, with suggestions for shortening it if it is more than 80% full."""
     count, size = len(_cut(text)), len(text.encode("utf-8", "surrogateescape"))
     share = max(count / INDEX_LINES, size / INDEX_BYTES)
     return IndexFill(count, size, share, _propose(text, headers) if share >= INDEX_WARN_SHARE else ())
@@ -355,7 +355,7 @@ def _rank_pointers(
 
 
 def _group_prose(lines: Sequence[IndexLine]) -> list[list[IndexLine]]:
-    """Return prose in units that are kept or dropped together: single lines, and complete code fences."""
+    """Group lines of prose into units that are kept or dropped together: single lines and complete code blocks."""
     units: list[list[IndexLine]] = []
     for line in lines:
         if line.is_pointer or line.level or (line.is_blank and not line.fenced):
@@ -413,17 +413,17 @@ def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
 
 
 def merge_index(base: str, one: str, other: str) -> str:
-    """Merge two versions of an index; a line that both sides have occurs once."""
+    """Merge two versions of an index without duplicating lines that both contain."""
     return "".join(merge_units(*map(_split_index, (base, one, other))).pieces)
 
 
 def tidy_index(
     text: str, names: Collection[str], preferred: str, *, revived: Collection[str] = (), known: Iterable[str] = ()
 ) -> str:
-    """Return an index after a merge: no lines for deleted memories, one line per memory, and lines for restored ones.
+    """Clean up a merged index: remove lines of deleted memories and duplicates, and add lines of restored memories.
 
-    `preferred` decides which of two lines for one memory stays; `revived` are memories that one side deleted and the other
-    kept, and `known` the indexes that may still have their lines.
+    Of two lines for one memory, the one in `preferred` is kept. `revived` are memories that only one side deleted;
+    their lines are looked up in the indexes `known`.
     """
     alive, back = ({fold(name) for name in group} for group in (names, revived))
     liked = set(_split_index(preferred))
@@ -445,5 +445,5 @@ def tidy_index(
 
 
 def _split_index(text: str) -> list[str]:
-    """Return lines that all end with `\\n`, even the last line of a file without one."""
+    """Split text into lines that all end with `\\n`, adding it to the last line if it is missing."""
     return [line.rstrip("\r") + "\n" for line in text.removesuffix("\n").split("\n")] if text else []

@@ -1,4 +1,4 @@
-"""The moments at which a memory matters, apart from the words of a prompt: the `when:` field of a file.
+"""The `when:` field of a file: the moments at which a memory is relevant, whatever the prompt says.
 
     when:
       always: true                        a standing rule, known from the start of a conversation
@@ -31,7 +31,7 @@ def read_flag(node: object) -> bool:
 
 
 def read_when(node: object) -> When:
-    """Return the valid part of a `when:` field as it was parsed or as JSON has it. Never raises."""
+    """Return the valid part of a `when:` field, given as parsed YAML or a JSON value. Never raises."""
     if not isinstance(node, Mapping):
         return When()
     lists = {key: _read_list(node.get(key)) for key in PATTERN_KEYS}
@@ -45,7 +45,7 @@ def read_when(node: object) -> When:
 
 
 def render_when(when: When | None) -> "FieldValue":
-    """Return the value of the field, or None for no field."""
+    """Return the value to write in the frontmatter, or None to omit the field."""
     values: dict[str, str | tuple[str, ...]] = {}
     if when is not None and when.always:
         values["always"] = "true"
@@ -56,11 +56,11 @@ def render_when(when: When | None) -> "FieldValue":
 
 
 def check_when(when: When) -> None:
-    """Raise FormatError if there are too many entries, one is no pattern, or `enforce` has nothing to decide about."""
+    """Raise FormatError if there are too many entries, a pattern is invalid, or `enforce` has no pattern."""
     patterns = [(key, pattern) for key in PATTERN_KEYS for pattern in getattr(when, key)]
     if len(patterns) > WHEN_ENTRIES:
-        message = f"too many entries in `when`: {len(patterns)}, the limit is {WHEN_ENTRIES}"
-        raise FormatError(message, field="when", hint="keep the most telling ones")
+        message = f"too many entries in `when`: {len(patterns)}; the limit is {WHEN_ENTRIES}"
+        raise FormatError(message, field="when", hint="keep only the most specific ones")
     for key, pattern in patterns:
         if not pattern.strip() or not pattern.isprintable() or len(pattern) > WHEN_CHARS:
             message = f"invalid entry in `when.{key}`: {pattern[:60]!r}"
@@ -76,7 +76,7 @@ def check_when(when: When) -> None:
 
 
 def check_expression(pattern: str) -> None:
-    """Raise FormatError if this is not a valid regular expression, or it matches the empty text, so every text."""
+    """Raise FormatError if this is not a valid regular expression, or it matches every text."""
     # Imported here: reading needs no expressions, and every prompt would load the library.
     import re2
 
@@ -88,12 +88,12 @@ def check_expression(pattern: str) -> None:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise FormatError(f"invalid regular expression {pattern!r}: {reason}", field="when", hint=_HINT) from None
     if expression.search(""):
-        hint = "name the command or the words it is about"
+        hint = "make it match specific commands or words"
         raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
 
 
 def keep_valid(when: When) -> When | None:
-    """Return what a model may set of these moments, without what is invalid, or None if nothing is left."""
+    """Return the valid entries that a model may set, or None if there are none."""
     valid = {key: [one for one in getattr(when, key) if _is_valid(key, one)] for key in PATTERN_KEYS}
     kept = read_when({"always": when.always, **valid})
     return kept if kept.always or kept.has_patterns else None
@@ -108,13 +108,13 @@ def _is_valid(key: str, pattern: str) -> bool:
 
 
 def keep_enforce(when: When, before: When) -> When:
-    """Return `when` with the `enforce` it had before: only the person changes that."""
+    """Return `when` with `enforce` as it was before, because only the user may change it."""
     return replace(when, enforce=before.enforce if when.commands or when.content else None)
 
 
 def _check_glob(pattern: str) -> None:
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/") or not pattern.strip("*/ "):
-        hint = "use a path below the project, as in src/**/*.sql"
+        hint = "use a path below the project, such as src/**/*.sql"
         raise FormatError(f"invalid glob {pattern!r} in `when.paths`", field="when", hint=hint)
 
 

@@ -453,4 +453,4 @@ def _read_script(path: str | None) -> Iterator[str]:
             yield from play_lines(file)
     except OSError as error:
         problem = f"cannot read {path}: {(error.strerror or '').lower()}"
-        raise DiskError(problem, path=path, hint="--script takes a text file, or - for standard input") from error
+        raise DiskError(problem, path=path, hint="pass a text file, or - for standard input") from error

@@ -75,8 +75,8 @@ def run_command(talk: ChatTalk, name: str, rest: str) -> None:
     """Run a command. Raises FormatError with a suggestion if the command is unknown."""
     if (command := BY_NAME.get(name)) is None:
         near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
-        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
-        raise FormatError(f"there is no /{name}", field="command", hint=hint)
+        hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
+        raise FormatError(f"unknown command /{name}", field="command", hint=hint)
     command.run(talk, rest)
 
 
@@ -129,7 +129,7 @@ def _memory(talk: ChatTalk, rest: str) -> None:
             talk.reopen()
     else:
         hint = f"list, show, save …, open NAME, or one of {', '.join(TOGGLES)} with on or off"
-        raise FormatError(f"/memory does not know {shorten(one_line(rest), 40)!r}", field="command", hint=hint)
+        raise FormatError(f"/memory has no option {shorten(one_line(rest), 40)!r}", field="command", hint=hint)
 
 
 def _render_loaded(talk: ChatTalk) -> str:

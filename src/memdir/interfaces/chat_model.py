@@ -253,7 +253,7 @@ class FileTools:
         if not self._permissions.check(CHANGE, path, self._show):
             return ToolResult(_NOT_ALLOWED, refused=True)
         if _read(self._root, path) != before:
-            raise ConflictError(f"{path} has changed while the person was asked", hint="Read it again.")
+            raise ConflictError(f"{path} changed while the user was being asked", hint="Read it again.")
         _write(self._root, path, after.encode("utf-8"))
         return ToolResult(f"{'Wrote' if before is None else 'Changed'} {path}.")
 
@@ -262,10 +262,10 @@ def _use_log(store: FileStore, path: str, verb: str, values: Mapping[str, object
     before = read_log_file(store, path)
     if verb == "read":
         if before is None:
-            raise NotFoundError(f"there is no file {path}", name=path)
+            raise NotFoundError(f"file not found: {path}", name=path)
         return ToolResult(before)
     if verb not in ("write", "edit"):
-        raise PathError(path, "a log is only read and added to")
+        raise PathError(path, "logs are append-only")
     extend_log(store, path, _make_text(before, path, verb, values), now=store.clock())
     return ToolResult(f"Logged in {path}.")
 
@@ -275,10 +275,10 @@ def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, ob
     if verb == "write":
         return replace_surrogates(pick(values, agent.TEXT_KEYS))  # JSON can spell characters that no file can hold
     if before is None:
-        raise NotFoundError(f"there is no file {path}", name=path)
+        raise NotFoundError(f"file not found: {path}", name=path)
     old = pick(values, agent.OLD_KEYS)
     if (count := before.count(old) if old else 0) != 1:
-        raise NotFoundError(f"the passage stands {count} times in {path}, not once", name=path)
+        raise NotFoundError(f"the passage must occur exactly once in {path}, but occurs {count} times", name=path)
     return replace_surrogates(before.replace(old, pick(values, agent.NEW_KEYS)))
 
 

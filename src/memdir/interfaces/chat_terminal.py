@@ -115,7 +115,7 @@ def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:
 
 
 class Interrupted(Exception):
-    """Raised for Ctrl-C at the prompt."""
+    """The user pressed Ctrl-C at the prompt."""
 
 
 def play_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -201,7 +201,7 @@ class Terminal:
 
 
 class StoppedAsking(Exception):
-    """Raised for Ctrl-C at a question: the user declines this request and all later ones."""
+    """The user pressed Ctrl-C at a permission prompt, which declines this request and all later ones."""
 
 
 class Permissions:
@@ -227,7 +227,7 @@ class Permissions:
 
 @dataclass(frozen=True, slots=True)
 class PastChat:
-    """An earlier conversation: `at` is the time of its last message, `title` its first message."""
+    """An earlier conversation. `at` is the time of its last message, and `title` its first message."""
 
     id: str
     at: datetime
@@ -323,8 +323,10 @@ def find_past_chat(state: Path, id: str) -> str:
     past = list_past_chats(state, 1 if not id else 1_000)
     fits = [chat.id for chat in past if chat.id.startswith(id)]
     if not fits or (len(fits) > 1 and id and id not in fits):
-        problem = f"{len(fits)} conversations begin with {id}" if fits else f"there is no conversation {id}".strip()
-        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists those that can be resumed")
+        problem = (
+            f"{len(fits)} conversation IDs begin with {id}" if fits else f"conversation not found: {id}".strip(": ")
+        )
+        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists them all")
     return id if id in fits else fits[0]
 
 

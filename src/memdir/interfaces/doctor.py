@@ -190,7 +190,7 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[TranscriptInfo], now: datetime
 ) -> Findings:
-    """Yield hooks that were not called in the last two finished conversations since they were installed."""
+    """Yield installed hooks that were not called in the last two finished conversations."""
     # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
     arrived = {(row.host, row.event): row.at for row in read_events(state)}
     for host in dict.fromkeys(row.host for row in installed):
@@ -244,7 +244,7 @@ def _check_team(state: Path, now: datetime) -> Findings:
 
 
 def _check_own(home: Path, now: datetime) -> Findings:
-    """Check the sync between the user's machines, whose folder is in the user's state folder."""
+    """Check the sync between the user's machines. Its records are in the user's state folder `home`."""
     folder = home / OWN_FOLDER
     return (
         _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if os.path.isfile(folder / OWN_SETUP) else iter(())
@@ -329,7 +329,7 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("broken_frontmatter", header.file, header.problem, fix)
         if _is_about_person(store, header):
             fix = f"`memdir demote {header.name}` makes it yours again"
-            message = "about a person, but others can read it"
+            message = "about the user, but others can read it"
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
@@ -357,7 +357,7 @@ def _check_links(memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
         for link, line in find_links(memory.text):
             if find_link_target(link, targets) is None:
-                message = f"[[{shorten(one_line(link), 60)}]] does not name a memory here"
+                message = f"[[{shorten(one_line(link), 60)}]] does not match any memory here"
                 yield DoctorFinding("unresolved_link", memory.header.file, message, "correct it, or leave it", line)
 
 
@@ -401,7 +401,7 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
         message = f"{len(lines)} lines and {size:,} bytes; {INDEX_LINES} lines and {INDEX_BYTES:,} bytes are loaded"
         yield DoctorFinding("oversize_index", file, message, "shorten lines and move detail into topic files")
     for line in find_long_lines(text):
-        message = f"{len(line.text.rstrip())} characters, {INDEX_LINE_CHARS} are enough for an index line"
+        message = f"{len(line.text.rstrip())} characters; use at most {INDEX_LINE_CHARS} per index line"
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 

@@ -137,7 +137,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
-    """Return the date and the day's log if the conversation does not have today's date yet; always at the start."""
+    """Return the date and today's log, at the start or if the conversation has not been told today's date."""
     session, now = SessionFile(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
@@ -187,7 +187,7 @@ def _note_started(call: HookInput, project: Project) -> None:
 def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) -> None:
     """Queue conversations of this project that no hook has queued, for example because the host crashed.
 
-    Skips conversations that began while memory was off or before the hooks were installed, and those written to moments
+    Skips conversations that began while memory was off or before the hooks were installed, and those changed moments
     ago, which are still open.
     """
     if since is None:
@@ -286,14 +286,12 @@ def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerd
         is_new_pin = (
             write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
         )
-        return WriteVerdict("only a person pins a memory, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
+        return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
-        return WriteVerdict(
-            "the team's index gets its line when the person approves the memory: there is nothing to do"
-        )
+        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
     if not write.is_whole:
         return WriteVerdict(
-            "what the team shares needs the person's review: write the whole file, so that it can be shown"
+            "changes to team memories need the user's review: write the complete file, so that it can be reviewed"
         )
     change = FileChange(write.path, before, write.text.encode("utf-8", "replace"))
     return WriteVerdict(str(store.hold_for_review([change], Origin("agent", "by its file tools", session))))

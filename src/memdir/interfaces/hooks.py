@@ -66,7 +66,7 @@ _SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
 @dataclass(frozen=True, slots=True)
 class HookInput:
-    """The input of one hook call; text fields that the host did not send are empty."""
+    """The input of a hook call. Text fields that the host did not send are empty."""
 
     event: HookEvent
     host: Host
@@ -255,7 +255,7 @@ def _read_stdin(given: bytes) -> bytes:
             parts.append(chunk)
             size += len(chunk)
             if size > HOOK_INPUT_BYTES:
-                raise FormatError(f"the host told more than {HOOK_INPUT_BYTES:,} bytes")
+                raise FormatError(f"the hook input exceeds {HOOK_INPUT_BYTES:,} bytes")
     except OSError:
         pass  # unreadable, or cut off: use what was read
     return b"".join(parts)
@@ -294,7 +294,7 @@ def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
 
 def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Callable[[], object]) -> None:
     try:
-        _note_error(output, event, TimeoutError(f"it took longer than {seconds:g} s"))
+        _note_error(output, event, TimeoutError(f"the hook took longer than {seconds:g} s"))
         if event is HookEvent.PROMPT and output.cwd is not None:
             # Most often the index needs more reading than a prompt has time for: a worker does it.
             start_detached(output.cwd, "worker")

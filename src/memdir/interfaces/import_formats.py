@@ -45,7 +45,7 @@ from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
 from memdir.text import blank_fences, fold, list_lines, one_line, shorten
 
-_HINT = f"name the format with --from: {', '.join(ImportFormat)}"
+_HINT = f"pass the format with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
 _TOO_LARGE = f"larger than {FILE_BYTES:,} bytes"
 _DAMAGE = (
@@ -68,7 +68,7 @@ _Member = tuple[str, datetime | None, bytes | str]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source: its path below the source's root, its bytes, and its modification time."""
+    """A file of a source, with its path below the source's root, its bytes and its modification time."""
 
     path: str
     data: bytes
@@ -85,7 +85,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """The files of a source, and skipped paths with the reason. `where` is the path the user gave."""
+    """The files of a source, and skipped paths with the reasons. `where` is the path that the user passed."""
 
     where: str
     files: tuple[SourceFile, ...]
@@ -476,7 +476,7 @@ _MARKUP = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownItem:
-    """A list entry or paragraph. `headings` starts with the outermost; `line` counts from 1."""
+    """A list entry or paragraph. `headings` are the headings above it, outermost first; `line` counts from 1."""
 
     headings: tuple[str, ...]
     text: str

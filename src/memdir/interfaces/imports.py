@@ -74,7 +74,7 @@ class ImportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportCandidate:
-    """A memory of another tool as a complete file in the flat dialect, and its source.
+    """A memory of another tool, converted to a memory file, with its source.
 
     `is_whole` marks a file of a memory directory, which is kept byte for byte. `name` is a suggestion; if empty, it is
     made from the title. A candidate with a `refusal` has no text; `said` contains an excerpt.
@@ -123,7 +123,7 @@ class ImportStep:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """The steps of an import into one store."""
+    """The planned steps of an import into a store."""
 
     found: ReadSource
     steps: tuple[ImportStep, ...]
@@ -134,7 +134,7 @@ class ImportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The change (None if nothing was written), memories that changed since planning, and new inbox items."""
+    """The change, or None if nothing was written, the memories that changed since planning, and new inbox items."""
 
     change: int | None
     dropped: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ class _Planning:
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
     def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
-        """Return a step to the inbox if the text contains a secret (which is masked) or an instruction, else None.
+        """Return a step that puts a text with an instruction or a (masked) secret into the inbox, else None.
 
         A text already decided in the inbox is not proposed again.
         """
@@ -261,7 +261,7 @@ def _make_key(memory: StoredMemory) -> str:
 
 
 def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> ImportResult:
-    """Write all memories of a plan as one change; if this raises, nothing was written.
+    """Write all memories of a plan as one change. If it raises, nothing was written.
 
     Memories that others changed since are left out and reported. If there is no index, the source's is copied with its
     order, headings and prose; otherwise lines are added. Files keep the modification time of their source.
@@ -469,11 +469,11 @@ def find_import_refusal(text: str, root: Path, source: Path) -> str:
     """Return why a line is not a fact to remember, or "". `source` is the file that contains it."""
     words = _CODE.sub(" ", text).split()
     if _INSTRUCTION.match(text) or (_DUTY.search(text) and not re.search(r"\bbecause\b|\b20\d\d\b", text)):
-        return "it is an instruction; keep it in an instruction file"
+        return "it is an instruction; put it in an instruction file"
     if len(words) + len(_WIDE.findall(text)) // 2 < _WORDS:
         return "it has too few words"
     if not _OUTSIDE.search(text):
-        return "the project already shows it"
+        return "the project already contains it"
     for reason in find_derivable(text, root, timeout=2.0):
         with suppress(OSError):
             if (root / reason.source).samefile(source):

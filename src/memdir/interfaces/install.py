@@ -147,7 +147,7 @@ Containers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries, the insertions in order, and the containers created for them."""
+    """A text with our entries added, the insertions in order, and the containers created for them."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()
@@ -159,7 +159,7 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
     """Add our entries to a text (None if there is no file); raises FormatError if it cannot be edited."""
     if part.text:
         if text not in (None, part.text) and NAME not in str(text):
-            raise FormatError("memdir did not create this file", field="file")
+            raise FormatError("this file was not created by memdir", field="file")
         return AddedEntries(part.text, (TextSplice(0, part.text),))
     table = _parse(part, text or "").value
     if not isinstance(table, dict):
@@ -182,7 +182,7 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
             try:
                 parse_toml_text(text)
             except FormatError:
-                raise FormatError(f"its {key} is written in a form that cannot be extended", field=key) from None
+                raise FormatError(f"its table {key} cannot be extended", field=key) from None
         return AddedEntries(text or "", tuple(splices), notes=notes)
     if text is None:
         text = _EMPTY
@@ -418,7 +418,7 @@ def _read(path: Path, root: Path | None) -> Iterator[str | None]:
             raise PathError(str(path), f"{part} is a symbolic link in the project")
     reading = read_small(path, FILE_BYTES)
     if reading.problem:
-        raise FormatError(f"{path} cannot be read: {reading.problem}", hint="nothing was changed")
+        raise FormatError(f"{path} cannot be read: {reading.problem}", hint="fix it and try again; nothing was changed")
     try:
         yield None if reading.data is None else reading.data.decode("utf-8")
     except (FormatError, UnicodeDecodeError) as error:

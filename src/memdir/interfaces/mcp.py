@@ -130,7 +130,7 @@ class McpContext:
     def check(self) -> None:
         """Raise errors now that would otherwise occur at every call. If memory is off, the tools report it."""
         if not self.cwd.is_dir():
-            raise PathError(str(self.cwd), "there is no such folder", hint="give the project's folder with --project")
+            raise PathError(str(self.cwd), "folder not found", hint="pass the project's folder with --project")
         open_project(self.cwd, environ=self.variables, directory=self.directory).close()
 
     def run(self, work: Callable[[Project], Answer]) -> Answer:
@@ -227,7 +227,7 @@ def _serve_stdio(context: McpContext) -> int:
 def _list_resources(project: Project, cursor: str | None) -> types.ListResourcesResult:
     """Return the indexes, then every memory, newest first; nothing if memory is off."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
-        raise FormatError("invalid cursor", field="cursor", hint="begin without one")
+        raise FormatError("invalid cursor", field="cursor", hint="omit it to start from the beginning")
     start = int(cursor or 0)
     if not project.places.switch.on:
         return types.ListResourcesResult(resources=[])
@@ -244,14 +244,14 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     if scope == INDEX_SCOPE:
         clips = (index.clip for index in build_instructions(project, make=False).clips if index.scope.value == name)
         if (clip := next(clips, None)) is None:
-            raise NotFoundError(f"there is no index of {shorten(one_line(name), 40)!r}", name=name)
+            raise NotFoundError(f"no index for scope {shorten(one_line(name), 40)!r}", name=name)
         text = "\n".join(filter(None, (clip.text, clip.warning)))
     elif scope:
         store, header = tools.find_visible(project, uri)
         text = store.read(header.name).text
     else:
         address = shorten(one_line(uri), 80)
-        raise NotFoundError(f"there is no resource {address!r}", name=uri, hint="addresses begin with memdir://")
+        raise NotFoundError(f"resource not found: {address!r}", name=uri, hint="use a memdir:// address")
     contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=show_text(text, TextVoice.FILE))
     return types.ReadResourceResult(contents=[contents])
 
@@ -259,8 +259,8 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
 def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
     """Return a prompt as a message; `recall` contains memories, the other prompts are instructions."""
     if name not in PROMPTS:
-        hint = f"there are {', '.join(PROMPTS)}"
-        raise NotFoundError(f"there is no prompt {shorten(one_line(name), 60)!r}", name=name, hint=hint)
+        hint = f"use one of {', '.join(PROMPTS)}"
+        raise NotFoundError(f"unknown prompt {shorten(one_line(name), 60)!r}", name=name, hint=hint)
     project.check_on()
     title, argument = PROMPTS[name]
     values = {}
@@ -331,16 +331,16 @@ def open_token(path: Path) -> McpToken:
         _make_token(path)
     reading = read_small(path, _TOKEN_BYTES, follow=False)
     if reading.data is None:
-        why = reading.problem or "it is gone"
-        raise SettingsError(f"the token file {path} cannot be read: {why}", key="token_file")
+        why = reading.problem or "file not found"
+        raise SettingsError(f"cannot read the token file {path}: {why}", key="token_file")
     mode = stat.S_IMODE(os.lstat(path).st_mode)
     if os.name == "posix" and mode & 0o077:
         message = f"others can read the token file {path} (mode {mode:04o})"
-        raise SettingsError(message, key="token_file", hint=f"`chmod 600 {path}`, or delete it and a new one is made")
+        raise SettingsError(message, key="token_file", hint=f"`chmod 600 {path}`, or delete it to create a new one")
     value = reading.data.strip()
     if len(value) < _TOKEN_CHARS or not value.isascii() or not value.decode("ascii").isprintable() or b" " in value:
-        message = f"the token file {path} holds no token: one line of at least {_TOKEN_CHARS} plain characters"
-        raise SettingsError(message, key="token_file", hint="delete it, and a good one is made")
+        message = f"invalid token file {path}: it must contain one line of at least {_TOKEN_CHARS} plain characters"
+        raise SettingsError(message, key="token_file", hint="delete it to create a new one")
     return McpToken(path, value)
 
 

@@ -199,13 +199,13 @@ BY_NAME: Mapping[str, ToolSpec] = {offer.name: offer for offer in OFFERS}
 def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin = _AGENT) -> Row:
     """Call a tool; the result matches its output schema. `origin.session` is the conversation, if known."""
     if name not in BY_NAME:
-        hint = f"there are {', '.join(BY_NAME)}"
-        raise NotFoundError(f"there is no tool {shorten(one_line(name), 60)!r}", name=name, hint=hint)
+        hint = f"use one of {', '.join(BY_NAME)}"
+        raise NotFoundError(f"unknown tool {shorten(one_line(name), 60)!r}", name=name, hint=hint)
     arguments = check_arguments(name, BY_NAME[name].input, given)
     project.check_on()
     context = _ToolContext(project, origin)
     if not BY_NAME[name].reads and context.read_record().private:
-        raise SettingsError("this conversation is private: nothing is kept of it", hint="ask the person first")
+        raise SettingsError("this conversation is private, so nothing is saved", hint="ask the person first")
     return _TOOLS[name](context, arguments)
 
 
@@ -218,8 +218,8 @@ def render_refusal(error: MemdirError) -> str:
 def check_visible(store: FileStore, name: str) -> None:
     """Raise SettingsError if the conversation could not see a memory after writing it."""
     if is_team(name) and not store.team:
-        hint = "leave `team/` out, or ask the person to set `team = true`"
-        raise SettingsError("the team's memory is off here", key="team", hint=hint)
+        hint = "leave `team/` out, or ask the user to set `team = true`"
+        raise SettingsError("team memory is off here", key="team", hint=hint)
 
 
 def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
@@ -341,7 +341,7 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
 
 
 def show_fields(row: Row) -> Row:
-    """Return the row of a memory with the texts that people write as a model may read them."""
+    """Return the row of a memory with user-written text made safe for a model to read."""
     return {key: show_value(value) if key in _WRITTEN_FIELDS else value for key, value in row.items()}
 
 
@@ -368,7 +368,7 @@ def make_fields(given: Arguments) -> FieldChanges:
     """Return the fields that the arguments of memory_update change; raise FormatError if there are none."""
     fields = cast(FieldChanges, {part: str(given[part]) for part in _PARTS if part in given})
     if not fields:
-        raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
+        raise FormatError("no changes were given", field="body", hint=f"pass one of {', '.join(_PARTS)}")
     return fields
 
 
@@ -376,7 +376,7 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
     draft = make_draft(given)
     store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:
-        raise SettingsError("there is no user memory here", key="user_memory", hint="leave `scope` out")
+        raise SettingsError("no user memory is available here", key="user_memory", hint="leave `scope` out")
     check_visible(store, draft.title)
     try:
         return _make_written(context, save(store, draft, context.write))

@@ -115,7 +115,7 @@ def run_fork(
         if not reply.calls:
             return replace(result, end=ForkEnd.DONE)
         if reply.stop is StopReason.LENGTH:
-            raise ReplyError("the token limit cut a tool call short", hint="the next run will retry")
+            raise ReplyError("a tool call was cut off by the token limit", hint="the next run will retry")
         answers = []
         for call in reply.calls:
             key = f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
@@ -151,7 +151,7 @@ class ProjectTree:
         with guard.open_root(self.root) as root, guard.disk_errors(path):
             file = guard.read_file(root, path)
         if file is None:
-            raise NotFoundError(f"there is no file {path}", name=path)
+            raise NotFoundError(f"file not found: {path}", name=path)
         data = file[0]
         if b"\0" in data[:8192]:
             raise PathError(path, "it is not a text file")
@@ -297,7 +297,7 @@ class MemoryTools:
         old, new, text = pick(values, OLD_KEYS), pick(values, NEW_KEYS), self.staging.read(name)
         count = text.count(old) if old else 0
         if count != 1:
-            raise NotFoundError(f"the passage stands {count} times in {name}.md, not once", name=name)
+            raise NotFoundError(f"the passage occurs {count} times in {name}.md, not once", name=name)
         return self._stage(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:

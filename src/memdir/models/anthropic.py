@@ -186,7 +186,7 @@ def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedRepl
     """Parse a response. If it ends with StopReason.LENGTH, its calls may be truncated and must not be executed."""
     content = message.get("content")
     if not isinstance(content, list):
-        raise ReplyError(f"{who} did not answer with a message", hint="check that the URL is a Messages API endpoint")
+        raise ReplyError(f"{who} did not return a message", hint="check that the URL is a Messages API endpoint")
     blocks = [as_table(block) for block in content]
     usage = read_anthropic_usage(as_table(message.get("usage")))
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
@@ -261,4 +261,4 @@ class AnthropicStream:
                 return parsed
         if self._stop == "max_tokens":  # truncated by the limit and never executed
             return {}
-        raise ReplyError("the input of a tool call is not JSON")
+        raise ReplyError("the arguments of a tool call are not valid JSON")

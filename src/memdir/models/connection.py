@@ -109,14 +109,14 @@ def check_request(request: Request) -> None:
     if request.max_tokens < 1:
         raise ModelError("invalid request: max_tokens is below 1")
     if not any(message.text.strip() or message.calls or message.raw for message in request.messages):
-        raise ModelError("invalid request: no message")
+        raise ModelError("invalid request: it has no messages")
     if request.parent is not None and (request.system or request.tools):
-        raise ModelError("a request with a parent cannot have its own system prompt or tools")
+        raise ModelError("a request that continues a parent request cannot set a system prompt or tools")
 
 
 def wrong_parent(provider: str, why: str) -> ModelError:
     hint = "pass the body exactly as the host sent it, to a model of the same provider"
-    return ModelError(f"the parent is not a request for {provider}: {why}", hint=hint)
+    return ModelError(f"the parent request is not valid for {provider}: {why}", hint=hint)
 
 
 def sum_usage(*usages: Usage) -> Usage:
@@ -336,7 +336,7 @@ class Connection:
             watch.check()
             raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
         except UnicodeEncodeError as error:
-            hint = "remove the lone surrogate, which cannot be sent"
+            hint = "remove the lone surrogate character"
             raise ModelError(f"the request to {self.who} contains invalid Unicode", hint=hint) from error
         except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested too deeply
             watch.check()

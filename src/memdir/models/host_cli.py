@@ -98,7 +98,7 @@ class HostModel:
         connection.check_request(request)
         if request.tools or request.parent is not None:
             hint = "check can_use_tools(model) first"
-            raise ModelError(f"{self._who} supports neither tools nor a parent", hint=hint)
+            raise ModelError(f"{self._who} cannot use tools or continue a host's request", hint=hint)
         with tempfile.TemporaryDirectory(prefix="memdir-", ignore_cleanup_errors=True) as folder:
             launch = self._program.start(request, self._name, Path(folder), self._environment)
             try:

@@ -245,9 +245,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
         raise make_fault(who, "broken")
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise ReplyError(
-            f"{who} did not answer with a message", hint="check that the URL is a chat completions endpoint"
-        )
+        raise ReplyError(f"{who} did not return a message", hint="check that the URL is a chat completions endpoint")
     usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     call_rows = [as_table(row) for row in as_list(message.get("tool_calls"))]
@@ -284,7 +282,7 @@ def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usag
         parsed = None
     if not isinstance(parsed, Mapping):
         if finish != "length":
-            raise ReplyError("the input of a tool call is not JSON", usage=usage)
+            raise ReplyError("the arguments of a tool call are not valid JSON", usage=usage)
         parsed = {}  # truncated by the limit and never executed
     return ToolCall(as_text(call.get("id")) or f"call_{number}", as_text(function.get("name")), parsed)
 

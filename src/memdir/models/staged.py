@@ -283,7 +283,7 @@ def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, 
         if isinstance(rows, list):
             return tuple(_parse_row(row) for row in rows[:limit])
     if not values:
-        raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
+        raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
     raise ReplyError(f'the JSON has no list "{KEY}"')
 
 
@@ -296,7 +296,7 @@ def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FOR
         size += len((operation.body + operation.description).encode("utf-8", "replace"))
         try:
             if operation.problem or size > limit:
-                raise ReplyError(operation.problem or f"a run may write {limit:,} bytes, and with this one it is more")
+                raise ReplyError(operation.problem or f"this operation exceeds the limit of {limit:,} bytes per run")
             applied[_stage_one(operation, staging)] = operation
         except MemdirError as error:
             hint = f" ({error.hint})" if error.hint else ""
@@ -318,9 +318,9 @@ def _stage_one(operation: Operation, staging: Staging) -> str:
             raise
     else:
         if operation.action == "create":
-            raise FormatError(f"{name} exists already", hint="update it instead")
+            raise FormatError(f"{name} already exists", hint="update it instead")
     if operation.kind is None:
-        raise FormatError("it has no type", field="type", hint="user, feedback, project or reference")
+        raise FormatError("it has no type", field="type", hint="use user, feedback, project or reference")
     cues = operation.cues or None
     title, description, body = operation.title or name, operation.description, operation.body
     try:

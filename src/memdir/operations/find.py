@@ -30,7 +30,7 @@ def make_address(scope: str, name: str) -> str:
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
-    """Return scope and name of an address, None for any other text. With the scope `index`, the name is a scope."""
+    """Return the scope and name in an address, or None. With the scope `index`, the name is a scope."""
     if not text.startswith(SCHEME):
         return None
     scope, _, name = text.removeprefix(SCHEME).partition("/")
@@ -40,9 +40,9 @@ def parse_address(text: str) -> tuple[str, str] | None:
 def find_memory(
     stores: Sequence[AnyStore], text: str, *, scope: str | None = None, visible: bool = False
 ) -> FoundMemory[AnyStore]:
-    """Find a memory by its path, address, name or unambiguous title; an earlier store hides a later one's same name.
+    """Find a memory by its path, address, name or unambiguous title. If a name is in several stores, the first is used.
 
-    `visible`: only memories that a conversation sees. Raise NotFoundError, with similar names or all that could be meant.
+    `visible`: only memories that conversations see. Raises NotFoundError, which lists similar or ambiguous names.
     """
     scope, text = parse_address(text) or (scope, text)
     for store in stores:
@@ -63,7 +63,7 @@ def find_memory(
 def find_past(
     stores: Sequence[AnyStore], text: str, *, scope: str | None = None, recalled: bool = False
 ) -> tuple[AnyStore, str]:
-    """Find like `find_memory`, or by the exact name of a memory that is only in history or, `recalled`, in the recall log."""
+    """Find a memory as `find_memory` does, or by exact name in the history or, with `recalled`, the recall log."""
     try:
         store, header = find_memory(stores, text, scope=scope)
         return store, header.name
@@ -96,7 +96,7 @@ def list_memories(
 def make_rows(
     memories: Sequence[FoundMemory[AnyStore]], fields: Sequence[str], *, now: datetime
 ) -> list[dict[str, object]]:
-    """Return these fields of each memory, in this order; author and age are only looked up if named."""
+    """Return these fields of each memory as dicts, in this order. Author and age are only looked up if requested."""
     facts: dict[tuple[int, str], _RowFacts] = {}
     for store in {id(memory.store): memory.store for memory in memories}.values():
         headers = [memory.header for memory in memories if memory.store is store]
@@ -168,7 +168,7 @@ def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemo
     query = shorten(one_line(text), 60)
     if matches:
         names = ", ".join(match.header.name for match in matches[:5])
-        raise NotFoundError(f"{query!r} could be any of {names}", name=text, hint="say the name")
+        raise NotFoundError(f"{query!r} is ambiguous: {names}", name=text, hint="pass the exact name")
     from difflib import get_close_matches  # only needed for an unknown name
 
     near = get_close_matches(fold(name), [fold(candidate.header.name) for candidate in candidates], n=3)
@@ -177,7 +177,7 @@ def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemo
 
 
 def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] | None:
-    """Return the memory with exactly this name without a scan; None if a scan has to decide."""
+    """Return the memory with exactly this name without listing the store, or None if the store must be listed."""
     folder, _, leaf = name.rpartition("/")
     for store in stores:
         try:
@@ -192,7 +192,7 @@ def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] 
 
 
 def _find_inside(store: StoreBase, text: str) -> str:
-    """Return the name of a memory given by its absolute path, or "" if the path is not in the store."""
+    """Return the name of the memory at an absolute path, or "" if the path is not in the store."""
     if not text.startswith("/") or "\0" in text or not isinstance(store, Folder):
         return ""
     roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]

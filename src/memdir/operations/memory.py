@@ -33,14 +33,14 @@ PERSON = Origin()
 
 
 class Memory:
-    """A memory: this project's, or the one at `where`.
+    """The memory of this project, or the one given by `where`.
 
-    `where` is a directory, a store, several stores (the first is written to) or an open Project; without it, the memory
-    of the project in the working directory, with the user's. `model` learns and tidies: a function, or a name that
-    `open_model` takes. Without one the project's settings decide; a directory or a store uses built-in patterns.
+    `where` is a directory, a store, several stores (writes go to the first) or an open Project. By default, it is the
+    project in the working directory, with the user's memory. `model` is used by `learn` and `dream`: a function, or a
+    name that `open_model` accepts. By default, the project's settings decide; a directory or store uses patterns.
 
     Methods raise NotFoundError, ConflictError, FormatError, SecretError, LockedError, DiskError or ModelError, and
-    SettingsError where memory is off. A change that needs review is not an error: its `action` is WAITING.
+    SettingsError if memory is off. If a change needs review, no error is raised and its `action` is WAITING.
     """
 
     def __init__(
@@ -69,20 +69,20 @@ class Memory:
         self.close()
 
     def remember(self, text: str, *, kind: Kind | str | None = None, name: str | None = None) -> WriteResult:
-        """Keep a sentence in its own words: in the memory that it adds to or corrects, or as a new one.
+        """Save a sentence verbatim, in the memory that it extends or corrects, or as a new memory.
 
-        With a `name` it is always a new memory. If the words ask to forget something, that is forgotten.
+        With a `name`, always create a new memory. If the sentence asks to forget something, delete that instead.
         """
         memory_kind = None if kind is None else Kind(kind)
         return write.remember(self.stores, _check_text(text), self._context(), kind=memory_kind, name=name)
 
     def save(self, draft: Draft, *, replace: bool = False) -> WriteResult:
-        """Save a draft as a new memory, or with `replace` in place of the memory of its name."""
+        """Save a draft as a new memory or, with `replace`, replace the memory with its name."""
         choice = TakenName.REPLACE if replace else TakenName.REFUSE
         return write.save(self.stores[0], draft, self._context(), taken=choice)
 
     def recall(self, question: str, *, limit: int | None = None) -> "RecallResult":
-        """Return the memories that help with a question, often none; with a `limit`, the best matches."""
+        """Return the memories that are relevant to a question, often none; with a `limit`, the best matches."""
         from memdir.recall.pipeline import recall, recall_in_project
 
         if self._project is not None:
@@ -90,7 +90,7 @@ class Memory:
         return recall(self.stores, _check_text(question), now=self._clock(), limit=limit)
 
     def search(self, words: str, *, limit: int = 20) -> "tuple[SearchHit, ...]":
-        """Return the memories that contain all these words in any form, each with its best line."""
+        """Return the memories that contain all these words in any form, each with its best matching line."""
         from memdir.recall.find import search_memories
 
         return search_memories(self.stores, _check_text(words), limit=limit)
@@ -105,26 +105,26 @@ class Memory:
         return tuple(memory.header for memory in list_memories(self.stores, kind=kind, scope=scope))
 
     def update(self, name: str, *, expect: str | None = None, **fields: Unpack[FieldChanges]) -> WriteResult:
-        """Change fields of a memory. Raise ConflictError unless it is still the version `expect`, a digest."""
+        """Change fields of a memory. Raise ConflictError if its digest is no longer `expect`."""
         store, header = find_memory(self.stores, name)
         return write.update(store, header.name, fields, self._context(), expect=expect)
 
     def forget(self, what: str, *, expect: str | None = None) -> WriteResult:
-        """Forget a memory by its name, or by words that clearly mean one; history keeps it."""
+        """Delete a memory by its name or by words that clearly describe one. It can be restored from history."""
         return write.forget_meant(self.stores, _check_text(what), self._context(), expect=expect)
 
     def restore(self, name: str, *, change: int | None = None) -> WriteResult:
-        """Restore the version after a change or, without a number, the previous version."""
+        """Restore the version of a memory that a change wrote, by default the previous version."""
         store, known = find_past(self.stores, name)
         return write.restore(store, known, self._context(), change=change)
 
     def history(self, name: str | None = None, *, limit: int = 50) -> tuple[Change, ...]:
-        """Return the changes of a memory, or of the first store, newest first."""
+        """Return the changes of a memory, or all changes in the first store, newest first."""
         store, known = (self.stores[0], None) if name is None else find_past(self.stores, name)
         return store.changes(known, limit=limit)
 
     def undo(self, change: int | None = None) -> WriteResult:
-        """Undo the last change of the first store, or the one with this number; an undo can be undone."""
+        """Undo the last change in the first store, or the change with this ID. An undo can itself be undone."""
         return write.undo(self.stores[0], change, self._context())
 
     def learn(self, messages: Sequence[object]) -> "ExtractResult":
@@ -133,12 +133,12 @@ class Memory:
         from memdir.extraction.turns import make_conversation
 
         if isinstance(messages, str):
-            raise TypeError('learn() needs messages, such as [{"role": "user", "content": "…"}], not a text')
+            raise TypeError('learn() needs messages, such as [{"role": "user", "content": "…"}], not a string')
         source = NOWHERE if self._project is None else make_conversation(self._project)
         return extract(self.stores[0], messages, model=self._open_model(), now=self._clock(), conversation=source)
 
     def dream(self, *, preview: bool = False) -> "DreamResult":
-        """Merge duplicates, make dates absolute and repair the index, as one change; a preview changes no memory."""
+        """Merge duplicates, make dates absolute and repair the index, as one change. With `preview`, change no memory."""
         from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
         from memdir.dream.by_model import NO_CONTEXT
 
@@ -149,16 +149,16 @@ class Memory:
         return dream(self.stores[0], **options)
 
     def review(self, item: InboxItem | None = None, *, approve: bool = True) -> tuple[InboxItem, ...]:
-        """Return the items that need review, oldest first; an item given is approved or rejected before."""
+        """Return the items that need review, oldest first. If an `item` is given, approve or reject it first."""
         if item is not None:
             owner = next((store for store in self.stores if item in store.inbox(None)), None)
             if owner is None:
-                raise NotFoundError(f"no item {item.id} in the inbox", name=str(item.id), hint="review() lists them")
+                raise NotFoundError(f"inbox item {item.id} not found", name=str(item.id), hint="review() lists them")
             review.decide(owner, item.id, approve, self._context())
         return tuple(waiting for store in self.stores for waiting in store.inbox())
 
     def session(self, id: str = "") -> "Session":
-        """Return a conversation with this memory; a known id continues that conversation."""
+        """Return a conversation that uses this memory. An existing ID continues that conversation."""
         from memdir.session import Session
 
         return Session(self._project or self.stores, model=self._open_model(), id=id, clock=self._clock)
@@ -193,7 +193,7 @@ def _check_text(text: object) -> str:
 def _in_thread(
     method: Callable[Concatenate[Memory, Params], Result],
 ) -> Callable[Concatenate["AsyncMemory", Params], Coroutine[Any, Any, Result]]:
-    """Return the same method for an event loop, which it does not block."""
+    """Return an asynchronous version of a method, which runs in a thread."""
 
     async def call(self: "AsyncMemory", /, *args: Params.args, **options: Params.kwargs) -> Result:
         from asyncio import to_thread
@@ -205,7 +205,7 @@ def _in_thread(
 
 
 class AsyncMemory:
-    """`Memory` for an event loop: takes the same arguments, and each method runs in a thread."""
+    """An asynchronous `Memory` with the same arguments; each method runs in a thread."""
 
     def __init__(
         self,

@@ -25,30 +25,30 @@ _VERBS = ("promote", "demote")
 
 
 def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore, str]:
-    """Return the store of a scope, and the name of a memory there. Raise SettingsError if there is none."""
+    """Return the store of a scope and the name of the memory in it. Raise SettingsError if there is none."""
     short = name.partition("/")[2] if is_team(name) else name
     if to is Scope.TEAM:
         return project.private, f"{TEAM_FOLDER}/{short}"
     store = {Scope.PRIVATE: project.private, Scope.USER: project.user, Scope.PROJECT: project.project}.get(to)
     if store is None:
         hint = "`memdir where` shows which there are, and why"
-        raise SettingsError(f"there is no {to.value} memory here", key="scope", hint=hint)
+        raise SettingsError(f"no {to.value} memory is available here", key="scope", hint=hint)
     return store, short
 
 
 def move(
     source: FileStore, name: str, target: FileStore, new_name: str, context: WriteContext, *, verb: str
 ) -> WriteResult:
-    """Move a memory to a store and name from `find_scope_store`; after an error it is still in its old place.
+    """Move a memory to a store and name from `find_scope_store`. After an error it is still at its old location.
 
-    The result's changes begin with the one in `source`: undone in this order, the memory always exists.
+    The change in `source` is the first in the result: if they are undone in order, the memory always exists.
     """
     data = source.read_bytes(f"{name}.md")
     if data is None:
         raise NotFoundError(f"no memory named {name}", name=name)
     to = Scope.TEAM if is_team(new_name) else target.scope
     if target is source and new_name == name:
-        raise ConflictError(f"{name} is {to.value} memory already", hint="`memdir list` shows the scope of each")
+        raise ConflictError(f"{name} is already a {to.value} memory", hint="`memdir list` shows the scope of each")
     new_file, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
@@ -57,7 +57,7 @@ def move(
         else:
             changes = _move_across(target, new_file, source, gone, data, context, verb=verb)
     except ConflictError as error:
-        if "exists already" not in str(error):
+        if "already exists" not in str(error):
             raise
         hint = f"`memdir read {new_name} --scope {to.value}` shows it; --name saves yours next to it, or merge and forget one"
         message = f"{new_name} already exists in {to.value} memory"
@@ -67,7 +67,7 @@ def move(
 
 
 def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
-    """Return the other stores and names whose history contains a memory that was moved from or to this store."""
+    """Return the other stores and names whose history contains this memory, because it was moved between stores."""
     former = (name, *store.find_former(name))
     files = [file for old in former for step in store.changes(old) for file in step.files if file.path == f"{old}.md"]
     digests = {digest for file in files for digest in (file.before, file.after) if digest}

@@ -16,9 +16,9 @@ _WHY_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class ReviewKind:
-    """A kind of inbox item: the words of every interface, and what its two answers may do.
+    """A kind of inbox item, with its texts for all interfaces and the effects of approving and rejecting it.
 
-    `approving` and `rejecting` say what an answer does, as in "approving it ..."; `yes` and `no` are labels of buttons.
+    `approving` and `rejecting` describe the effects, as in "approving it ..."; `yes` and `no` are button labels.
     `needs_edits`: an item without edits cannot be approved. `no_writes`: rejecting applies the edits that the payload
     has under `store.inbox.OTHERWISE`.
     """
@@ -50,12 +50,12 @@ def decide(
     edits: tuple[Edit, ...] | None = None,
     seen: InboxState | None = None,
 ) -> tuple[WriteResult, InboxItem]:
-    """Approve or reject an item: apply the edits of this answer, if any, as one change, then record the decision.
+    """Approve or reject an item: apply the edits of the decision, if any, as one change, then record the decision.
 
     `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, deciding again
-    does not repeat the change. A rejected item is kept, so that it is not proposed again, and can still be approved
-    unless rejecting it wrote. Either answer rejects the other pending items about the same memory. Raise ConflictError if
-    the item's state is not the one that the person has `seen`, and SettingsError if the answer may write and memory is off.
+    does not repeat the change. A rejected item is kept, so that it is not proposed again, and can be approved later
+    unless rejecting it changed memories. Both decisions reject the other pending items about the same memory. Raise
+    ConflictError if the item's state is no longer `seen`, and SettingsError if memories may change and memory is off.
     """
     item = store.inbox_item(item_id)
     if seen is not None and item.state is not seen:
@@ -96,9 +96,9 @@ def _apply(
 
 
 def reopen(store: StoreBase, item: InboxItem, context: WriteContext) -> tuple[InboxItem, int | None]:
-    """Undo the change that an item made, if any, and reopen the item under another number.
+    """Undo the change that an item made, if any, and reopen the item with a new number.
 
-    Return the item and the change that undid its own. Raise ConflictError if the memory was changed since.
+    Return the item and the ID of the undo. Raise ConflictError if the memory was changed after the decision.
     """
     if item.state is InboxState.WAITING:
         raise ConflictError("this item is not decided yet", hint="approve or reject it")

@@ -23,7 +23,7 @@ WHO = "worker"  # the author of background changes
 
 
 class TurnChore(StrEnum):
-    """Chores in the order they run. `VERIFY` and those after `SESSIONS` need a project."""
+    """The chores, in the order in which they run. `VERIFY` and those after `SESSIONS` need a project."""
 
     NOTES = "notes"
     VERIFY = "verify"
@@ -41,7 +41,7 @@ QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SE
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """`notes` updates the notes of each conversation; `give_way` is called between steps of long work."""
+    """The functions and settings that chores use. `notes` updates session notes; `give_way` is called in long work."""
 
     stores: Sequence[StoreBase]
     state: Path
@@ -58,7 +58,7 @@ def do_chores(
     report: Callable[[TurnChore, MemdirError], None],
     chores: Collection[TurnChore] = tuple(TurnChore),
 ) -> None:
-    """Run each chore that is due, none while memory is off or paused. Errors are reported and do not stop other chores."""
+    """Run the chores that are due, unless memory is off or paused. Errors are reported and do not stop other chores."""
     project = context.project
     if project is not None and (not project.places.switch.on or project.settings.flag("paused")):
         return
@@ -75,7 +75,7 @@ def do_chores(
 
 
 def compact_history(project: Project, store: HistoryKeeper, origin: Origin) -> CompactResult:
-    """Remove old versions from a history that exceeds the configured limit, and record that in the history."""
+    """Remove old versions from the history if it exceeds the configured limit, and record the removal."""
     days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
     before = project.now() - timedelta(days=days) if days else None
     is_small = not days and (not most or store.measure_history() <= most)
@@ -118,7 +118,7 @@ def _sync_team(project: Project, now: datetime) -> None:
 
 
 def _sync_own(project: Project, now: datetime) -> None:
-    """Send new memories at once; otherwise fetch those of other machines every few minutes at most."""
+    """Sync immediately if there are unsent memories, otherwise at most every few minutes."""
     from memdir.sync.own import has_unsent, read_setup, sync_own
     from memdir.sync.state import OWN_RECORD, is_sync_due
 

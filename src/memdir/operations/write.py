@@ -53,7 +53,7 @@ class WriteAction(StrEnum):
 
 
 class TakenName(StrEnum):
-    """Choices for a draft whose name is in use."""
+    """What to do with a draft whose name is in use."""
 
     REFUSE = "refuse"
     REPLACE = "replace"
@@ -74,8 +74,8 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class WriteWarning:
-    """`kind` is parts (text: the missing part), derivable (text and its source file) or rival (a contradicting sentence
-    and its memory); interfaces word it."""
+    """A warning about a write. `kind` is parts (`text` is the missing part), derivable (the text and its source file)
+    or rival (a contradicting sentence and its memory). Interfaces render it."""
 
     kind: str
     text: str
@@ -84,11 +84,11 @@ class WriteWarning:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """`memory` is the memory as written, or as it was before it was forgotten; `before` its text before the change.
+    """The result of a write. `memory` is the new version, or the deleted memory; `before` is the previous text.
 
     `names` are all affected memories, `name` is the first. `changes` are the stores with the changes to undo, in this
-    order; empty if nothing changed. `repeated`: this is an earlier change with the same idempotency key. `review` says
-    why a change needs review, with its inbox item.
+    order; empty if nothing changed. `repeated`: this is an earlier change with the same idempotency key. `review` is
+    set if the change needs review, and contains its inbox item.
     """
 
     action: WriteAction
@@ -105,7 +105,7 @@ class WriteResult:
 
     @property
     def change(self) -> int | None:
-        """The number of the change; None if nothing changed."""
+        """The ID of the change, or None if nothing changed."""
         return self.changes[0][1] if self.changes else None
 
     def check_written(self) -> "WriteResult":
@@ -119,12 +119,12 @@ class NameTakenError(ConflictError):
     """Another memory has this name; `before` is its text, `after` the rejected text."""
 
     def __init__(self, memory: StoredMemory, after: str, hint: str = "") -> None:
-        super().__init__(f"{memory.name} exists already and says something else", found=memory.digest, hint=hint)
+        super().__init__(f"{memory.name} already exists and says something else", found=memory.digest, hint=hint)
         self.name, self.before, self.after = memory.name, memory.text, after
 
 
 class PartlyMeantError(NotFoundError):
-    """Raised if the memory `name` matches, but the same clause also says something else."""
+    """The memory `name` matches the request, but the same sentence also says something else."""
 
     def __init__(self, name: str) -> None:
         hint = f"`memdir edit {name}` changes it, `memdir forget {name}` removes all of it"
@@ -139,13 +139,13 @@ def save(
     taken: TakenName = TakenName.REFUSE,
     team: bool = False,
 ) -> WriteResult:
-    """Save a draft; with `team` among the team's memories. Raise NameTakenError, or NotFoundError for REPLACE."""
+    """Save a draft, with `team` as a team memory. Raise NameTakenError, or NotFoundError for REPLACE."""
     draft, dates = plan.resolve_dates(_place_draft(store, draft, team=team), context.now.astimezone())
     before = None
     if taken is TakenName.REPLACE:
         if (before := find_existing(store, draft)) is None:
             missing = draft.name or draft.title
-            raise NotFoundError(f"there is no memory {missing} to replace", name=missing)
+            raise NotFoundError(f"cannot replace {missing}: memory not found", name=missing)
         draft = replace(draft, name=before.name)  # a title alone might lead to another file
     elif taken is TakenName.ALONGSIDE:
         draft = replace(draft, name=plan.find_free_name(store, draft.name or make_slug(draft.title)))
@@ -168,11 +168,11 @@ def save(
 def update(
     store: StoreBase, name: str, fields: FieldChanges, context: WriteContext, *, expect: str | None = None
 ) -> WriteResult:
-    """Change fields of a memory. Raise ConflictError if it is not the version `expect`, a digest."""
+    """Change fields of a memory. Raise ConflictError if its digest is not `expect`."""
     before = store.read(name)
     if expect not in (None, before.digest):
         hint = "read it again and decide again"
-        raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
+        raise ConflictError(f"{name} changed after it was read", expected=expect, found=before.digest, hint=hint)
     draft, dates = plan.resolve_dates(_make_draft(name, before.text, fields), context.now.astimezone(), before.text)
     result = change(store, [Save(draft, before.digest)], context, verb="edit")
     return replace(result, dates=dates, warnings=_find_warnings(result.memory, context))
@@ -187,7 +187,7 @@ def rewrite(store: StoreBase, name: str, text: str, context: WriteContext, *, ex
 
 
 def forget(store: StoreBase, name: str, context: WriteContext, *, expect: str | None = None) -> WriteResult:
-    """Remove a memory and its index line; history keeps them."""
+    """Delete a memory and its index line. Both can be restored from history."""
     return change(store, [Forget(name, expect)], context, verb="forget")
 
 
@@ -203,7 +203,7 @@ def pin(store: StoreBase, names: Sequence[str], pinned: bool, context: WriteCont
 def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, mark: str = "") -> WriteResult:
     """Apply edits as one change, all or none. With a `mark` (idempotency key) the change is made only once.
 
-    The result is about the memory of the first edit. Raise what `StoreBase.change` raises.
+    The result describes the memory of the first edit. Raises the same errors as `StoreBase.change`.
     """
     first = next((edit for item in edits for edit in (item if isinstance(item, Sequence) else (item,))), None)
     name = first.draft.name if isinstance(first, Save) else None if first is None else first.name
@@ -217,7 +217,7 @@ def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, 
 def carry_out(
     store: StoreBase, planner: Planner, names: Sequence[str], context: WriteContext, *, verb: str, mark: str = ""
 ) -> WriteResult:
-    """Apply a planner's file changes to these memories as one change, where edits are not enough."""
+    """Apply the file changes of a planner to these memories as one change."""
 
     def step() -> BatchResult:
         result = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
@@ -231,7 +231,7 @@ def restore(store: StoreBase, name: str, context: WriteContext, *, change: int |
 
 
 def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:
-    """Undo a change, the last without a number; with `names` only its effect on these memories."""
+    """Undo a change, by default the last one; with `names`, only its effect on these memories."""
     last = store.find_last_change() if change is None else store.read_change(change)
     files = [file.path for file in last.files if not plan.is_index_path(file.path)] if last else []
     touched = tuple(names) or tuple(path.removesuffix(".md") for path in files)
@@ -255,10 +255,10 @@ def remember(
     team: bool = False,
     pin: bool = False,
 ) -> WriteResult:
-    """Save a sentence in the first store: in the memory that it extends or corrects, or as a new one.
+    """Save a sentence in the first store, in the memory that it extends or corrects or as a new memory.
 
-    With a `name` it is a new memory. A request to forget something applies to the first store where one memory clearly
-    matches. Raise NotFoundError if none does, FormatError if the text is too vague or must not be saved.
+    With a `name`, always create a new memory. A request to forget something applies to the first store in which one
+    memory clearly matches. Raise NotFoundError if none does, FormatError if the text is too vague or cannot be saved.
     """
     # Imported here because `save` and `update` do not need the language patterns.
     from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_forgetting
@@ -284,7 +284,7 @@ def remember(
 def forget_meant(
     stores: Sequence[StoreBase], text: str, context: WriteContext, *, expect: str | None = None
 ) -> WriteResult:
-    """Forget a memory by its name, title or subject. Raise NotFoundError if none clearly matches."""
+    """Delete a memory by its name, title or subject. Raise NotFoundError if none clearly matches."""
     # Imported here because `forget` does not need the language patterns.
     from memdir.extraction.find import FORGET, MemoryRequest, find_forgetting
     from memdir.language.requests import RequestCategory
@@ -298,7 +298,7 @@ def forget_meant(
 
 
 def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", context: WriteContext) -> WriteResult:
-    """Forget a memory, or its sentences on the subject, in the first store where one memory clearly matches."""
+    """Delete a memory, or its sentences on a subject, in the first store in which one memory clearly matches."""
     for store in stores:
         result = _retry(partial(_place, store, request, context))
         if result.changes:
@@ -306,13 +306,13 @@ def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", cont
         if result.name:
             raise PartlyMeantError(result.name)
     hint = "`memdir forget NAME` removes one, `memdir list` has the names"
-    raise NotFoundError("no memory is clearly about that, or more than one is", name=request.target, hint=hint)
+    raise NotFoundError("no memory, or more than one, clearly matches this", name=request.target, hint=hint)
 
 
 def _place(
     store: StoreBase, request: "MemoryRequest", context: WriteContext, draft: Draft | None = None, *, team: bool = False
 ) -> WriteResult:
-    """Plan a request for the current memories and write it; a draft with a name is a new memory."""
+    """Plan a request on the current memories and write it. A draft with a name becomes a new memory."""
     from memdir.extraction.merge import place
     from memdir.models.staged import Staging, make_edits
 
@@ -338,7 +338,7 @@ def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
 
 
 def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
-    """Return the draft with a name in the team's folder, unique even if another title has the same slug."""
+    """Return the draft with a name in the team folder, which is unique even if another title has the same slug."""
     if not team or (draft.name is not None and is_team(draft.name)):
         return draft
     named = replace(draft, name=f"{TEAM_FOLDER}/{draft.name or make_slug(draft.title)}")
@@ -371,7 +371,7 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
 
 
 def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) -> WriteResult:
-    """Run the step that changes `name` and maybe other memories; return WAITING if the change needs review."""
+    """Run a function that changes `name` and perhaps other memories; return WAITING if the change needs review."""
     before = _read(store, name)
     try:
         return _make_result(store, step(), before)
@@ -401,7 +401,7 @@ def _make_result(store: StoreBase, batch: BatchResult, before: StoredMemory | No
 def _find_warnings(
     memory: StoredMemory | None, context: WriteContext, draft: Draft | None = None
 ) -> tuple[WriteWarning, ...]:
-    """Return warnings about missing parts, unless the draft is a sentence, and about text the project already contains."""
+    """Return warnings about missing parts, unless the draft is a sentence, and about text already in the project."""
     if memory is None or context.root is None:
         return ()
     # Imported here because it is only needed with a project.

@@ -35,7 +35,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """The files of a store at a revision. `key` identifies that change, because after a failover or restore another
+    """The files of a store at a revision. `key` identifies the change, because after a failover or restore another
     change may have the same number."""
 
     revision: int = 0
@@ -46,7 +46,7 @@ class StoreSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SearchHead:
-    """The last change of a store, and the one at which its search rows were updated; `version` is empty if never."""
+    """The last change of a store, and the change at which its search rows were updated. `version` is empty if never."""
 
     revision: int
     epoch: int
@@ -110,7 +110,7 @@ class StoreCache:
 
 
 class SnapshotView:
-    """The files of a snapshot, as seen by a plan; `load` reads rows of `_READ` by path."""
+    """The files of a snapshot as a `StoreView` for planning. `load` reads rows of `_READ` by path."""
 
     def __init__(self, cache: StoreCache, snapshot: StoreSnapshot, load: Callable[[Sequence[str]], list[Row]]) -> None:
         self._cache, self._files, self._load = cache, snapshot.files, load

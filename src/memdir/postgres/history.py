@@ -27,7 +27,7 @@ def _render_limit(limit: int) -> str:
 
 
 class PostgresHistory:
-    """The history of one store, for reading."""
+    """A reader for the history of one store."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -45,7 +45,7 @@ class PostgresHistory:
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """Return the newest change that can be undone: neither an undo nor already undone."""
+        """Return the newest change that can be undone, ignoring undos and undone changes."""
         (pairs,) = self._ask(_UNDOS)
         undone = list(find_undone(pairs))
         where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
@@ -70,7 +70,7 @@ class PostgresHistory:
         return bytes(rows[0][0])
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
-        """Return the last change to each memory's text by name, without files; `names` limits the result."""
+        """Return a dict from memory names to the last change of the text; `names` limits it. The `files` are empty."""
         select = f"""
             SELECT DISTINCT ON (path) path, change, at, verb, actor, who, why, session
             FROM memdir.changed_files JOIN memdir.changes USING (tenant, store, change)
@@ -103,7 +103,7 @@ class PostgresHistory:
         return RecallCounts(sum(by_name.values()), by_name)
 
     def find_people(self, changes: Iterable[int]) -> dict[int, str]:
-        """Return the member or token that made each change, or the credential if it has no name."""
+        """Return a dict from change IDs to the name of the member or token that made each, or else its credential."""
         select = """
             SELECT change, coalesce(nullif(p.name, ''), nullif(t.name, ''), actor) FROM memdir.changes c
             LEFT JOIN memdir.tokens t ON t.tenant = c.tenant AND actor = 'token:' || t.token
@@ -143,7 +143,7 @@ def _make_changed(
 
 
 class PostgresInbox:
-    """The rows of a store's inbox, in the transaction that `ask` uses."""
+    """The inbox rows of a store, accessed in the transaction of `ask`."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

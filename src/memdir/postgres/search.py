@@ -134,7 +134,7 @@ class PostgresSearch(LocalSearch):
         return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in results]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
-        """Score rows as for a directory, then read the best in one round trip, because ranking needs their text."""
+        """Score rows as in a directory, then read the best ones in one round trip, because ranking needs their text."""
         scores = super()._score(number, query, drop, worth)
         best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda score: score.score)
         if best:
@@ -204,8 +204,8 @@ def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, Se
 
 @dataclass(frozen=True, slots=True)
 class SearchRows:
-    """A store's rows by number, the documents of each word (number and count packed in one integer, as in a directory's
-    index), and the total count if these are not all rows."""
+    """A store's rows by number, the documents of each word (number and count packed in one integer, as in the index of
+    a directory), and the total number of rows if these are not all."""
 
     rows: Sequence[IndexRow | None]
     postings: Mapping[str, Sequence[int]]
@@ -214,8 +214,8 @@ class SearchRows:
 
 
 class _CachedRows:
-    """All rows of a store as of a change, updated incrementally, in a StoreCache. Only one search updates them at a
-    time; a running search keeps the rows it started with."""
+    """All rows of a store as of a change, kept in a StoreCache and updated incrementally. Only one search updates them
+    at a time; a running search keeps the rows that it started with."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -273,7 +273,7 @@ def _find_cached(store: PostgresStore) -> _CachedRows:
 
 
 def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:
-    """Return rows of a large store that contain a word of the question, a word with the same prefix, or a neighbour."""
+    """Return rows of a large store that contain a word of the question, its prefix, or a related word."""
     terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
     if not terms:
         return SearchRows((), {}, (), {})
@@ -295,7 +295,7 @@ def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> Sear
 
 
 class PostgresCatalog(Catalog):
-    """Rows of one store, with the methods of a directory's index."""
+    """The rows of one store, with the same methods as the index of a directory."""
 
     def __init__(self, found: SearchRows, head: SearchHead, table: WordTable | None, *, semantic: bool) -> None:
         self.table = table

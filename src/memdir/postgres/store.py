@@ -63,7 +63,7 @@ Values = Mapping[str, object]
 
 
 class PostgresDatabase:
-    """Connections to one database as the application role; each statement runs in a transaction of one tenant."""
+    """Connections to one database as the application role. Each statement runs in a transaction of one tenant."""
 
     def __init__(self, dsn: str, *, size: int = 8, seconds: float = _RECONNECT_SECONDS) -> None:
         self.seconds = seconds
@@ -79,7 +79,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """Return the rows of each statement, in one round trip and from one database snapshot."""
+        """Collect statements, run them in one round trip on one database snapshot, and return the rows of each."""
         bound = {**values, "tenant": tenant}
         if len(statements) == 1:  # statements sent together are one transaction
             return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", bound)[1:])
@@ -87,16 +87,15 @@ class PostgresDatabase:
         return self.run(lambda db, _: execute(db, text, bound)[2:-1])
 
     def write(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
-        """Run statements as `read` does, and commit. They may run twice, which the caller must allow for."""
+        """Run statements as `read` does, and commit. They may run twice, so they must be repeatable."""
         text = ";".join(["BEGIN", _TENANT, *statements, "COMMIT"])
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
 
     def count_migrations(self) -> int:
-        """Return the number of applied migrations, which do not belong to a tenant."""
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
 
     def show(self, statement: str) -> str:
-        """Return the single value of a statement about the server itself, as text."""
+        """Return the single value of a statement about the server, as text."""
         try:
             return str(self.run(lambda db, _: execute(db, statement, {}))[0][0][0])
         except psycopg.Error as error:
@@ -106,7 +105,7 @@ class PostgresDatabase:
         return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
-        """Run `work` on a connection, retrying if another transaction came first or the connection was lost. Its second
+        """Run `work` on a connection, and retry after a serialisation failure or a lost connection. Its second
         argument tells whether this is the first attempt. An open transaction is rolled back."""
         tries, until = 0, time.monotonic() + self.seconds
         while True:
@@ -154,7 +153,7 @@ def execute(db: "psycopg.Connection[Row]", text: str, values: Values) -> list[li
 
 
 def _unavailable(words: str) -> DiskError:
-    return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` tests it")
+    return DiskError(f"the database is not responding: {words}", hint="try again; `memdir serve --check` tests it")
 
 
 def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
@@ -200,7 +199,7 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """The rows of one store in the database of all."""
+    """The rows of one store in the shared database."""
 
     database: PostgresDatabase
     tenant: UUID
@@ -278,8 +277,8 @@ _DROP_FILES = """
 
 
 class PostgresStore(StoreBase):
-    """One store of one tenant. `actor` is recorded as the author of its changes; `strict` is for private text that
-    leaves the user's machine."""
+    """A store of a tenant. `actor` is recorded as the author of its changes; `strict` is for private text that leaves
+    the user's machine."""
 
     def __init__(
         self,
@@ -341,8 +340,8 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def _hold_memories(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
-        """Read some memories together and keep them within this context, for a search that reads them one by one.
-        Memories cached as of `head` are not read again."""
+        """Yield a function that reads memories together and caches them within this context, for a search that then
+        reads them one by one. Memories cached as of `head` are not read again."""
 
         def hold(names: Iterable[str]) -> None:
             snapshot, cached, paths = self._cache.snapshot, self._cache.memories, list[str]()
@@ -540,7 +539,7 @@ class PostgresStore(StoreBase):
     def _find_done(self, key: UUID) -> ChangeResult:
         (rows,) = self._table.read(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
         if not rows:
-            raise DiskError("a change was recorded and then lost by the database", hint="check the current memories")
+            raise DiskError("the database lost a recorded change", hint="check the current memories")
         change = self.read_change(rows[0][0])
         changes = []
         for file in change.files:
@@ -646,7 +645,7 @@ class PostgresStore(StoreBase):
 
 @dataclass(frozen=True, slots=True)
 class _NewChange:
-    """A change about to be made: its key, its idempotency key, and the columns that do not depend on the files."""
+    """A change to be made: its key, its idempotency key, and the columns that do not depend on the files."""
 
     key: UUID
     mark: str
@@ -700,7 +699,7 @@ def _check_quota(head: StoreHead, grown: int, size: int) -> None:
     ):
         if more > 0 and have + more > most:
             hint = "forget old memories, or ask the server's administrator for more"
-            raise BudgetError(f"this organisation may have {most:,} {what}, and has {have:,}", hint=hint)
+            raise BudgetError(f"this organisation has {have:,} of at most {most:,} {what}", hint=hint)
 
 
 def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
@@ -721,11 +720,11 @@ def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns:
     count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
     (limits, stores) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
     if limits and stores[0][0] >= limits[0][0]:
-        raise BudgetError(f"this organisation may have {limits[0][0]:,} stores", hint="delete one that is not used")
+        raise BudgetError(f"the limit is {limits[0][0]:,} stores", hint="delete an unused store")
     try:
         database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **row)
     except errors.UniqueViolation:
-        raise ConflictError(f"there is a store named {name} already", hint="choose another name") from None
+        raise ConflictError(f"a store named {name} already exists", hint="choose another name") from None
     except errors.ForeignKeyViolation:
-        raise NotFoundError("there is no such team or organisation", name=name) from None
+        raise NotFoundError("team or organisation not found", name=name) from None
     return store

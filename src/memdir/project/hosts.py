@@ -40,7 +40,7 @@ class ReplyStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One event of one host: its name there, the tools it applies to, and the host's timeout.
+    """A hook event of a host: the host's name for it, the tools it applies to, and the timeout.
 
     `seconds` is far above memdir's own limit, because it includes starting the interpreter.
     """
@@ -199,7 +199,7 @@ def find_host(text: str) -> Host | None:
 
 
 def find_event(text: str, host: Host) -> HookEvent | None:
-    """Return the event with that name, memdir's or the host's; Claude Code's names are always accepted."""
+    """Return the event with a name used by memdir, the host or Claude Code."""
     names = {_plain(event): event for event in HookEvent}
     for row in (CLAUDE_CODE, host):
         names |= {_plain(hook.name): hook.event for hook in row.hooks}
@@ -207,7 +207,7 @@ def find_event(text: str, host: Host) -> HookEvent | None:
 
 
 def find_name(event: HookEvent, host: Host) -> str:
-    """Return the host's name for an event, or Claude Code's if it has none."""
+    """Return the host's name for an event, or Claude Code's name if the host has none."""
     hooks = (*host.hooks, *CLAUDE_CODE.hooks)
     return next((hook.name for hook in hooks if hook.event is event), event.value)
 
@@ -235,7 +235,7 @@ FILE = "installed.json"
 
 @dataclass(frozen=True, slots=True)
 class InstallRow:
-    """A host's file as `install` left it: `splices` are the inserted texts, in order, each with its offset.
+    """A row of the install record about a file. `splices` are the inserted texts, in order, each with its offset.
 
     `install` also created the JSON containers `made`, the `folders`, and with `created` the file itself.
     """
@@ -297,7 +297,7 @@ def _list(value: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class InstalledHost:
-    """A host with memdir's hooks in its settings: for which regular events, since when, and in which file."""
+    """A host with memdir's hooks in its settings, with the events, the time of installation and the file."""
 
     host: str
     events: tuple[str, ...]
@@ -312,20 +312,20 @@ def find_folder(host: Host, environment: Environment) -> Path:
 
 
 def find_file(host: Host, names: tuple[str, str], environment: Environment, root: Path | None) -> Path | None:
-    """Return one of a host's settings files, the user's or with `root` the project's; None if it has no such file."""
+    """Return a settings file of the user or, with `root`, of the project, or None if the host has no such file."""
     folder, name = (find_folder(host, environment), names[0]) if root is None else (root, names[1])
     return folder / name if name else None
 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
-    """Return the hosts used on this machine, which have a folder in the home directory."""
+    """Return the hosts that have a folder in the user's home directory."""
     folders = {host.key: [find_folder(host, environment)] for host in HOSTS.values()}
     folders[VSCODE.key].append(environment.home / ".vscode")
     return tuple(host for host in HOSTS.values() if any(folder.is_dir() for folder in folders[host.key]))
 
 
 def find_installed(environment: Environment, root: Path | None = None) -> tuple[InstalledHost, ...]:
-    """Return the hosts that have memdir's hooks, in the user's own settings or in the project's."""
+    """Return the hosts with memdir's hooks in the user's or the project's settings."""
     record = read_install_record(environment.state_home)
     installed = []
     for host in HOSTS.values():
@@ -341,7 +341,7 @@ def find_installed(environment: Environment, root: Path | None = None) -> tuple[
 
 
 def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
-    """Yield the events for which a settings file calls memdir, none if it cannot be read."""
+    """Yield the events for which a settings file calls memdir."""
     text = (read_small(path, FILE_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         table = json.loads(text or "{}")

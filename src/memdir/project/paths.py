@@ -80,7 +80,7 @@ class MemoryDirectory:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the project's path determined it, so that another project there is a mistake."""
+        """Whether the directory was derived from the project's path, so that no other project may use it."""
         return self.rule == _DEFAULT_RULE and self.scope is Scope.PRIVATE
 
 
@@ -186,7 +186,7 @@ def is_shared_dir(directory: Path, environment: Environment) -> bool:
 def check_directory_setting(value: object, home: Path) -> Path:
     """Return the directory named in a settings file; raises PathError if it is invalid, the home, or above it."""
     if not isinstance(value, str):
-        raise PathError(shorten(one_line(str(value)), 60), "not a text")
+        raise PathError(shorten(one_line(str(value)), 60), "not a string")
     is_in_home = value == "~" or value.startswith(("~/", "~\\" if os.name == "nt" else "~/"))
     path = _check_path(f"{home}/{value[2:]}" if is_in_home else value)
     for form, own in ((path, os.path.normpath(home)), (os.path.realpath(path), os.path.realpath(home))):
@@ -266,7 +266,7 @@ def _find_project(
 
 
 def _find_switch(claude: ClaudeSettings, environment: Environment) -> MemorySwitch:
-    """Return whether memory is on, by the first rule that decides; a committed file can only switch it off."""
+    """Return whether memory is on, according to the first rule that applies. Committed files can only switch it off."""
     disabled = parse_flag(environment.disable_auto_memory or "")
     if disabled is not None:
         return MemorySwitch(not disabled, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
@@ -311,7 +311,7 @@ def _check_dir_name(name: str, base: Path) -> Path:
 
 
 def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings:
-    """Return Claude Code's settings; a missing or broken file counts as empty, a broken one with a note.
+    """Return Claude Code's settings. A missing or invalid file counts as empty; an invalid one adds a note.
 
     A local file that is tracked by git counts as committed, whatever its name. Git is asked only if the file switches
     memory on against the user's own settings.
@@ -369,7 +369,7 @@ def slug(path: str) -> str:
 
 
 def _hash(units: list[int]) -> str:
-    """Return the hash |h·31 + c| in 32 bits, in base 36."""
+    """Return the 32-bit hash |h·31 + c| in base 36."""
     value = 0
     for unit in units:
         value = (value * 31 + unit) & 0xFFFFFFFF
@@ -384,7 +384,7 @@ def _hash(units: list[int]) -> str:
 def find_project_dir(
     projects: Path, name: str, *, windows: bool = False, is_taken: Callable[[Path], bool] = lambda _: False
 ) -> Path:
-    """Return the directory of a slug, for a long one also by an older hash; `is_taken` excludes other projects."""
+    """Return the directory for a slug; a long slug may have an older hash. `is_taken` excludes other projects."""
     exact = projects / name
     if len(name) <= SLUG_UNITS and not windows:
         return exact
@@ -395,7 +395,7 @@ def find_project_dir(
 
 
 def _list_similar(projects: Path, name: str, windows: bool) -> list[Path]:
-    """Return existing directories whose names may mean the same path, newest first."""
+    """Return existing directories whose names may stand for the same path, newest first."""
     prefix, is_long = name[: SLUG_UNITS + 1], len(name) > SLUG_UNITS
     similar: list[tuple[int, Path]] = []
     try:
@@ -479,20 +479,20 @@ def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
 
 
 def find_git_dir(root: Path) -> Path | None:
-    """Return the directory with the repository's config and history, None if it is missing or untrusted."""
+    """Return the directory with the repository's config and history, or None if it is missing or untrusted."""
     if os.path.lexists(root / ".git"):
         return _read_repository(os.path.realpath(root))[1]
     return root if (root / "HEAD").is_file() and (root / "objects").is_dir() else None
 
 
 def find_remote(root: Path) -> str | None:
-    """Return the URL of `origin`, else of the first remote, without credentials."""
+    """Return the URL of `origin`, or else of the first remote, without credentials."""
     address = find_address(root)
     return strip_credentials(address) if address else None
 
 
 def find_address(root: Path) -> str | None:
-    """Return the same URL with credentials, as in the repository's config; do not store it."""
+    """Return the remote URL as in the repository's config. It may contain credentials, so do not store it."""
     common = find_git_dir(root)
     data = read_small(common / "config", CONFIG_BYTES).data if common else None
     addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
@@ -500,7 +500,7 @@ def find_address(root: Path) -> str | None:
 
 
 def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
-    """Return the oldest commit without parents, which all clones share; None if git does not answer in time."""
+    """Return the oldest root commit, which all clones share, or None if git does not answer in time."""
     common = find_git_dir(root)
     if common is None or (common / "shallow").exists():  # a shallow clone lacks the first commit
         return None
@@ -510,7 +510,7 @@ def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
 
 
 def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
-    """Return whether git may track a file below the root; false only if git says so or there is no repository."""
+    """Return whether git may track a file: False only if git reports that it does not, or there is no repository."""
     top = os.path.realpath(root)
     if find_top(top) is None:
         return False
@@ -615,7 +615,7 @@ def _unquote(value: str) -> str:
 
 
 def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
-    """Run git and return exit code and output, -1 if it is missing or too slow. Hooks and monitors do not run."""
+    """Run git without hooks and return its exit code and output; the code is -1 if git is missing or times out."""
     # Imported here: hooks run no git process, and subprocess takes milliseconds to load.
     import subprocess
 

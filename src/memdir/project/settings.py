@@ -47,7 +47,7 @@ _HEADLESS = "only explicit requests, everything, or nothing"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table. With `project`, a committed file may set it, but not switch on what is off by default."""
+    """A setting. With `project`, a committed file may set it, but not switch on what is off by default."""
 
     key: str
     default: Value
@@ -138,7 +138,7 @@ def find_setting(key: str) -> Setting:
 
 
 def parse_value(setting: Setting, raw: object, source: str) -> Value:
-    """Return the value of `raw` in the default's type; raises SettingsError naming key, source and allowed values."""
+    """Return `raw` converted to the type of the default. Raises SettingsError with key, source and allowed values."""
     value = convert(setting, raw)
     if value is None:
         value_text = shorten(one_line(str(raw)), 60)
@@ -148,13 +148,13 @@ def parse_value(setting: Setting, raw: object, source: str) -> Value:
 
 
 def parse_flag(text: str) -> bool | None:
-    """Return the boolean for a word such as "on" or "no", None for any other text."""
+    """Return the boolean for a word such as "on" or "no", or None for any other text."""
     word = text.strip().lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def convert(setting: Setting, raw: object) -> Value | None:
-    """Return the value in the default's type, None if it is not allowed. `raw` is a TOML value or text."""
+    """Convert `raw`, a TOML value or text, to the type of the default; return None if it is not allowed."""
     default = setting.default
     if isinstance(default, bool):
         return raw if isinstance(raw, bool) else parse_flag(str(raw)) if isinstance(raw, int | str) else None
@@ -179,7 +179,7 @@ def convert(setting: Setting, raw: object) -> Value | None:
 
 
 def _find_time(text: str) -> datetime | None:
-    """Return a time with its zone, by default the local one; None if it is not a time."""
+    """Parse a time, in the local zone unless it has its own; return None if it is invalid."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
@@ -255,7 +255,7 @@ class Settings:
         return {kind: self.number(f"half_life.{kind}") for kind in Kind}
 
     def find_pause_end(self, now: datetime) -> datetime | None:
-        """Return the end of a timed pause, None if there is none or it has passed."""
+        """Return the end of a timed pause, or None if there is none or it has passed."""
         end = _find_time(self.text("paused_until"))
         return end if end is not None and end > now else None
 
@@ -267,7 +267,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     claude_dir = env.get("CLAUDE_CONFIG_DIR", "")
     if claude_dir and not os.path.isabs(claude_dir):
         message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(claude_dir), 60)!r} is not an absolute path"
-        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the full path; `~` is not expanded")
+        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="use a full path; `~` is not expanded")
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
@@ -328,10 +328,10 @@ def read_config(path: Path) -> dict[str, object]:
     """Return the user's config file as a table, empty if it is missing; raises SettingsError if it is invalid."""
     result = read_small(path, CONFIG_BYTES)
     if result.problem:
-        raise SettingsError(f"config file {path} cannot be read: {result.problem}", hint="fix it or move it away")
+        raise SettingsError(f"cannot read the config file {path}: {result.problem}", hint="fix or remove it")
     table, problem = _parse_toml(result)
     if problem:
-        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="fix that line or move it away")
+        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="fix that line or remove the file")
     return table
 
 
@@ -400,7 +400,7 @@ def _find_home(env: Mapping[str, str]) -> Path:
 
 
 def _read_folder(env: Mapping[str, str], name: str, default: Path) -> Path:
-    """Return a directory; by the XDG rules a relative value counts as not set."""
+    """Return the directory in an environment variable; a relative path counts as unset (XDG specification)."""
     value = env.get(name, "")
     return Path(value) if os.path.isabs(value) else default
 
@@ -459,7 +459,7 @@ def _read_document(path: Path) -> "TOMLDocument":
     try:
         return tomlkit.parse(data.decode("utf-8-sig"))
     except (TOMLKitError, ValueError) as error:
-        raise SettingsError(f"config file {path} cannot be edited: {error}", hint="change it by hand") from error
+        raise SettingsError(f"cannot edit the config file {path}: {error}", hint="edit it by hand") from error
 
 
 def _write_document(path: Path, document: "TOMLDocument") -> None:
@@ -469,5 +469,5 @@ def _write_document(path: Path, document: "TOMLDocument") -> None:
 
 def _step_into(table: object, key: str) -> MutableMapping[str, object]:
     if not isinstance(table, MutableMapping):
-        raise SettingsError(f"{key} has no table in the config file", key=key, hint="change the file by hand")
+        raise SettingsError(f"{key} has no table in the config file", key=key, hint="edit it by hand")
     return table

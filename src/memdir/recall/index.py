@@ -72,7 +72,7 @@ class WordTable:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         size = struct.unpack_from("<I", self._map, 0)[0]
         if size > _HEAD_BYTES:
-            raise ValueError(f"{path} is not a word table")
+            raise ValueError(f"{path} is not a valid word-vector file")
         head = json.loads(self._map[4 : 4 + size])
         self.count, self.dim, self.near_count = (_read_size(head, name) for name in ("n", "dim", "k"))
         self.name = f"{path.name}-{self.count}-{self.dim}-{head.get('kind', '')}"
@@ -151,7 +151,7 @@ def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
 def _read_size(head: object, name: str) -> int:
     value = head.get(name) if isinstance(head, dict) else None
     if type(value) is not int or value < 1:
-        raise ValueError(f"the header of the word table has no {name}")
+        raise ValueError(f"the header of the word-vector file lacks {name}")
     return value
 
 

@@ -122,7 +122,7 @@ def recall(
     Without a `selector` the local index is used, with words and meaning, or only words if not `semantic`.
     """
     if isinstance(stores, str) or not isinstance(query, str):
-        raise TypeError("recall() takes a store, or several, and the text of a question")
+        raise TypeError("recall() takes one or more stores and a question as a string")
     readers = [widen(store) for store in (stores if isinstance(stores, Sequence) else [stores])]
     if selector is None:
         with LocalSearch(readers, semantic=semantic) as search:

@@ -247,7 +247,7 @@ def parse_selected(text: str) -> list[str]:
         if isinstance(chosen, list):
             return [name for name in chosen if isinstance(name, str)]
     if not values:
-        raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
+        raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
     raise ReplyError(f'the JSON has no list "{KEY}"')
 
 

@@ -1,4 +1,4 @@
-"""Many edits planned as one change: each sees the result of those before it, and a file changes once. Pure, as `plan`.
+"""Plan many edits as one change. Each edit sees the result of earlier ones, and each file is written once.
 
 `StoreBase.change` documents which edits are left out: those in a tuple together, because a merge that cannot be written
 must not remove its sources. `StoreOverlay` is a store as it would be after a batch.
@@ -20,7 +20,7 @@ from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, is_ind
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """The changes of all edits together, the memory name for each edit, and the names of omitted edits."""
+    """The combined file changes of all edits, the memory name for each edit, and the names of omitted edits."""
 
     changes: tuple[FileChange, ...]
     names: tuple[str, ...]
@@ -55,13 +55,13 @@ def plan_batch(
 
 
 class _PinnedError(ConflictError):
-    """Raised for a pinned memory that this batch may not change; never reaches callers."""
+    """A pinned memory would be changed by this batch. Internal: never reaches callers."""
 
 
 def _plan_edit(
     overlay: Overlay, edit: Edit, now: datetime, rules: WriteRules, *, keep_pinned: bool
 ) -> tuple[str, ConflictError | NotFoundError | None]:
-    """Add one edit's changes to the overlay. Return the memory's name, and the conflict if there is one."""
+    """Add the changes of one edit to the overlay; return the memory's name and the conflict, if any."""
     is_line = isinstance(edit, records.IndexEdit)
     if isinstance(edit, records.Save):
         plan.check_draft(edit.draft, rules)
@@ -109,7 +109,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
 
 
 class StoreOverlay(Overlay):
-    """The store after these edits, read as a store; edits that conflict or change a pinned memory are left out.
+    """A read-only store as it would be after these edits; conflicting edits and those of pinned memories are left out.
 
     Digests of memories are those of the new texts; `find_digest` returns the current file's, with which a batch compares.
     """
@@ -153,7 +153,7 @@ class StoreOverlay(Overlay):
         return f"{name}.md" in self.changed
 
     def _make_memory(self, name: str, data: bytes) -> StoredMemory:
-        """Return the memory with its old date, because rewording adds no information."""
+        """Return the memory with its old date, because rewording does not add information."""
         nanoseconds, old = int(self._now.timestamp() * 1e9), self._headers.get(name)
         signature = old.signature if old is not None else Signature(0, len(data), nanoseconds, nanoseconds)
         memory = make_memory(name, data, signature, self._store.scope)

@@ -62,7 +62,7 @@ Edits = Sequence[Edit | Sequence[Edit]]
 
 
 class Store(Protocol):
-    """The methods of every store. `expect` is the digest of the version the caller has seen."""
+    """The methods that every store must have. `expect` is the digest of the version that the caller has read."""
 
     def scan(self) -> tuple[Header, ...]: ...
     def read(self, name: str) -> StoredMemory: ...
@@ -72,7 +72,7 @@ class Store(Protocol):
 
 
 class ChangeLog(Protocol):
-    """The part of the history that a store reads."""
+    """The methods of a history that a store uses."""
 
     def read_changes(
         self, *, path: str | None = None, limit: int = -1, below: int | None = None
@@ -99,7 +99,7 @@ class RecallLog(Protocol):
 
 @runtime_checkable
 class Workplace(Protocol):
-    """A place for memdir's own records of a store and for locks; `state` is a folder below `root`, or elsewhere."""
+    """The folder for memdir's own records and locks of a store. `state` may be inside or outside `root`."""
 
     root: Path
     state: Path
@@ -120,18 +120,18 @@ class Folder(Workplace, Protocol):
     ) -> ChangedListing: ...
     def read_signatures(self, paths: Iterable[str]) -> dict[str, Stat]: ...
     def list_entries(self) -> tuple[DiskEntry, ...]:
-        """Return all files that look like memories, with a reason for each that may not be read."""
+        """Return all files that look like memories, with the reason for those that cannot be read."""
         ...
 
 
 class HistoryKeeper(Protocol):
-    """A store that checks and compacts its own history, and records what happens around it."""
+    """A store that checks and compacts its own history, and records edits made outside memdir."""
 
     def check_history(self) -> None:
-        """Raise DiskError if the history cannot be read, or cannot be written by this version."""
+        """Raise DiskError if the history cannot be read, or this version of memdir cannot write it."""
 
     def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> "CompactResult":
-        """Remove old versions from the history, except the last one of each file; see `History.compact`."""
+        """Remove old versions from the history, keeping the last version of each file; see `History.compact`."""
         ...
 
     def measure_history(self) -> int:
@@ -139,7 +139,7 @@ class HistoryKeeper(Protocol):
         ...
 
     def find_damage(self) -> tuple[tuple[str, str], ...]:
-        """Check every version, change and index line of the history; return the files with their problems."""
+        """Check every version, change and index line of the history, and return damaged files with their problems."""
         ...
 
     def read_digests(self) -> dict[str, str]:
@@ -147,14 +147,14 @@ class HistoryKeeper(Protocol):
         ...
 
     def note_outside(self, *, seconds: float | None = None) -> tuple[str, ...]:
-        """Record edits made outside memdir and return the files. A file not seen before becomes its own baseline."""
+        """Record edits made outside memdir and return the changed files. New files have no previous version."""
         ...
 
     def note_sources(self, sources: "Mapping[tuple[str, str], MemorySource]") -> None:
-        """Record the age and author of content by path and digest, before a change adds it here."""
+        """Record the age and author of content, by path and digest, before the change that writes it."""
 
     def move_recalls(self, name: str, target: "StoreReader", new: str) -> None:
-        """Move a memory's recalls to `target` under the name `new`; ignores failures, like `note_recalls`."""
+        """Move the recall log of a memory to the store `target` under the name `new`. Errors are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class StoreHead:
 
 
 class Replicated(Protocol):
-    """A store that others copy: its revision counts its changes, and content can be removed from its history."""
+    """A store that clients copy. Its revision is the number of changes; content can be removed from its history."""
 
     def read_head(self) -> StoreHead: ...
     def read_digests(self) -> dict[str, str]: ...
@@ -185,7 +185,7 @@ class Replicated(Protocol):
         ...
 
     def redact(self, change: int, path: str) -> None:
-        """Remove the content that a change wrote to a file; its author, time and digests are kept."""
+        """Remove the content that a change wrote to a file from history, keeping its author, time and digests."""
 
 
 class FolderWorkplace:
@@ -222,7 +222,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The number of a change, None if nothing had to change; `repeated`: its idempotency key was already used."""
+    """The ID of a change, or None if nothing changed. `repeated`: an earlier change has the same idempotency key."""
 
     change: int | None = None
     changes: tuple[FileChange, ...] = ()
@@ -230,7 +230,7 @@ class ChangeResult:
 
 
 class _HeldError(MemdirError):
-    """Stops a change that needs review; never reaches callers."""
+    """A change needs review. Internal: never reaches callers."""
 
     def __init__(self, item: InboxItem) -> None:
         super().__init__(item.why)
@@ -238,7 +238,7 @@ class _HeldError(MemdirError):
 
 
 class StoreReader(ABC):
-    """The methods readers need, with defaults for a store without files. `team`: team memories are shown."""
+    """The methods that readers use, with defaults for a store without files. `team`: team memories are shown."""
 
     scope: Scope = Scope.PRIVATE
     rules: WriteRules = WriteRules()
@@ -259,7 +259,7 @@ class StoreReader(ABC):
         return self.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
 
     def read_many(self, names: Iterable[str]) -> dict[str, StoredMemory]:
-        """Return the readable memories among these, by name."""
+        """Return a dict of these memories by name, without those that cannot be read."""
         memories = {}
         for name in names:
             with suppress(MemdirError):
@@ -282,7 +282,7 @@ class StoreReader(ABC):
         return None, self.scope.value
 
     def list_signatures(self, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
-        """Return every file with its signature; `marks` receives the signatures of folders."""
+        """Return the signature of every file; the signatures of folders are added to `marks`."""
         files = ((header.file, header.signature) for header in self.scan())
         return {file: (facts.inode, facts.size, facts.mtime_ns, facts.ctime_ns) for file, facts in files}
 
@@ -291,18 +291,18 @@ class StoreReader(ABC):
         return ()
 
     def read_signers(self, names: Collection[str] = ()) -> "Mapping[str, Author]":
-        """Return by name who last changed each team memory in this store, at least for these names."""
+        """Return a dict from team memory names to the author of the last change, at least for `names`."""
         return {}
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Add rows to the recall log: best effort, at once or not at all, and silent when that fails.
+        """Add rows to the recall log, without waiting for locks; errors are ignored.
 
         By default a store has no recall log.
         """
         return
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """Return the recalls of one memory, or of all, newest first."""
+        """Return the recalls of one memory, or of all memories, newest first."""
         return ()
 
     def count_recalls(self) -> RecallCounts:
@@ -339,7 +339,7 @@ class WidenedStore(StoreReader):
 
 
 def widen(store: "Store | StoreReader") -> StoreReader:
-    """Return a store with all reader methods: itself, or a wrapper if it has only the five methods."""
+    """Return the store if it has all reader methods, otherwise a wrapper that adds them."""
     return store if isinstance(store, StoreReader) else WidenedStore(store)
 
 
@@ -353,7 +353,7 @@ class StoreBase(StoreReader, Inbox):
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
-        """Plan on the current state and apply as one change, unless a change with this idempotency key exists."""
+        """Plan a change on the current state and apply it, unless a change with this idempotency key exists."""
 
     def close(self) -> None:
         """Close open files and connections; does nothing by default."""
@@ -379,17 +379,17 @@ class StoreBase(StoreReader, Inbox):
         """Return where records and locks are stored: `root` or the store's folder. Raises SettingsError without one."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
-            raise SettingsError(problem, key="state", hint="pass state=PATH, a folder for them")
+            raise SettingsError(problem, key="state", hint="pass a folder as state=PATH")
         return FolderWorkplace(root)
 
     @abstractmethod
     def _reading_history(self) -> AbstractContextManager[ChangeLog]:
-        """Open the history for readers; an empty one if there is none yet."""
+        """Open the history for reading; it is empty if there is none yet."""
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        """Plan and make a change; every change goes through here. Raises ReviewError if it needs review."""
+        """Plan and make a change. All changes use this method. Raises ReviewError if the change needs review."""
 
         def screened(view: StoreView) -> list[FileChange]:
             changes = plan.check_changes(planner(view), self.rules)
@@ -405,7 +405,7 @@ class StoreBase(StoreReader, Inbox):
             raise self._hold(held.item) from None
 
     def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
-        """Put an agent's changes to team memories into the inbox, and return the error that says so."""
+        """Put an agent's changes to team memories into the inbox, and return the error to raise."""
         return self._hold(self._make_review(changes, origin))
 
     def _make_review(self, changes: Sequence[FileChange], origin: Origin) -> InboxItem:
@@ -418,10 +418,10 @@ class StoreBase(StoreReader, Inbox):
         return InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
 
     def _hold(self, item: InboxItem) -> ReviewError:
-        """Put an item into the inbox; an agent's item that was already decided is not added again."""
+        """Put an item into the inbox, unless an agent's item was already decided, and return the error to raise."""
         (stored,) = self.inbox_add([item])
         if item.kind is InboxKind.PROPOSAL:
-            return ReviewError(f"{item.why}, so nothing was written", item=stored.id, hint="another person decides")
+            return ReviewError(f"{item.why}; nothing was written", item=stored.id, hint="somebody else must approve it")
         if stored.state is InboxState.WAITING:
             number = stored.id
             what = f"it waits for the person's review as item {number} of the inbox: do not try again"
@@ -432,7 +432,7 @@ class StoreBase(StoreReader, Inbox):
         return ReviewError(message, item=number, hint=hint)
 
     def changes(self, name: str | None = None, *, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
-        """Return the changes of one memory, or all, newest first; with `below`, those before that number."""
+        """Return the changes of one memory, or of all, newest first; with `below`, only changes with a smaller ID."""
         path = None if name is None else f"{name}.md"
         with self._reading_history() as past:
             return past.read_changes(path=path, limit=limit, below=below)
@@ -442,7 +442,7 @@ class StoreBase(StoreReader, Inbox):
             return past.count_changes()
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
-        """Return by name the last change of the text of each memory, without its files.
+        """Return a dict from memory names to the last change of the memory's text; its `files` are empty.
 
         Includes forgotten memories; with `names` only these.
         """
@@ -474,7 +474,7 @@ class StoreBase(StoreReader, Inbox):
             return past.count_recalls()
 
     def find_marked(self, mark: str) -> int | None:
-        """Return the change made with this idempotency key."""
+        """Return the ID of the change made with this idempotency key, or None."""
         with self._reading_history() as past:
             return past.find_marked(mark)
 
@@ -509,10 +509,10 @@ class StoreBase(StoreReader, Inbox):
     ) -> BatchResult:
         """Make many edits as one change, all or none; `undo` reverts them together.
 
-        A later edit sees the result of earlier ones. One that may not be written raises, and nothing is written. One
-        whose memory has changed since it was seen raises ConflictError, or with `drop_conflicts` is left out; with
-        `keep_pinned` so is one of a pinned memory. Edits in a tuple are left out together. With a `mark`, the batch is
-        made once: if a change with that mark has happened, nothing is written.
+        Each edit sees the result of earlier ones. If an edit is invalid, an error is raised and nothing is written. An
+        edit of a memory that changed since it was read raises ConflictError or, with `drop_conflicts`, is skipped;
+        `keep_pinned` skips edits of pinned memories. Edits in a tuple are skipped together. `mark` is an idempotency
+        key: if a change with this key exists, nothing is written.
         """
         # Imported here: a recall changes nothing.
         from memdir.store.batch import PlannedBatch, plan_batch
@@ -533,14 +533,14 @@ class StoreBase(StoreReader, Inbox):
         return BatchResult(result.change, planned[-1].names, planned[-1].dropped)
 
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
-        """Make the changes that a planner returns for the current files, as one change."""
+        """Apply the file changes that a planner returns for the current files, as one change."""
         return self._commit(verb, origin, planner, mark=mark)
 
     def undo(self, change: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
-        """Undo the last change, or any one. An undo is itself a change, so it can be undone by its number."""
+        """Undo the last change, or the change with this ID. An undo is itself a change and can be undone by its ID."""
         target = self.find_last_change() if change is None else self.read_change(change)
         if target is None:
-            raise NotFoundError("there is nothing to undo in this directory")
+            raise NotFoundError("no changes to undo in this directory")
         if target.undone_by is not None:
             hint = f"`memdir undo {target.undone_by}` brings it back"
             raise NotFoundError(f"change {target.id} was already undone", name=str(target.id), hint=hint)
@@ -550,15 +550,15 @@ class StoreBase(StoreReader, Inbox):
         return target, result.changes
 
     def undo_files(self, change: int, names: Iterable[str], *, origin: Origin = PERSON) -> BatchResult:
-        """Undo part of a change: these memories become what they were before it, as one change.
+        """Undo part of a change: restore these memories to their state before it, as one change.
 
-        Raises ConflictError for a memory that was changed since.
+        Raises ConflictError if a memory was changed after that change.
         """
         files = {file.path.removesuffix(".md"): file for file in self.read_change(change).files}
         edits: list[Edit] = []
         for name in names:
             if (file := files.get(name)) is None:
-                raise NotFoundError(f"change {change} did not touch {name}", name=name)
+                raise NotFoundError(f"change {change} did not change {name}", name=name)
             if file.before is None:
                 edits.append(Forget(name, file.after))
             else:
@@ -567,7 +567,7 @@ class StoreBase(StoreReader, Inbox):
         return self.change(edits, verb="restore", origin=origin)
 
     def purge(self, name: str) -> int:
-        """Forget a memory and remove every trace of it, under former names too; return how many changes it was in."""
+        """Delete a memory and every trace of it, also under former names; return the number of changes it was in."""
         check_name(name)
         return sum(map(self._purge_name, (name, *self.find_former(name))))
 
@@ -585,7 +585,7 @@ class StoreBase(StoreReader, Inbox):
         return tuple(one for one, folder, leaf in former if f"{leaf}.md" not in self.list_files(folder))
 
     def _forget_known(self, name: str) -> None:
-        """Forget a memory that will be purged. Raises NotFoundError if there is no trace of it."""
+        """Delete the file of a memory that will be purged. Raises NotFoundError if there is no trace of the memory."""
         try:
             self.delete(name)
         except NotFoundError:
@@ -598,7 +598,7 @@ class StoreBase(StoreReader, Inbox):
         """Remove every trace of a memory under this name."""
 
     def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> BatchResult:
-        """Restore the version written by a change, or the previous version."""
+        """Restore the version of a memory written by a change, by default the previous version."""
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:

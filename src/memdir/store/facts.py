@@ -29,9 +29,9 @@ _BY = "by "  # begins the reason of an inbox item from a teammate
 
 
 def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
-    """Return by name the time of each memory's last change, verification or touch.
+    """Return a dict from memory names to the time of the last change, verification or touch.
 
-    Looks at the history, then at the date in the file, then at the commit of a team's memory.
+    The time comes from the history, else the date in the file, else the commit of a team memory.
     """
     dates: Sequence[ChangeDate] = ()
     with suppress(MemdirError):  # memories must be shown even if the history is damaged
@@ -52,7 +52,7 @@ def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: date
 
 
 def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
-    """Return by name the author of each memory, if known.
+    """Return a dict from memory names to authors, if known.
 
     For a team memory that is a person's name, for others the origin of the last change of its text, such as `person` or
     `agent`. An approved change has the author of the approved item.
@@ -74,16 +74,16 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
 
 
 def find_sources(store: StoreBase, memories: Sequence[StoredMemory]) -> dict[str, MemorySource]:
-    """Return each memory's age and author by name, to keep when it is moved or synced; team authors are in commits."""
+    """Return a dict from memory names to age and author, which are kept when a memory is moved or synced."""
     ages = find_ages(store, memories, now=store.clock())
     authors = find_authors(store, [memory.name for memory in memories if not is_team(memory.name)])
     return {name: MemorySource(since, authors.get(name, "")) for name, since in ages.items()}
 
 
 def find_stored_secrets(store: StoreBase, text: str) -> "Sequence[SecretFinding]":
-    """Return the secrets in a text of this store, by the built-in rules and the person's own.
+    """Return the secrets in a text, using the built-in rules and those of the user.
 
-    If the person's rules cannot be read, the built-in ones still apply.
+    If the user's rules cannot be read, only the built-in ones are used.
     """
     from memdir.store.secrets import find_secrets  # few callers need it, and it has many patterns
 
@@ -111,7 +111,7 @@ def _find_change(
 
 
 def _find_approved(store: StoreBase) -> dict[int, Origin]:
-    """Return, by change, the origin of the inbox item that it applied."""
+    """Return a dict from change IDs to the origin of the inbox item that the change applied."""
     origins = {}
     with suppress(MemdirError):
         for item in store.inbox(InboxState.APPROVED):
@@ -121,7 +121,7 @@ def _find_approved(store: StoreBase) -> dict[int, Origin]:
 
 
 def trace_sentences(store: StoreBase, name: str, *, limit: int = 100) -> dict[str, Change]:
-    """Return, by folded sentence, the change that added it to a memory, as far as recent changes show."""
+    """Return a dict from normalised sentences to the change that added them, as far as recent changes show."""
     # Imported here: a recall asks for ages and authors only.
     from memdir.format.document import parse_document
 

@@ -58,10 +58,10 @@ _VERSION = int(digest_of(f"5 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".e
 
 
 class FileStore(StoreBase):
-    """The store of a directory. `state` contains lock, history and derived index, by default `.memdir/` inside.
+    """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
     `cache` contains the derived index of a read-only directory. `on_open` is called when a process opens the history
-    to write. `shared`: others will read all of it; `team`: its team memories are shown in conversations;
+    to write. `shared`: other people read this store; `team`: its team memories are shown in conversations;
     `find_author` returns who signs writes to team memories; `review`: an agent's writes to them need review.
     """
 
@@ -109,7 +109,7 @@ class FileStore(StoreBase):
     # Reading the files
 
     def scan(self) -> tuple[Header, ...]:
-        """Return every memory's header, newest first, from the cache if the file has not changed."""
+        """Return the headers of all memories, newest first, using the cache for unchanged files."""
         self._heal_if_killed()
         with guard.open_existing(self.root) as root:
             if root is None:
@@ -136,10 +136,10 @@ class FileStore(StoreBase):
     def find_changed(
         self, marks: Mapping[str, guard.Stat], read_known: Callable[[str], Mapping[str, int]]
     ) -> guard.ChangedListing:
-        """Return the files added, removed or replaced since the folders had these facts, without reading other files.
+        """Return the files added, removed or replaced since the folders had the signatures `marks`.
 
-        `read_known` returns path and inode of the files that a folder had. A file that was overwritten in place does
-        not change its folder, and is not noticed.
+        `read_known` returns the paths and inodes of the files that were in a folder. A file overwritten in place is
+        not noticed, because that does not change its folder.
         """
         signatures: dict[str, guard.Stat] = {}
         with guard.open_existing(self.root) as root:
@@ -159,7 +159,7 @@ class FileStore(StoreBase):
         return {path: signature for path, signature in signatures.items() if signature}
 
     def find_index_file(self, *, write: bool = True) -> Path | None:
-        """Return the path of the derived index; `write` creates its folder, or returns None if that fails."""
+        """Return the path of the derived index. With `write`, creates its folder and returns None if that fails."""
         try:
             return find_header_cache(self.root, self.state, self._cache, write=write)
         except (OSError, DiskError):
@@ -190,7 +190,7 @@ class FileStore(StoreBase):
         return self.state, str(self.root)
 
     def index(self, folder: str = "") -> str:
-        """Return the text of the index file; "" if it is missing or may not be read."""
+        """Return the text of the index file, or "" if it is missing or cannot be read."""
         try:
             file = guard.read_below(self.root, f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
         except (PathError, DiskError):
@@ -198,7 +198,7 @@ class FileStore(StoreBase):
         return decode(file[0]) if file else ""
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the exact bytes of a file, whereas `read` replaces invalid UTF-8."""
+        """Return the exact bytes of a file; `read` replaces invalid UTF-8."""
         return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
@@ -208,7 +208,7 @@ class FileStore(StoreBase):
     # Reading the history, the recall log and the inbox
 
     def has_mark(self, mark: str) -> bool:
-        """Return whether a change with this idempotency key was made, or was begun and interrupted."""
+        """Return whether a change with this idempotency key was made or has begun."""
         self._heal_if_killed()
         return super().has_mark(mark)
 
@@ -307,7 +307,7 @@ class FileStore(StoreBase):
         return count
 
     def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
-        """Return the sessions that changed or recalled a memory, and its past texts."""
+        """Return the IDs of the sessions that changed or recalled a memory, and the memory's past texts."""
         changes, path = self.changes(name), f"{name}.md"
         sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
         files = [file for change in changes for file in change.files if file.path == path and not file.splice]
@@ -364,7 +364,7 @@ class FileStore(StoreBase):
             return ChangeResult(change, tuple(changes))
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
-        """Record who changed team memories; if that fails, the next sync finds the author in the commits."""
+        """Record the author of changes to team memories. If this fails, the next sync reads it from the commits."""
         if not changes:
             return
         # Imported here: only writes to team memories are signed.
@@ -401,7 +401,7 @@ class FileStore(StoreBase):
             yield root, past
 
     def _heal_if_killed(self) -> None:
-        """Heal an interrupted change before reading: its lock file names a holder, but no process holds the lock."""
+        """Heal an interrupted change before reading, if the lock file names a process that no longer holds the lock."""
         with suppress(OSError, MemdirError):
             if os.stat(self.state / "lock").st_size > 0:
                 with self._holding(seconds=0):
@@ -418,7 +418,7 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_history(self) -> Iterator[History]:
-        """Yield the history for readers, an empty one if there is none yet; works in read-only directories."""
+        """Yield the history for reading; it is empty if there is none yet. Works in read-only directories."""
         with self._threads:
             if self._history is not None and self._pid == os.getpid() and self._history.is_in_place:
                 yield self._history
@@ -438,7 +438,7 @@ class FileStore(StoreBase):
             yield inbox.SqliteInbox(db)
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
-        """Update the cache, after recording outside edits if there is a history."""
+        """Record edits made outside memdir if there is a history, then update the cache."""
         if os.path.isfile(self.state / history.FILE):
             try:
                 self.note_outside(seconds=_NOTICE_SECONDS)
@@ -449,7 +449,7 @@ class FileStore(StoreBase):
 
 
 class _DiskView:
-    """The files while the lock is held, each with its signature when it was read."""
+    """The files of a directory while its lock is held. Records the signature of each file it reads."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -473,12 +473,13 @@ class _DiskView:
 def apply(
     root: int, changes: Sequence[FileChange], seen: dict[str, Signature | None]
 ) -> list[tuple[FileChange, Signature | None]]:
-    """Write planned changes; when this returns they are on the disk. If it raises, nothing has changed.
+    """Write planned changes to disk durably. If it raises, nothing has changed.
 
-    `seen` contains the signatures of the files as they were read: one that has changed since then is a conflict. All
-    new bytes are staged and flushed, then files are deleted, then topic files moved in, then indexes. So a full disk
-    is noticed before anything visible happens; and if a killed change still has a deletion to do, only deletions have
-    happened, which `heal` reverts; otherwise only writes are left, which it completes. It never deletes a topic file.
+    `seen` contains the signatures of the files when they were read; a file that has changed since then is a conflict.
+    All new bytes are staged and flushed first, so a full disk is noticed before anything visible happens. Then files
+    are deleted, then memory files are renamed to their targets, then indexes. If a killed change still has deletions
+    to do, only deletions have happened, which `heal` reverts; otherwise it completes the writes. It never deletes a
+    memory file.
     """
     staged: dict[str, str] = {}
     try:
@@ -505,7 +506,7 @@ def apply(
 
 
 def heal(root: int, past: History) -> int:
-    """Complete or revert every interrupted change; return how many there were."""
+    """Complete or revert every interrupted change, and return their number."""
     pending = past.find_pending()
     for change in pending:
         for folder in {_folder(file.path) for file in change.files}:
@@ -524,7 +525,7 @@ def heal(root: int, past: History) -> int:
 
 
 def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
-    """Return changes that complete an interrupted one, or revert it if a deletion is left; empty if not begun."""
+    """Return the file changes that complete an interrupted change, or revert it if it still has deletions to do."""
     files = [(file, current, _digest(current)) for file in change.files for current in [_read(root, file.path)]]
     if not any(digest == file.after != file.before for file, _, digest in files):
         return []
@@ -546,7 +547,7 @@ def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
 
 
 def _read_version(past: History, digest: str | None) -> bytes | None:
-    """Return the bytes of a version, or None if they are missing, because damage must not prevent healing."""
+    """Return the bytes of a version, or None if they are missing or damaged."""
     try:
         return past.read_content(digest or "")
     except (DiskError, NotFoundError):
@@ -566,7 +567,7 @@ def _digest(data: bytes | None) -> str | None:
 
 
 def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
-    """Return the path of the derived index: in the state folder, or in the user's cache if that is read-only."""
+    """Return the path of the derived index: in the state folder or, if that is read-only, in the user's cache."""
     folder = state
     if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
         folder = cache or state
@@ -602,7 +603,7 @@ def open_index(path: Path, seconds: float) -> sqlite3.Connection:
 
 
 def read_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """Open the derived index for reading, without waiting for a FIFO. Raises sqlite3.Error if it is missing."""
+    """Open the derived index for reading. Raises sqlite3.Error if it is missing. Never blocks on a FIFO."""
     if not is_plain_file(path):
         raise sqlite3.OperationalError("there is no index")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=seconds)
@@ -631,7 +632,7 @@ def _read_headers(path: Path) -> dict[str, _CachedHeader]:
 
 
 def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterable[str]) -> None:
-    """Update the cached headers; does nothing if the cache cannot be written."""
+    """Update the cached headers. Does nothing if the cache is not writable."""
     try:
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Every change of every memory, in SQLite; also the journal from which a killed change is healed.
+"""The history of all changes in SQLite, which is also the journal for completing or reverting interrupted changes.
 
 A change is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
 last. Contents are stored once, by digest; for an index only the spliced lines are stored, plus its last known bytes. A
@@ -96,7 +96,7 @@ _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
 class Database:
-    """An open database with numbered migrations, oldest first; PRAGMA user_version is the number applied."""
+    """An open database with numbered migrations. PRAGMA user_version is the number of applied migrations."""
 
     def __init__(
         self, path: Path, migrations: Sequence[str], *, readonly: bool = False, busy_seconds: float = 30.0
@@ -143,7 +143,7 @@ class Database:
 
     @property
     def is_in_place(self) -> bool:
-        """Return whether the open file is still at its path, not deleted, moved or replaced."""
+        """Return whether the open database is still the file at its path."""
         return self._file == self._find_file()
 
     def _find_file(self) -> tuple[int, int]:
@@ -154,13 +154,13 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def check_version(self) -> None:
-        """Raise DiskError if a newer memdir has written this file; not called for reading."""
+        """Raise DiskError if a newer version of memdir has written this file. Reading does not need this check."""
         version, known = self.version, len(self._migrations)
         if version > known:
             raise DiskError(
-                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                f"{self.path.name} was made by a newer memdir (format {version}; this supports up to {known})",
                 path=str(self.path),
-                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+                hint="update memdir, for example with `pipx upgrade memdir`; nothing was changed",
             )
 
     @property
@@ -176,7 +176,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
-        """Commit all statements or none; with `durable`, they survive a power cut."""
+        """Open a transaction; with `durable`, its commit survives a power cut."""
         with sqlite_errors(self.path):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
@@ -194,10 +194,10 @@ class Database:
 
 
 def create_file(path: Path) -> None:
-    """Create the file with mode 0600 if it is missing; raise OSError for a link.
+    """Create the file with mode 0600 if it is missing. Raises OSError if it is a symbolic link.
 
-    An existing one is not even opened: closing a file drops all locks this process has on it, those of SQLite in other
-    threads too, and then two processes could write at once.
+    An existing file is not opened, because closing it would drop all locks that this process has on it, including
+    those of SQLite in other threads, so that two processes could write at the same time.
     """
     with _CREATING:
         if os.path.islink(path):
@@ -209,7 +209,7 @@ def create_file(path: Path) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as DiskError, with a hint for a full disk, permissions, a damaged file or a long path."""
+    """Convert SQLite errors to DiskError, with a hint for a full disk, permissions, a damaged file or a long path."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -224,7 +224,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 class MemorySource(NamedTuple):
-    """The age of some content, and its author, such as `person` or `agent`; empty if unknown."""
+    """The age and author of some content. The author is, for example, `person` or `agent`, or empty if unknown."""
 
     since: datetime
     who: str = ""
@@ -255,8 +255,8 @@ class History(Database):
         undoes: int | None,
         mark: str,
     ) -> int:
-        """Record a change as pending, and the age of the bytes it replaces by their file's signature (`seen`).
-        When this returns, the change survives a power cut."""
+        """Record a change as pending, durably, and return its ID. `seen` contains file signatures, from which the age
+        of replaced content is recorded."""
         with self.transaction(durable=True):
             for planned in plan:
                 signature = seen.get(planned.path)
@@ -271,14 +271,14 @@ class History(Database):
             return self._insert((at.isoformat(), verb, *who, undoes, True, replace_surrogates(mark)), plan)
 
     def finish(self, change: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
-        """Mark a change as done. A power cut may undo this harmlessly: healing then finds the change complete."""
+        """Mark a change as done. If a power cut loses this mark, healing finds the change complete."""
         with self.transaction(durable=False):
             self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (change,))
             for planned, signature in written:
                 self._remember(planned.path, planned.after, signature)
 
     def abandon(self, change: int) -> None:
-        """Remove a pending change that did not happen."""
+        """Remove a pending change that was not made."""
         with self.transaction(durable=False):
             self._db.execute("DELETE FROM changes WHERE act = ?", (change,))
             self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
@@ -291,7 +291,7 @@ class History(Database):
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
     ) -> tuple[FileChange, ...]:
-        """Compare files with their last recorded versions and record edits made outside memdir."""
+        """Compare files with their last recorded versions, and record and return edits made outside memdir."""
         changed = []
         with self.transaction(durable=False):
             for path, data, signature in seen:
@@ -300,7 +300,7 @@ class History(Database):
         return tuple(planned for planned in changed if planned is not None)
 
     def purge(self, name: str) -> int:
-        """Remove every trace of one memory: contents, changes, and index lines that point to it."""
+        """Remove every trace of a memory: its contents, changes, and the index lines that point to it."""
         path, lines = f"{name}.md", make_link_ends(name)
         with self.transaction(durable=True):
             rows = self._db.execute("SELECT before, after FROM changes WHERE path = ?", (path,)).fetchall()
@@ -329,9 +329,9 @@ class History(Database):
         return len(marks)
 
     def compact(self, at: datetime, origin: Origin, *, before: datetime | None, most: int) -> CompactResult:
-        """Remove versions that only changes from before `before` use, then the oldest until the rest has at most `most`
-        bytes (0 means unlimited). Keeps the last version of each file, deleted ones too, and the list of changes: who,
-        when and why. The removal is recorded as a change."""
+        """Remove versions older than `before`, then the oldest until the rest has at most `most` bytes (0 means
+        unlimited). Keeps the last version of each file, even if deleted, and the author, time and reason of each
+        change. The removal is recorded as a change."""
         with self.transaction(durable=True) as db:
             sizes = dict(db.execute("SELECT digest, length(data) FROM contents").fetchall())
             needed = {row[0] for row in db.execute("SELECT digest FROM files")}
@@ -367,7 +367,7 @@ class History(Database):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def find_damage(self) -> Iterator[tuple[str, str]]:
-        """Yield the file and problem for everything in this history that does not match its digest; reads all of it."""
+        """Read the whole history and yield the file and problem for each content that does not match its digest."""
         with self.reading() as db:
             for (line,) in db.execute("PRAGMA integrity_check(20)").fetchall():
                 if line != "ok":
@@ -391,7 +391,7 @@ class History(Database):
                 yield from self._find_index_damage(path, bytes(data))
 
     def _find_index_damage(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
-        """Revert every change of an index from its last known content; each must give the digest before it."""
+        """Check the changes of an index by reverting them one by one from its last content and comparing digests."""
         select = "SELECT act, before, after, splice_at, removed, inserted FROM changes JOIN acts ON act = id"
         rows = self._db.execute(f"{select} WHERE path = ? AND NOT pending ORDER BY act DESC, seq DESC", (path,))
         for change, before, after, offset, removed, inserted in rows.fetchall():
@@ -416,7 +416,7 @@ class History(Database):
         raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """Return the newest change that can be undone: not an undo, not already undone, not made outside memdir."""
+        """Return the newest change that can be undone, ignoring undos, undone changes and edits made outside memdir."""
         where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
         changes = self._read_changes(where, (OUTSIDE, _COMPACT))
         return next((change for change in changes if change.undone_by is None), None)
@@ -430,7 +430,7 @@ class History(Database):
         return tuple(self._read_changes(f"{where} ORDER BY id DESC LIMIT ?", (*values, limit)))
 
     def find_marked(self, mark: str) -> int | None:
-        """Return the completed change recorded with this idempotency key."""
+        """Return the ID of the completed change with this idempotency key, or None."""
         if not mark or self.version < _MARKS_SINCE:
             return None
         select = "SELECT min(id) FROM acts WHERE mark = ? AND mark <> '' AND NOT pending"
@@ -454,7 +454,7 @@ class History(Database):
         return data
 
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
-        """Return, by name, the last change of each memory's text, without its files; with `names`, only for these."""
+        """Return a dict from memory names to the last change of the text; `names` limits it. The `files` are empty."""
         columns = "path, max(act) AS act, at, verb, acts.who AS who, why, session, after"
         source = "(SELECT nullif(seen.who, '') FROM seen WHERE seen.path = last.path AND digest = after)"
         where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({','.join('?' * len(SAME_WORDS))}))"
@@ -488,7 +488,7 @@ class History(Database):
     # The recall log
 
     def add_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Add rows to the recall log, and delete the oldest above its limit."""
+        """Add rows to the recall log, and delete the oldest rows that exceed its limit."""
         insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
         with self.transaction(durable=False) as db:
             for recall in recalls:
@@ -523,7 +523,7 @@ class History(Database):
         return RecallCounts(sum(by_name.values()), by_name)
 
     def _drop_recalls(self, name: str) -> None:
-        """Delete the rows of one memory, and from other rows the queries that led to it or contain its name."""
+        """Delete the rows of one memory and, in other rows, queries that led to it or contain its name."""
         queries = {row[0] for row in self._db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
         self._db.execute("DELETE FROM recalls WHERE name = ?", (name,))
         others = [row[0] for row in self._db.execute("SELECT DISTINCT query FROM recalls")]
@@ -592,7 +592,7 @@ class History(Database):
 
 
 def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Return, by change, the undo that reverted it, ignoring undos that were themselves undone, sorted by undo."""
+    """Return a dict from change IDs to the undo that reverted each, ignoring undos that were themselves undone."""
     undone: dict[int, int] = {}
     for target, undo in sorted(dict(undos).items(), reverse=True):
         if undo not in undone:
@@ -602,8 +602,8 @@ def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 @contextmanager
 def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
-    """Open a history for one small write, without the checkpoint that SQLite makes when the last connection that can
-    write closes: it would take as long as a recall."""
+    """Open a history for one small write. Skips the checkpoint that SQLite makes when the last writing connection
+    closes, because it would take as long as a recall."""
     with closing(History(path, readonly=True)) as reader:
         _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
@@ -611,7 +611,7 @@ def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
 
 
 def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
-    """Return the names that these changes moved a memory from or to: content left one path and appeared at another."""
+    """Return the names that these changes moved a memory from or to, recognised by the same content."""
     path, names = f"{name}.md", set()
     for change in changes:
         left = {file.before: file.path for file in change.files if file.after is None}
@@ -622,13 +622,13 @@ def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
 
 
 def make_link_ends(name: str) -> list[bytes]:
-    """Return the two possible ends of a link to a memory in an index line."""
+    """Return the two forms in which a link to a memory can end in an index line."""
     leaf = name.rpartition("/")[2]
     return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
 
 
 def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:
-    """Return the queries that contain the name of a memory, or are known to have led to it."""
+    """Return the queries that contain the name of a memory, or that are in `known`."""
     spoken = _list_words(name.rpartition("/")[2])
     return [query for query in queries if query in known or spoken in _list_words(query)]
 
@@ -639,9 +639,9 @@ def _list_words(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDate:
-    """Dates of a file's bytes. `changed` is None for unknown bytes; `brought`: a change brought them from elsewhere.
+    """The dates of a file's content. `changed` is None if unknown; `brought` means that it was copied from elsewhere.
 
-    `since` is the modification time with which these bytes were first seen, which a checkout does not change.
+    `since` is the modification time when this content was first seen; a checkout does not change it.
     """
 
     changed: datetime | None = None
@@ -665,8 +665,8 @@ def _find_dates(db: sqlite3.Connection, header: Header, digest: str, version: in
 def _find_times(
     known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
 ) -> tuple[int, int | None]:
-    """Return the times to record for a file in nanoseconds: the first time of its bytes, and the last touch. `known`
-    is the recorded digest, inode, modification time, and these two."""
+    """Return the times to record for a file, in nanoseconds: when its content was first seen, and its last touch.
+    `known` contains the recorded digest, inode and modification time, and these two times."""
     if known is None or known[0] != digest:
         return signature.mtime_ns, None
     _, inode, mtime, since, touched = known
@@ -678,7 +678,7 @@ def _find_times(
 def _find_change(
     db: sqlite3.Connection, path: str, digest: str, since: datetime | None, version: int
 ) -> tuple[datetime | None, bool]:
-    """Return when these bytes were written, and whether they were only brought; then the date in the file counts.
+    """Return when these bytes were written and whether they were copied from elsewhere, with the date in the file.
 
     A dream writes the date of its newest source into the file.
     """

@@ -1,6 +1,6 @@
 """The inbox: items that need the user's review, and the edits they propose as JSON.
 
-It is a table in `history.db`. Items with the same key are not added twice, and decided ones are not asked again. A changed
+It is a table in `history.db`. Items with the same key are not added twice, even after a decision. A changed
 item gets a new number, so that nobody approves a text they have not seen.
 
 A payload is {"edits": [...], "evidence": [{"quote": ..., "source": ..., "message": ...}], "secrets": [...]}. `evidence` is
@@ -53,7 +53,7 @@ _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 
 
 class InboxTable(Protocol):
-    """The rows of one inbox, oldest first, with the columns in COLUMNS."""
+    """The database rows of one inbox, oldest first, with the columns in COLUMNS."""
 
     def read(self, **equal: object) -> Iterable[InboxItem]: ...
     def insert(self, row: Sequence[object]) -> int: ...
@@ -89,7 +89,7 @@ class Inbox(ABC):
 
     @abstractmethod
     def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable | None]:
-        """Yield the inbox rows, or None if there is no inbox yet; `write` takes the lock and opens a transaction."""
+        """Yield the inbox rows, or None if there is no inbox. With `write`, takes the lock and opens a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """Add items and return them as stored; items decided earlier stay decided."""
@@ -129,7 +129,7 @@ class Inbox(ABC):
     def inbox_decide(
         self, id: int, state: InboxState | str, note: str = "", *, name: str = "", was: InboxState | None = None
     ) -> InboxItem:
-        """Record the user's decision, and with `name` the resulting memory; raises ConflictError if the state is not `was`."""
+        """Record the user's decision and the resulting memory's name. Raises ConflictError unless in state `was`."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             if was is not None and old.state is not was:
@@ -140,13 +140,13 @@ class Inbox(ABC):
             return _read_one(table, id)
 
     def inbox_withdraw(self, id: int) -> None:
-        """Remove a pending item, which its source does not propose any more."""
+        """Remove a pending item that its source no longer proposes."""
         with self._using_inbox(write=True) as table:
             if table is not None and _read_one(table, id).state is InboxState.WAITING:
                 table.remove(id)
 
     def inbox_reopen(self, id: int) -> InboxItem:
-        """Make a decided item pending again with a new number, because a change already uses the old one as its key."""
+        """Make a decided item pending again, with a new number because a change already uses the old one as its key."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
             assert table is not None
@@ -162,7 +162,7 @@ def make_mark(item: InboxItem) -> str:
 def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None:
     """Remove pending items about a memory, and the text of decided ones; `marks` are the keys of its changes.
 
-    The key of a decided item stays, so that it is not asked again, unless it contains the name.
+    The key of a decided item is kept unless it contains the name, so that the item is not added again.
     """
     for item in list(table.read()):
         if not (is_about(item, name) or make_mark(item) in marks):
@@ -174,12 +174,12 @@ def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None
 
 
 def is_about(item: InboxItem, name: str) -> bool:
-    """Return whether an item names a memory, in its own field or payload, or has a draft that would create it."""
+    """Return whether an item names a memory in its field `name` or its payload, or has a draft that would create it."""
     return fold(name) in {fold(other) for other in (item.name, *_find_names(item.payload))}
 
 
 def find_subjects(item: InboxItem) -> frozenset[str]:
-    """Return, folded, the memories that an item would change or create; several items about one are one question."""
+    """Return the normalised names of the memories that an item would change or create."""
     if item.kind not in (InboxKind.MEMORY, InboxKind.PROPOSAL):
         return frozenset()
     try:
@@ -207,11 +207,11 @@ def _find_names(value: object) -> Iterator[str]:
 def _read_one(table: InboxTable | None, id: int) -> InboxItem:
     for item in () if table is None else table.read(id=id):
         return item
-    raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists pending items")
+    raise NotFoundError(f"inbox item {id} not found", name=str(id), hint="`memdir inbox` lists pending items")
 
 
 def _add(table: InboxTable, item: InboxItem) -> InboxItem:
-    """Add an item unless its key exists; a decided item stays, a pending one is replaced if it differs."""
+    """Add an item. If its key exists, a decided item is kept, and a pending one is replaced if it differs."""
     row = _make_row(item)
     old = next(iter(table.read(key=row[2])), None) if item.key else None
     if old is not None:
@@ -279,7 +279,7 @@ def find_evidence(payload: Mapping[str, object]) -> tuple[InboxQuote, ...]:
 
 
 def mask_payload(value: object, payload: Mapping[str, object]) -> object:
-    """Return the value, text or any JSON, with the secrets listed in the payload masked."""
+    """Return a JSON value with the secrets listed in the payload masked."""
     listed = payload.get("secrets")
     secrets = [secret for secret in listed if isinstance(secret, str) and secret] if isinstance(listed, list) else []
     secrets.sort(key=len, reverse=True)

@@ -56,7 +56,7 @@ class MemoryStore(StoreBase):
             self._history.add_recalls(recalls)
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """Return a workplace as any store does; by default a temporary one that lasts as long as the store."""
+        """Return where records and locks are stored, by default a temporary folder that is removed with the store."""
         if root is None and self._folder is None:
             self._folder = Path(mkdtemp(prefix="memdir-"))
             finalize(self, rmtree, self._folder, ignore_errors=True)

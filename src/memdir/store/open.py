@@ -1,4 +1,4 @@
-"""Open the stores of a working directory from its settings, paths and identity, the same way for every interface.
+"""Open the stores of a working directory according to its settings, paths and identity. All interfaces use this module.
 
 Opening a store checks it; nothing is written until the first memory is saved.
 
@@ -58,7 +58,7 @@ _LEFT_BEHIND = frozenset({STATE, ".consolidate-lock"})  # allowed in a directory
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A project's path, and its remote and first commit, which stay the same when the path changes."""
+    """A project's path, remote and first commit. The last two stay the same when the path changes."""
 
     root: str
     remote: str | None = None
@@ -91,14 +91,14 @@ class Project:
 
     @property
     def stores(self) -> tuple[FileStore, ...]:
-        """Return all stores read here, the private one first: it wins if two memories have the same name."""
+        """Return all stores that are read here, in order of precedence for memories with the same name."""
         return tuple(store for store in (self.private, self.project, self.user) if store is not None)
 
     def now(self) -> datetime:
         return self.clock()
 
     def check_on(self) -> None:
-        """Raise SettingsError if memory is off here, so that nothing may be written."""
+        """Raise SettingsError if memory is off here."""
         if not self.places.switch.on:
             rule, hint = self.places.switch.rule, "`memdir where` shows the rule"
             raise SettingsError(f"memory is off here ({rule})", key=rule, hint=hint)
@@ -125,7 +125,7 @@ class AgentDirectory:
 
 @dataclass(frozen=True, slots=True)
 class AgentDefinition:
-    """An agent as defined in its file; `memory` is None if it has none, `problem` describes an error in the file."""
+    """An agent's definition. `memory` is None if the agent has no memory; `problem` describes an error in its file."""
 
     name: str
     memory: AgentScope | None
@@ -163,7 +163,7 @@ def open_project(
 def open_store(
     path: Path | str | None = None, *, cwd: Path | str | None = None, scope: Scope | str = Scope.PRIVATE
 ) -> FileStore:
-    """Open this project's memory, found from the git root, or the directory at `path`, regardless of the environment.
+    """Open the memory of the project in `cwd`, or the directory at `path` regardless of the environment.
 
     `scope` is "private", or "user" for the memory of all projects.
     """
@@ -172,7 +172,7 @@ def open_store(
     scope = Scope(scope)
     for directory in (path, cwd):
         if directory is not None and "\0" in str(directory):
-            raise PathError(str(directory).replace("\0", "\\0"), "contains a NUL", hint="pass the path of a directory")
+            raise PathError(str(directory).replace("\0", "\\0"), "it contains a NUL", hint="pass a directory's path")
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
     project = open_project(None if cwd is None else Path(cwd))
@@ -197,7 +197,7 @@ def _open_files(
     shared: bool = False,
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
-    """Open a store. With `root`, the directory must belong to that project, which is recorded at the first write."""
+    """Open a store. With `root`, the directory must belong to that project; the first write records it as the owner."""
     state, name = find_state_dir(path, environment), slug(str(path))[-100:].strip("-")
     find = _make_finder(environment)
     if root is not None:
@@ -220,7 +220,7 @@ def _open_files(
 
 
 def _record_identity(state: Path, root: Path) -> None:
-    """Record the project once, and again if it moved to a path with the same slug."""
+    """Record the project that owns a directory, at the first write or after a move to a path with the same slug."""
     known = read_identity(state)
     if known is None or known.root != str(root):
         write_identity(state, find_identity(root))
@@ -298,7 +298,7 @@ def list_agent_memories(environment: Environment, root: Path) -> Iterator[AgentD
 
 
 def find_agent_directory(project: Project, name: str, scope: AgentScope | None = None) -> tuple[AgentDirectory, str]:
-    """Return an agent's memory directory and why: requested, from its definition, or the only one there is."""
+    """Return an agent's memory directory, and why: it was requested, is in the definition, or is the only one."""
     environment, root = project.environment, project.places.root.path
     if scope is not None:
         return find_agent_place(name, scope, environment=environment, root=root), "as asked"
@@ -316,9 +316,9 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
     short_name = shorten(one_line(name), 60)
     if existing:
         scopes = " or ".join(place.scope for place in existing)
-        raise SettingsError(f"{short_name} has several memories", key="scope", hint=f"pass --scope {scopes}")
+        raise SettingsError(f"{short_name} has memories in several scopes", key="scope", hint=f"pass --scope {scopes}")
     hint = "add `memory: user`, `project` or `local` to its definition, or pass --scope"
-    raise NotFoundError(f"the agent {short_name} has no memory scope", name=name, hint=hint)
+    raise NotFoundError(f"no memory scope is set for the agent {short_name}", name=name, hint=hint)
 
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
@@ -328,7 +328,7 @@ def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
 
 
 def keep_out(place: AgentDirectory) -> bool:
-    """Exclude a local memory from version control. Return whether a line was added; raises DiskError."""
+    """Exclude a local memory from version control and return whether a line was added. May raise DiskError."""
     root = place.path.parents[2]
     if place.scope is not AgentScope.LOCAL or not place.path.is_relative_to(root / ".claude"):
         return False  # on a mount, or committed on purpose
@@ -370,7 +370,7 @@ def _walk(folder: Path, *, follow: bool) -> Iterator[Path]:
 
 
 def _read_definition(path: Path) -> AgentDefinition | None:
-    """Return the definition in a file, None if it has no frontmatter; invalid YAML is reported as its problem."""
+    """Return the definition in a file, or None if it has no frontmatter. Invalid YAML is reported in `problem`."""
     data = read_head(path, HEADER_BYTES).data
     lines = (data or b"").decode("utf-8-sig", "replace").splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
@@ -403,7 +403,7 @@ def find_identity(root: Path) -> Identity:
 
 
 def read_identity(state_dir: Path) -> Identity | None:
-    """Return the recorded project, None if there is no readable record."""
+    """Return the recorded owner of a directory, or None if there is no readable record."""
     record = paths.read_root_record(state_dir)
     return Identity(record["root"], record.get("remote"), record.get("root_commit")) if record else None
 
@@ -423,7 +423,7 @@ def check_identity(state_dir: Path, root: Path) -> None:
         return
     raise PathError(
         str(root),
-        f"its memory directory already belongs to {known.root}; both paths have the same short name",
+        f"its memory directory already belongs to {known.root}, whose path has the same short name",
         hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory,"
         " or run `memdir relink --claim` if it is the same project",
     )
@@ -441,7 +441,7 @@ def find_moved_directories(environment: Environment, identity: Identity) -> tupl
 
 
 def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
-    """Yield the private store of this project and of all others below this home, with the owner if known.
+    """Yield the private stores of this project and of all others in the user's home, with their owners if known.
 
     Runs git if the record is incomplete; the caller closes the stores. Projects may share a directory that the user has
     chosen, so this project's owner then has no remote and no first commit.
@@ -465,7 +465,7 @@ def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
 
 
 def _renew(identity: Identity, known: Identity | None) -> Identity:
-    """Return the repository's current identity, or the recorded one if the repository is missing."""
+    """Return the current identity of the repository, or the recorded one if the repository is missing."""
     root, is_there = Path(identity.root), bool(identity.root) and os.path.isdir(identity.root)
     if not is_there:
         return known or identity
@@ -483,9 +483,9 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
     """
     for path in (source, source.parent, target, target.parent):
         if path.is_symlink():
-            raise PathError(str(path), "it is a link", hint="move the directory it points to by hand")
+            raise PathError(str(path), "it is a symbolic link", hint="move its target by hand")
     if not source.is_dir():
-        raise NotFoundError(f"there is no memory directory {source}", name=str(source))
+        raise NotFoundError(f"memory directory not found: {source}", name=str(source))
     if _has_files(target):
         hint = "move or forget the memories there first; memdir does not merge directories"
         raise PathError(str(target), "it already contains memories", hint=hint)
@@ -497,7 +497,7 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
         for old, new in ((source, target), (old_state, new_state), (target, new_state)):
             parent = next(path for path in new.parents if path.exists())
             if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
-                raise PathError(str(old), f"it is on another file system than {parent}", hint="move it by hand")
+                raise PathError(str(old), f"it is not on the same file system as {parent}", hint="move it by hand")
         aside = _move(source, target)
         if moved_state != new_state and moved_state.is_dir():
             make_private_dirs(new_state.parent)
@@ -518,7 +518,7 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
 def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
     """Record `identity` as the owner of an existing memory directory."""
     if not target.is_dir():
-        raise NotFoundError(f"there is no memory directory {target} to claim", name=str(target))
+        raise NotFoundError(f"cannot claim {target}: memory directory not found", name=str(target))
     state = find_state_dir(target, environment)
     with _hold_still(state, seconds):
         write_identity(state, identity)
@@ -526,7 +526,7 @@ def claim(target: Path, identity: Identity, *, environment: Environment, seconds
 
 @contextmanager
 def _hold_still(state: Path, seconds: float) -> Iterator[None]:
-    """Hold a directory's lock; a directory that memdir has never written to needs none."""
+    """Hold the lock of a directory, unless memdir has never written to it."""
     with ExitStack() as held:
         if state.is_dir():
             held.enter_context(disk_errors(str(state)))

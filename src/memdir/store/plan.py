@@ -80,7 +80,7 @@ Finder = Callable[[str], "Sequence[SecretFinding]"]
 
 
 def list_folder(paths: Iterable[str], folder: str) -> list[str]:
-    """Return the names of the files in a folder, of a store without folders."""
+    """Return the names of the files directly in a folder, given the paths of all files."""
     return [leaf for parent, _, leaf in (path.rpartition("/") for path in paths) if parent == folder]
 
 
@@ -119,12 +119,12 @@ class WriteRules:
 
 
 def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
-    """Return whether an agent changes shared files, which the user must approve."""
+    """Return whether these are an agent's changes to shared files, which the user must approve."""
     return origin.who == AGENT and rules.review and any(is_shared(change.path, rules) for change in changes)
 
 
 def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
-    """Return how the changed text addresses the agent, if that needs review, or ""."""
+    """Return why the changed text needs review because it addresses an agent, or ""."""
     if not rules.strict:
         return ""
     # Imported here: only text sent to a server is searched.
@@ -135,7 +135,7 @@ def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
 
 
 def drop_powers(changes: list[FileChange], origin: Origin) -> list[FileChange]:
-    """Return the changes without what only the person may set: an agent cannot pin, and no program can `enforce`."""
+    """Return the changes without what only the user may set: agents cannot pin, programs cannot set `enforce`."""
     if origin.who in _PERSONAL:
         return changes
     return [change if change.is_index else replace(change, after=_drop_powers(change, origin)) for change in changes]
@@ -155,7 +155,7 @@ def _drop_powers(change: FileChange, origin: Origin) -> bytes | None:
 
 
 def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> tuple[Put | Rewrite | Forget, ...]:
-    """Return the changes as inbox edits, with new pins only if `pins`; approval adds the index lines."""
+    """Return the changes as inbox edits, including new pins if `pins` is true. Approval adds the index lines."""
     edits: list[Put | Rewrite | Forget] = []
     for change in changes:
         if change.is_index or not change.path.endswith(".md"):
@@ -182,7 +182,7 @@ class Overlay:
         return self.changed[path] if path in self.changed else self.read_before(path)
 
     def read_before(self, path: str) -> bytes | None:
-        """Return the file as it is without the planned changes."""
+        """Return the current bytes of a file, without the planned changes."""
         if path not in self._read:
             self._read[path] = self._view.read_bytes(path)
         return self._read[path]
@@ -207,7 +207,7 @@ class Overlay:
         self.changed = {**self.changed, **{planned.path: planned.after for planned in changes}}
 
     def list_changes(self) -> Iterator[FileChange]:
-        """Yield one change per file, memories before indexes, without those that change nothing."""
+        """Yield one change per changed file, memories before indexes."""
         for path in sorted(self.changed, key=is_index_path):
             before, after = self.read_before(path), self.changed[path]
             if before != after and not (before is None and not after):
@@ -217,7 +217,7 @@ class Overlay:
 def plan_write(
     view: StoreView, draft: Draft, expect: str | None, now: datetime, rules: WriteRules
 ) -> tuple[str, list[FileChange]]:
-    """Return the name a draft is saved under and the changes that save it, none if the files already match."""
+    """Return the name for a draft and the changes that save it; there are none if the files already match."""
     draft = check_draft(draft, rules)
     name, current = find_write_target(view, draft)
     check_expected(name, current, expect)
@@ -244,7 +244,7 @@ def plan_write(
 def plan_text(
     view: StoreView, name: str, text: str, expect: str | None, now: datetime, rules: WriteRules
 ) -> list[FileChange]:
-    """Return the changes that replace the full text of a memory, as edited in an editor."""
+    """Return the changes that replace the full text of a memory, for example after it was edited in an editor."""
     current = _read_existing(view, name)
     check_expected(name, current, expect)
     old = decode(current)
@@ -262,14 +262,14 @@ def plan_text(
 
 
 def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, rules: WriteRules) -> list[FileChange]:
-    """Return the changes that create a file with exactly this text, except relative dates, after all checks."""
+    """Check a text and return the changes that create a file with it; only relative dates are replaced."""
     text = resolve_text(text, now)
     *folders, leaf = check_name(name)
     for file in view.list_files("/".join(folders)):
         if fold(file) == fold(f"{leaf}.md"):
             hint = "read it first, then choose another name or merge by hand"
             digest = digest_of(view.read_bytes("/".join([*folders, file])) or b"")
-            raise ConflictError(f"{name} exists already", found=digest, hint=hint)
+            raise ConflictError(f"{name} already exists", found=digest, hint=hint)
     fields = frontmatter.parse_fields(text)
     check_file(fields, rules)
     check_text(text, "body")
@@ -339,7 +339,7 @@ def _append_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
 
 
 def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Return the changes that remove the index lines of these memories if their file is indeed missing."""
+    """Return the changes that remove the index lines of those memories whose files are missing."""
 
     def drop(text: str, name: str, short: str) -> str:
         return text if view.read_bytes(f"{name}.md") is not None else index.drop_lines(text, short)
@@ -357,14 +357,14 @@ def _plan_indexes(view: StoreView, names: Iterable[str], step: Callable[[str, st
 
 
 def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChange]:
-    """Return the change that rewords an index line; raises ConflictError if the line is no longer `was`."""
+    """Return the changes that replace an index line. Raises ConflictError if the line is no longer `was`."""
     check_text(line, "title")
     path, short = index_path(name)
     old, text = _read_index(view, path)
     if not any(entry.text.strip() == was.strip() for entry in index.find_lines(text, short)):
-        raise ConflictError(f"the index line of {name} changed", hint="read the index again and redo the change")
+        raise ConflictError(f"the index line of {name} changed", hint="read the index again and repeat the change")
     if not index.find_lines(line, short):
-        raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
+        raise FormatError(f"this line does not point to {name}", field="line", hint="use - [Title](file.md) — hook")
     return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
 
 
@@ -372,7 +372,7 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
     """Return the changes that undo a change.
 
     An index is restored byte for byte if nothing else changed it, otherwise line by line. Raises ConflictError if a
-    memory is no longer as the change left it.
+    memory was changed after that change.
     """
     changes = []
     for file in change.files:
@@ -400,7 +400,7 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
 def plan_version(
     view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
 ) -> list[FileChange]:
-    """Return the changes that restore the version written by a change, or the previous version, and a missing index line."""
+    """Return the changes that restore the version written by a change, or the previous one, with its index line."""
     check_name(name)
     path = f"{name}.md"
     current = view.read_bytes(path)
@@ -419,7 +419,7 @@ def _find_version(changes: tuple[Change, ...], name: str, change: int | None, cu
                 if file.after is None:
                     raise NotFoundError(f"{name} did not exist after change {change}", name=name)
                 return file.after
-        raise NotFoundError(f"{name} has no version that old", name=name, hint=f"`memdir history {name}` lists them")
+        raise NotFoundError(f"{name} has no older version", name=name, hint=f"`memdir history {name}` lists them")
     for _, file in files:
         for digest in (file.after, file.before):
             if digest is not None and digest != current:
@@ -428,7 +428,7 @@ def _find_version(changes: tuple[Change, ...], name: str, change: int | None, cu
 
 
 def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
-    """Remove the removed lines and add the inserted ones, wherever the other lines are now."""
+    """Remove and insert lines in a text in which other lines may have changed since."""
     old, new = frontmatter.split_lines(decode(removed)), frontmatter.split_lines(decode(inserted))
     dropped = [line for line in old if line not in new]
     lines = [line for line in frontmatter.split_lines(text) if line not in dropped]
@@ -454,9 +454,9 @@ def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
 
 
 def resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, "tuple[ReplacedDate, ...]"]:
-    """Make the relative dates of a project draft absolute, from `now` in its zone; return it and the replacements.
+    """Make the relative dates in a project draft absolute, based on `now`; return the draft and the replacements.
 
-    Lines already in `old`, the previous file, stay: their dates are relative to another day.
+    Lines that are already in `old`, the previous file, are kept because their dates are relative to another day.
     """
     if draft.kind is not Kind.PROJECT or "\n" in draft.description:
         return draft, ()
@@ -485,13 +485,13 @@ def resolve_text(text: str, now: datetime, old: str = "") -> str:
 
 
 def check_draft(draft: Draft, rules: WriteRules) -> Draft:
-    """Return the draft with its type as a Kind; raises FormatError if the draft is invalid."""
+    """Return the draft with its type converted to a Kind. Raises FormatError if the draft is invalid."""
     frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
     check_fields(draft)
     if draft.kind not in list(Kind):
-        raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
+        raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="use user, feedback, project or reference")
     draft = replace(draft, kind=Kind(draft.kind))
     _check_scope(draft.kind, rules.scope)
     if not draft.body.strip():
@@ -516,10 +516,10 @@ def check_expected(name: str, current: bytes | None, expect: str | None) -> None
     digest = digest_of(current) if current is not None else None
     if current is not None and expect is None:
         hint = "read it first, then replace it or choose another name"
-        raise ConflictError(f"{name} exists already", found=digest, hint=hint)
+        raise ConflictError(f"{name} already exists", found=digest, hint=hint)
     if digest != expect:
         what = "has changed since you read it" if current is not None else "was deleted"
-        raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
+        raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and repeat the change")
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:
@@ -529,7 +529,7 @@ def _check_scope(kind: Kind, scope: Scope) -> None:
 
 
 def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
-    """Return the name for a draft and its current bytes: the file with the same name or title, else a free name."""
+    """Return the name and bytes of the file with the same name or title as a draft, else a free name and None."""
     existing_names, numbered = _list_names(view, draft.name if draft.name is not None else make_slug(draft.title))
     for wanted_name in numbered:
         if (name := existing_names.get(fold(wanted_name))) is None:
@@ -554,7 +554,7 @@ def find_free_name(view: StoreView, name: str) -> str:
 
 
 def _list_names(view: StoreView, name: str) -> tuple[dict[str, str], Iterator[str]]:
-    """Return the names in a memory's folder by folded form, and `number_names` for its name."""
+    """Return the names in a memory's folder, keyed by their normalised form, and the candidates from `number_names`."""
     folders = "".join(f"{folder}/" for folder in check_name(name)[:-1])
     names = (f"{folders}{file[:-3]}" for file in view.list_files(folders.rstrip("/")) if file.endswith(".md"))
     return {fold(existing): existing for existing in names}, number_names(name)
@@ -574,7 +574,7 @@ def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
 
 
 def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
-    """Return the index's bytes and text, or None if it cannot be read.
+    """Return the bytes and text of an index, or None if it cannot be read.
 
     A memory is then saved without its index line, and `doctor` reports the index.
     """
@@ -611,12 +611,12 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
 def _encode_checked(text: str) -> bytes:
     data = encode(text)
     if len(data) > FILE_BYTES:
-        raise FormatError(f"this memory has {len(data):,} bytes, the limit is {FILE_BYTES:,}", field="body")
+        raise FormatError(f"this memory has {len(data):,} bytes; the limit is {FILE_BYTES:,}", field="body")
     return data
 
 
 def _read_existing(view: StoreView, name: str, *, is_written: bool = True) -> bytes:
-    """Return the bytes of a memory; without `is_written` its name may be invalid, such as a conflict copy's."""
+    """Return the bytes of a memory. Unless `is_written`, its name may be invalid, as in a sync tool's conflict copy."""
     if is_written:
         check_name(name)
     else:
@@ -646,7 +646,7 @@ def _read_dialect(head: bytes) -> Dialect | None:
 
 
 def _read_neighbour(view: StoreView, path: str) -> bytes:
-    """Return the bytes of a file that the change does not touch, empty if it cannot be read."""
+    """Return the bytes of a file that the change does not touch, or b"" if it cannot be read."""
     try:
         return view.read_bytes(path) or b""
     except (PathError, DiskError):
@@ -672,9 +672,9 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
 
 
 def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
-    """Return the changes; raises SecretError for a new secret in a shared file, FormatError for a `user` memory.
+    """Check changes to shared files and return all. Raises SecretError for new secrets, FormatError for user memories.
 
-    Secrets that were already there do not block a change: the index must still be repairable.
+    Existing secrets do not block a change, so that an index that contains one can still be repaired.
     """
     for planned in changes:
         is_read = is_shared(planned.path, rules)
@@ -696,7 +696,7 @@ def is_shared(path: str, rules: WriteRules) -> bool:
 
 
 def is_team(path: str) -> bool:
-    """Return whether a file or a memory name is in the team folder."""
+    """Return whether a path or memory name is in the team folder."""
     # Case is folded because `Team/` is the same folder on case-insensitive file systems.
     folder, slash, _ = path.partition("/")
     return bool(slash and fold(folder) == TEAM_FOLDER)
@@ -707,7 +707,7 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     if not is_shared(header.file, rules):
         return ""
     if header.kind is Kind.USER:
-        return "it is about a person"
+        return "it is about the user"
     try:
         check_secrets(f"{header.title} {header.description}", "", header.file, rules)
     except SecretError:

@@ -51,9 +51,9 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True)
 class AllowedValue:
-    """A value that a rule matches but is not a secret, and why; with `rule`, for that rule only.
+    """A value that is not a secret although a rule matches, and why. `rule` limits it to one rule.
 
-    The pattern is searched in the value, or with `on_line` in the line where the value begins.
+    The pattern is searched in the value or, with `on_line`, in the line in which the value begins.
     """
 
     pattern: str
@@ -64,9 +64,9 @@ class AllowedValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """A secret in a text: the rule, a description and the position, never the value.
+    """The rule, description and position of a secret in a text, without its value.
 
-    Lines count from 1; `line` is set once a match in a reading has been mapped to the text itself.
+    Lines count from 1. `line` is set once a match in decoded text has been mapped to the original text.
     """
 
     rule: str
@@ -135,16 +135,16 @@ def find_secrets(
 def find_new_secrets(
     text: str, before: str, find: Callable[[str], Sequence[SecretFinding]] | None = None
 ) -> list[SecretFinding]:
-    """Return the secrets that are new in a text, by the store's rules if given."""
+    """Return the secrets in a text that `before` does not contain, using the finder of the store if given."""
     find = find or find_secrets
     known = {before[finding.start : finding.end] for finding in find(before)} if before else set()
     return [finding for finding in find(text) if text[finding.start : finding.end] not in known]
 
 
 def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[[str], tuple[SecretFinding, ...]]:
-    """Return a function that finds secrets with the built-in rules and the user's own, which are read now.
+    """Return a function that finds secrets using the built-in rules and the user's own, which are read immediately.
 
-    With `forgive`, unreadable rules are ignored (`doctor` reports them); otherwise raises SettingsError.
+    Raises SettingsError if the user's rules cannot be read; with `forgive`, ignores them, and `doctor` reports them.
     """
     own = OwnSecretRules()
     try:
@@ -173,7 +173,7 @@ def mask(text: str, findings: Iterable[SecretFinding]) -> str:
 
 
 def mask_model(model: Model) -> Model:
-    """Return the model for requests of memory's own, in which secrets are masked; a host's request stays as it was."""
+    """Wrap a model so that secrets in memdir's own requests are masked; requests of a host are not changed."""
 
     def ask(request: Request) -> Reply:
         texts = (
@@ -185,7 +185,7 @@ def mask_model(model: Model) -> Model:
 
 
 def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tuple[str, ...]:
-    """Return a line of text for each finding: what, rule and position."""
+    """Return a line of text for each finding, with its description, rule and position."""
     where = f" of {place}" if place else ""
     return tuple(f"{finding.what} ({finding.rule}) in line {finding.line}{where}" for finding in findings)
 
@@ -198,12 +198,12 @@ def read_rules() -> tuple[SecretRule, ...]:
 
 @cache
 def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
-    """Return the rules with this value of `inside`, which span blanks and need the full text if it is true."""
+    """Return the rules with this value of `inside`. If true, they may match white space and need the full text."""
     return tuple(rule for rule in read_rules() if rule.inside is inside)
 
 
 def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretFinding]:
-    """Yield all matches with their positions in `text`; they may overlap, more specific rules come first."""
+    """Yield all matches with their positions in `text`, more specific rules first; matches may overlap."""
     folded = fold_text(text)
     dense, decoded = find_dense(folded.text), decode_percent(folded.text)
     yield from _map_back(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
@@ -273,7 +273,7 @@ def _check_match(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFindi
 
 
 def _find_base64(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield runs of base64 that encode text, decoded once: start, end, text."""
+    """Yield start, end and decoded text of each base64 run that encodes text."""
     for match in compile_pattern(_BASE64).finditer(text):
         run = match.group()
         decoded = "" if run.islower() or run.isupper() else _decode_base64(compile_pattern(r"[\s>]+").sub("", run))
@@ -282,7 +282,7 @@ def _find_base64(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _decode_base64(run: str) -> str:
-    """Return the text encoded in a run of base64, of either alphabet, or "" if it is not text."""
+    """Decode a run of standard or URL-safe base64; return "" if the result is not text."""
     bare = run.rstrip("=").replace("-", "+").replace("_", "/")
     if len(bare) % 4 == 1:
         return ""
@@ -311,7 +311,7 @@ def _allows(allow: AllowedValue, text: str, match: SecretFinding) -> bool:
 
 
 def read_own_rules(path: Path) -> OwnSecretRules:
-    """Return the [[rule]] and [[allow]] rows of a file, none if it is missing (docs/secrets.md describes them).
+    """Return the [[rule]] and [[allow]] rows of a file (see docs/secrets.md); there are none if it is missing.
 
     Raises SettingsError for any error, so that no rule is silently ignored.
     """
@@ -375,7 +375,7 @@ def _check_pattern(pattern: object, path: Path) -> str:
 
 
 def _find_contextual(text: str, low: str) -> Iterator[SecretFinding]:
-    """Yield all matches, the most certain first; `low` is the text in lower case."""
+    """Yield secrets recognised by the words around them, most certain first. `low` is the text in lower case."""
     if "://" in text and "@" in text:
         for match in _pattern("contexts", "url").finditer(text):
             value = match["value"]
@@ -439,14 +439,14 @@ def _make_match(kind: str, start: int, end: int) -> SecretFinding:
 
 
 def _read_name(text: str, end: int) -> tuple[str, str]:
-    """Return the name that ends at `end`, without quotes and asterisks, and the text before it."""
+    """Return the variable or field name that ends at `end`, without quotes and asterisks, and the text before it."""
     before = text[max(end - 100, 0) : end].rstrip(" \t").rstrip("*_").rstrip("\"'])`\\")
     match = _pattern("contexts", "name").match(before[::-1])
     return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
 
 
 def _is_sent(value: str, scheme: str, before: str) -> bool:
-    """Return whether a header's value is a credential; in a command that sends it, shorter values count too."""
+    """Return whether a header's value is a credential. In a command that sends it, shorter values count too."""
     sends = before.rstrip("\"'=").rstrip().endswith(("-H", "--header"))
     if _is_standin(value) or value[0] in "${([*" or not (sends or scheme):
         return False
@@ -467,7 +467,7 @@ def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
 
 
 def _name_kind(name: str) -> str:
-    """Return what a name suggests: "password", "secret", "key" or ""."""
+    """Return which secret a name suggests: "password", "secret", "key" or ""."""
     words = [word.lower() for word in _pattern("contexts", "name_words").findall(name) if not word.isdigit()]
     if not words or words[-1] in _words("about") or not _words("open").isdisjoint(words):
         return ""
@@ -512,7 +512,7 @@ def _find_passwords(text: str, low: str) -> Iterator[SecretFinding]:
 
 
 def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
-    """Yield the long random runs whose sentence mentions a key before them."""
+    """Yield long random strings that follow the mention of a key in the same sentence."""
     for run in compile_pattern(r"[!-~]{16,}").finditer(dense.text):
         begin = dense.find_place(run.start(), run.end())[0]
         start, value = _strip(run.group(), begin)
@@ -532,7 +532,7 @@ def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding
 
 
 def _is_apart(low: str, start: int, end: int) -> bool:
-    """Return whether a word is not part of a name such as `credentials.url`; true for Chinese and Japanese."""
+    """Return whether a word stands alone, not in a name such as `credentials.url`. CJK words always do."""
     if low[start] > "\u2e80":
         return True
     left = low[start - 1 : start]
@@ -603,7 +603,7 @@ def _words(key: str) -> frozenset[str]:
 
 @cache
 def _pattern(table: str, key: str) -> re.Pattern[str]:
-    """Return a pattern from a table, joining a list of one per language as alternatives."""
+    """Compile a pattern from a table; a list of patterns, one per language, is joined as alternatives."""
     patterns = _read_tables()[table][key]
     return re.compile(patterns if isinstance(patterns, str) else "|".join(patterns))
 
@@ -614,7 +614,7 @@ def _measure_bits(value: str) -> float:
 
 
 def _measure_mixing(value: str) -> float:
-    """Return the share of neighbouring characters that differ in class."""
+    """Return the share of adjacent character pairs whose characters are of different classes."""
     if len(value) < 2:
         return 0.0
     classes = [1 if char.islower() else 2 if char.isupper() else 3 if char.isdigit() else 4 for char in value]
@@ -656,9 +656,9 @@ def _is_random(value: str, *, shortest: int = 16) -> bool:
 
 
 def _is_password(value: str, *, told: bool) -> bool:
-    """Return whether a word looks like a password: letters with digits or signs, but not a name that has them too.
+    """Return whether a word looks like a password: letters with digits or signs, but not like a name with them.
 
-    With `told`, the text calls it a password, so short names with a number count too.
+    If `told`, the text calls it a password, so short names with a number count too.
     """
     if not 5 <= len(value) <= 128 or _is_standin(value):
         return False
@@ -678,7 +678,7 @@ def _is_password(value: str, *, told: bool) -> bool:
 
 
 def _is_identifier(value: str) -> bool:
-    """Return whether this is an identifier: words joined by `-`, `_`, `.` or capitals, of any length."""
+    """Return whether this is an identifier: words joined by `-`, `_`, `.` or capitals."""
     words = [word for word in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", value) if word]
     plain = sum(len(word) for word in words if compile_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}").fullmatch(word))
     return plain * 4 >= 3 * sum(len(word) for word in words)

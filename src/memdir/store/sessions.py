@@ -49,7 +49,7 @@ class SurfacedMemory:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedWrite:
-    """A memory as a model wrote it, the quote it is based on, and the digest of the part that was kept."""
+    """A memory as a model wrote it, the quote it is based on, and the digest of the part that was saved."""
 
     name: str
     text: str
@@ -59,7 +59,7 @@ class TrimmedWrite:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """The record of a conversation; the keys of `surfaced` and `read` come from `make_key`."""
+    """The record of a conversation. The keys of `surfaced` and `read` come from `make_key`."""
 
     surfaced: Mapping[str, SurfacedMemory] = field(default_factory=dict)
     read: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ def is_confidential(record: SessionRecord) -> bool:
 
 
 class SessionFile:
-    """One conversation's record; its ID is any string, `state` the state folder of its project's memory.
+    """The record file of a conversation with any ID. `state` is the state folder of its project's memory.
 
     Safe to use from several threads and processes at once.
     """
@@ -94,19 +94,19 @@ class SessionFile:
         self.path = state / files.SESSIONS_FOLDER / f"{make_leaf(id)}.json"
 
     def find_prompt_file(self, key: str) -> Path:
-        """Return the file of a prompt given to this conversation; a file name made from an id never contains `~`."""
+        """Return the file of a prompt shown in this conversation. File names made from an ID never contain `~`."""
         return self.path.with_name(f"{key}~{make_leaf(self.id)}{PROMPT}")
 
     def read_prompt(self, key: str) -> Mapping[str, object]:
         return self._read_table(self.find_prompt_file(key))
 
     def write_prompt(self, key: str, table: Mapping[str, object]) -> None:
-        """Save a prompt; the caller holds the folder's lock."""
+        """Save a prompt. The caller must hold the folder's lock."""
         path = self.find_prompt_file(key)
         write_table(path.parent, path.name, table)
 
     def drop_prompt(self, key: str) -> bool:
-        """Remove a prompt; returns True in only one of several processes."""
+        """Remove a prompt; return True in only one of several concurrent processes."""
         try:
             os.unlink(self.find_prompt_file(key))
         except OSError:
@@ -114,7 +114,7 @@ class SessionFile:
         return True
 
     def read_foreign(self) -> tuple[int, ...]:
-        """Return the hashes of untrusted text in the messages learned from so far."""
+        """Return hashes of the untrusted text in the messages processed so far."""
         data = self.read_prompt(_FOREIGN).get("runs")
         try:
             return tuple(int(run, 16) for run in data.split()) if isinstance(data, str) else ()
@@ -148,7 +148,7 @@ class SessionFile:
     def change(
         self, step: Callable[[SessionRecord], SessionRecord], *, seconds: float = SESSION_SECONDS
     ) -> SessionRecord:
-        """Apply a step to the current record and return the result. Raises LockedError or DiskError."""
+        """Apply a function to the current record and return the new record. Raises LockedError or DiskError."""
         with files.hold_sessions(self.path.parent, seconds):
             before = self.read()
             after = step(before)
@@ -172,7 +172,7 @@ class SessionFile:
         self.change(lambda record: replace(record, ignoring=ignoring))
 
     def find_index(self) -> str:
-        """Return the digest of the index given to this conversation, or ""."""
+        """Return the digest of the index that was shown in this conversation, or ""."""
         digest = self.read().extra.get(_INDEXED)
         return digest if isinstance(digest, str) else ""
 
@@ -180,7 +180,7 @@ class SessionFile:
         self.change(lambda record: replace(record, extra={**record.extra, _INDEXED: digest_text(text)}))
 
     def reset(self, *, cleared: bool = False) -> SessionRecord:
-        """Record that shown and read memories are no longer in the conversation; return the record before that.
+        """Record that shown and read memories are no longer in the conversation, and return the previous record.
 
         A request to ignore memory continues after compaction and ends after clear. Private conversations stay private.
         """
@@ -200,12 +200,12 @@ class SessionFile:
 
 
 def make_key(session: SessionFile, name: str, *, state: Path | None, place: str) -> str:
-    """Return the key of a memory in a conversation record: its name in the record's own directory, else a digest."""
+    """Return the key of a memory in a record: its name if it is in the record's own directory, else a digest."""
     return name if state == session.state else "#" + digest_text(f"{place}\0{name}")
 
 
 def parse_record(table: Mapping[str, object]) -> SessionRecord:
-    """Return a record from a file's table; fields with the wrong type count as missing."""
+    """Convert a file's table to a record; fields of the wrong type count as missing."""
     surfaced, read = table.get("surfaced"), table.get("read")
     return SessionRecord(
         surfaced={key: _parse_surfaced(row) for key, row in surfaced.items()} if isinstance(surfaced, dict) else {},
@@ -217,7 +217,7 @@ def parse_record(table: Mapping[str, object]) -> SessionRecord:
 
 
 def read_day(record: SessionRecord) -> date | None:
-    """Return the last date given to a conversation, None if there was none."""
+    """Return the last date that a conversation was told, or None."""
     value = record.extra.get(DAY)
     try:
         return date.fromisoformat(value) if isinstance(value, str) else None
@@ -231,9 +231,9 @@ def _parse_surfaced(value: object) -> SurfacedMemory:
 
 
 def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
-    """Remove old records, at most once a day, and return how many.
+    """Remove old records, at most once a day, and return their number.
 
-    The time comes from the file system's clock, through the lock file that was just written.
+    The current time is the modification time of the lock file that was just written.
     """
     folder = state / files.SESSIONS_FOLDER
     if not folder.is_dir():
@@ -254,7 +254,7 @@ def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A message of a conversation, and the parts left out of memories so far, which the next message may confirm."""
+    """A position in a conversation, and the parts left out of memories so far, which the next message may confirm."""
 
     id: str = ""
     digest: str = ""
@@ -269,7 +269,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class MessageSlice:
-    """The messages after a cursor, and how many precede them; `vanished` if the cursor's own message is missing."""
+    """The messages after a cursor and the number before them. `vanished`: the cursor's message is missing."""
 
     messages: tuple[Message, ...]
     start: int
@@ -277,7 +277,7 @@ class MessageSlice:
 
 
 def make_cursor(messages: Sequence[Message], position: int | None = None, *, before: int = 0) -> Cursor | None:
-    """Return the cursor for a message, by default the last; None if there is no such message.
+    """Return the cursor for a message, by default the last, or None if there is no such message.
 
     `before` is the number of messages of the conversation before these.
     """
@@ -299,7 +299,7 @@ def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> MessageSl
 
 
 def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
-    """Return the index of the cursor's message, matched by ID or by position and text; None if it is ambiguous.
+    """Return the index of the cursor's message, matched by ID or by position and text, or None if it is ambiguous.
 
     A message such as "Done." may occur several times; choosing the last would skip everything before it.
     """
@@ -360,7 +360,7 @@ def read_ended(home: Path) -> tuple[QueuedTurn, ...]:
 
 
 def has_waiting(state: Path, home: Path) -> bool:
-    """Return whether either queue has an entry, without reading any: there may be thousands."""
+    """Return whether either queue has an entry. Does not read entries, because there may be thousands."""
     return bool(_list_entries(state / files.QUEUE_FOLDER) or _list_entries(home / files.ENDED_FOLDER))
 
 

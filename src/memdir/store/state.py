@@ -1,4 +1,4 @@
-"""The files in the state folder of a memory directory: their names, how to read them, and how to purge a memory from them.
+"""The files in the state folder of a memory directory: their names, readers, and how to purge a memory from them.
 
 STATE_FILES lists all of them. `forget --purge` walks that list, so every new file needs a row with a description and a way
 to remove a memory. Tables are JSON objects with mode 0600, replaced in one step; a missing or broken one counts as empty.
@@ -85,7 +85,7 @@ RUNS = "runs.jsonl"  # background runs
 
 @dataclass(frozen=True, slots=True)
 class PurgedMemory:
-    """A memory to purge: all its texts, and the conversations that taught it or were shown it."""
+    """A memory to purge, with all its texts and the conversations that it was learned from or shown in."""
 
     name: str
     sessions: Collection[str] = ()
@@ -130,7 +130,7 @@ def _find_bad(path: Path, *, is_folder: bool) -> str:
 
 
 def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> None:
-    """Remove a memory from every file of a state folder, and from those in folders that `relink` set aside."""
+    """Remove a memory from every file of a state folder, and of the folders that `relink` has moved into it."""
     replaced = list(aside)
     for row in STATE_FILES:
         if row.purge is not None:
@@ -160,13 +160,13 @@ def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, 
 
 
 def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
-    """Replace a file with this table; raises DiskError or PathError."""
+    """Replace a file with this table. Raises DiskError or PathError."""
     check_no_link(folder / file)
     write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n")
 
 
 def read_time(value: object) -> datetime | None:
-    """Return a time with a zone, as written in a table; None for anything else."""
+    """Parse a time with a zone from a table; return None for anything else."""
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:
@@ -188,7 +188,7 @@ def make_leaf(id: str) -> str:
 
 @contextmanager
 def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
-    """Hold the lock on all conversation records of a folder; yields its descriptor. A change takes a millisecond."""
+    """Hold the lock on all conversation records of a folder, and yield the folder's descriptor."""
     check_no_link(folder)
     with raise_disk_errors(folder):
         make_private_dirs(folder)
@@ -232,7 +232,7 @@ def drop_name(state: Path, name: str, *, seconds: float) -> int:
 
 
 def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
-    """Save a dream's patch set; above the limit, the oldest are removed."""
+    """Save a dream's patch set, and remove the oldest ones above the limit."""
     folder = state / DREAMS_FOLDER
     check_no_link(folder)
     write_table(folder, f"{id}.json", table)
@@ -242,14 +242,14 @@ def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
 
 
 def read_set(state: Path, id: str) -> dict[str, object] | None:
-    """Return the patch set with this id, None if it is missing or unreadable."""
+    """Return the patch set with this ID, or None if it is missing or unreadable."""
     if not _SET_ID.fullmatch(id) or find_link(state / DREAMS_FOLDER):
         return None
     return read_table(state / DREAMS_FOLDER, f"{id}.json") or None
 
 
 def list_sets(state: Path) -> tuple[str, ...]:
-    """Return the ids of all patch sets, newest first: an id begins with its time."""
+    """Return the IDs of all patch sets, newest first. An ID begins with the time of the dream."""
     folder = state / DREAMS_FOLDER
     try:
         names = () if find_link(folder) else os.listdir(folder)
@@ -276,7 +276,7 @@ def find_chat_file(state: Path, id: str) -> Path:
 
 
 def append_record(path: Path, record: dict[str, object]) -> None:
-    """Append a record to a conversation file; a killed process loses only its own record.
+    """Append a record to a conversation file; if the process is killed, only this record is lost.
 
     If a killed writer left an incomplete line, the record begins a new one.
     """
@@ -296,7 +296,7 @@ def append_record(path: Path, record: dict[str, object]) -> None:
 
 
 def list_chats(state: Path) -> tuple[Path, ...]:
-    """Return the files of all conversations, the one with the newest record first."""
+    """Return the files of all conversations, most recently changed first."""
     folder = state / CHATS_FOLDER
     if find_link(folder):
         return ()
@@ -313,7 +313,7 @@ def list_chats(state: Path) -> tuple[Path, ...]:
 
 
 def _drop_chats(state: Path, memory: PurgedMemory) -> None:
-    """Remove the conversations that taught a memory, were shown it, name it or quote it."""
+    """Remove the conversations that a memory was learned from or shown in, and those that name or quote it."""
     leaves = {f"{make_leaf(id)}.jsonl" for id in memory.sessions if id}
     # Imported here: a hook reads this folder and purges nothing.
     from memdir.format.document import MemoryDocument
@@ -345,7 +345,7 @@ def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bo
 
 
 def find_own_sync(environment: Environment) -> Path:
-    """Return the folder for sync between the user's machines, one for all projects."""
+    """Return the folder for sync between the user's machines, which all projects share."""
     return environment.state_home / OWN_FOLDER
 
 
@@ -362,7 +362,7 @@ def drop_copy(state: Path, name: str = COPY) -> None:
 
 
 def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
-    """Remove a memory from a merge base, where only the index can name it."""
+    """Remove a memory from a merge base, in which only the index can contain its name."""
     file, leaf = (POINT, memory.name.partition("/")[2]) if is_team(memory.name) else (OWN_POINT, memory.name)
     if point := read_table(state, file):
         pending = point.get("pending")
@@ -376,7 +376,7 @@ def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
 
 
 def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory], None]:
-    """Return a purge that deletes a file and its database logs, with `team` only for team memories."""
+    """Return a function that purges a memory by deleting this file; with `team`, only for team memories."""
 
     def drop(state: Path, memory: PurgedMemory) -> None:
         for path in state.glob(f"{name}*") if is_team(memory.name) or not team else ():
@@ -426,7 +426,7 @@ STATE_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author of a memory's last change; `when` is the commit time.
+    """The author of a memory's last change. `when` is the commit time.
 
     Authors come from commits and from changes on this machine, never from a memory's text, which can contain any name.
     A commit's author is not verified.
@@ -438,7 +438,7 @@ class Author:
 
 
 def read_authors(state: Path) -> Mapping[str, Author]:
-    """Return the authors of team memories by name, as of the last sync; the next sync rewrites the file."""
+    """Return a dict from team memory names to authors, as of the last sync. The next sync rewrites the file."""
     authors = {}
     for name, row in read_table(state, AUTHORS).items():
         match row:
@@ -518,7 +518,7 @@ def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> P
 
 
 def drop_edits(environment: Environment, root: Path, name: str) -> int:
-    """Remove the files of earlier edits of this memory, for purge; returns how many."""
+    """Remove the files of earlier edits of this memory, and return their number."""
     pattern = re.compile(rf"{re.escape(_flatten(name))}\.[A-Za-z0-9_]+{re.escape(_EDIT_SUFFIX)}")
     folder = _find_edits_folder(environment, root)
     try:
@@ -537,7 +537,7 @@ def _find_edits_folder(environment: Environment, root: Path) -> Path:
 
 
 def _flatten(name: str) -> str:
-    """Return a memory's name as a file name, with a digest if it is long; names have no dots, so none collide."""
+    """Return a memory's name as a file name, with a digest if it is long. No two names have the same file name."""
     flat = name.replace("/", ".")
     data = flat.encode("utf-8", "replace")
     if len(data) <= _EDIT_BYTES:
@@ -560,7 +560,7 @@ class LastEvent:
 
 @dataclass(frozen=True, slots=True)
 class HookProblem:
-    """A problem in a hook; `times` counts equal texts from the same host, `at` is the last time."""
+    """A hook problem. `times` is the number of equal problems from the same host, `at` the time of the last one."""
 
     host: str
     text: str
@@ -569,7 +569,7 @@ class HookProblem:
 
 
 def note_event(state: Path, host: str, event: str, now: datetime) -> None:
-    """Record that this event has arrived. Never raises."""
+    """Record that a hook event was received. Never raises."""
     if not (_EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event)) or os.path.islink(state):
         return
     path = state / EVENTS_FOLDER / f"{host}.{event}"
@@ -582,7 +582,7 @@ def note_event(state: Path, host: str, event: str, now: datetime) -> None:
 
 
 def read_events(state: Path) -> tuple[LastEvent, ...]:
-    """Return the last arrival of every event of every host, newest first."""
+    """Return the last time that each event of each host was received, newest first."""
     folder = state / EVENTS_FOLDER
     if os.path.islink(state) or os.path.islink(folder):
         return ()
@@ -598,7 +598,7 @@ def read_events(state: Path) -> tuple[LastEvent, ...]:
 
 
 def read_learned(state: Path) -> frozenset[str]:
-    """Return the ids of imported conversations already learned from, and of the import (`run:`)."""
+    """Return the IDs of imported conversations already learned from, and of the import (`run:`)."""
     data = read_small(state / LEARNED, _LEARNED_BYTES, follow=False).data or b""
     return frozenset(data.decode("utf-8", "replace").splitlines())
 
@@ -608,7 +608,7 @@ def note_learned(state: Path, id: str) -> None:
 
 
 def drop_learned(state: Path, prefix: str) -> None:
-    """Drop the ids with this prefix and of imports, so that undone conversations can be imported again."""
+    """Remove the IDs with this prefix and those of imports, so that undone conversations can be imported again."""
     if ids := read_learned(state):
         remaining = [f"{id}\n" for id in sorted(ids) if not id.startswith((prefix, "run:"))]
         write_private(state / LEARNED, "".join(remaining).encode())
@@ -621,7 +621,7 @@ def note_saved(state: Path, titles: Iterable[str]) -> None:
 
 
 def take_saved(state: Path) -> tuple[str, ...]:
-    """Return the titles recorded by `note_saved` and remove them; only one of several processes gets them."""
+    """Remove and return the titles recorded by `note_saved`. Only one of several processes gets them."""
     rows = _read_rows(state / SAVED, _SAVED_BYTES)
     try:
         os.unlink(state / SAVED)
@@ -648,7 +648,7 @@ def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookPr
 
 
 def clear_problems(state: Path, *, until: datetime | None = None) -> int:
-    """Delete the problems, with `until` only those up to that time; returns the number of deleted lines."""
+    """Delete all problems, or those up to `until`, and return the number of deleted lines."""
     path = state / PROBLEMS
     if os.path.islink(state) or os.path.islink(path):
         return 0
@@ -698,7 +698,7 @@ def read_runs(state: Path) -> tuple[dict[str, object], ...]:
 
 
 def _append_row(path: Path, row: object, limit: int, *, keep: int) -> None:
-    """Append a line of JSON; above half of `limit` bytes only the newest lines stay. Never raises, follows no link."""
+    """Append a line of JSON, dropping old lines above half of `limit` bytes. Never raises or follows links."""
     if os.path.islink(path.parent) or os.path.islink(path):
         return
     with suppress(OSError, DiskError):
@@ -708,7 +708,7 @@ def _append_row(path: Path, row: object, limit: int, *, keep: int) -> None:
 
 
 def _read_rows(path: Path, limit: int) -> list[object]:
-    """Return the values of a file's lines, oldest first, without those that are not JSON."""
+    """Return the JSON values of a file's lines, oldest first, skipping invalid lines."""
     rows = []
     for line in () if os.path.islink(path.parent) else (read_small(path, limit, follow=False).data or b"").splitlines():
         with suppress(ValueError, RecursionError):

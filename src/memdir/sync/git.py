@@ -85,7 +85,7 @@ _DENIED = re.compile(
 
 
 class GitError(RemoteError):
-    """A failed git call; `said` is its output on one line."""
+    """A git call failed. `said` is its output on one line."""
 
     def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -94,7 +94,7 @@ class GitError(RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """The result of a call: its exit code, its output, and why it failed."""
+    """The result of a git call: its exit code, its output, and the reason if it failed."""
 
     code: int
     out: bytes
@@ -102,13 +102,13 @@ class GitResult:
 
 
 class TeamClone:
-    """memdir's own clone of a team's branch. Every call ends by `deadline`, a monotonic time."""
+    """memdir's own bare clone of a team's branch. All calls must end by `deadline`, a monotonic time."""
 
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
         self.path, self._environment, self.deadline = path, environment, deadline
 
     def prepare(self) -> None:
-        """Create the repository if there is none, and remove lock files that a killed git left."""
+        """Create the repository if it is missing, and remove lock files of killed git processes."""
         if not os.path.isfile(self.path / "HEAD"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.ask("init", "--quiet", "--bare", "--template=", str(self.path))
@@ -118,7 +118,7 @@ class TeamClone:
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
-        """Run git once, for `remote`, writing files up to `limit` bytes. Does not raise if git fails."""
+        """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
         options = [part for setting in settings for part in ("-c", setting)]
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
@@ -134,12 +134,12 @@ class TeamClone:
 
 
 def make_git_error(verb: str, result: GitResult) -> GitError:
-    """Return the error for a failed call, mentioning only paths that git itself printed."""
+    """Return the error to raise for a failed git call."""
     if result.code == LATE:
-        hint = "try again, or give it --timeout"
+        hint = "retry with a longer --timeout"
         return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
     if result.code == ABSENT:
-        return GitError("there is no git program", said=result.said, hint="team memory needs git; install it")
+        return GitError("git is not installed", said=result.said, hint="install git, which team memory needs")
     if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
         return GitError(f"the team's branch is larger than {size} MiB", said=result.said, hint="no files were imported")
@@ -151,7 +151,7 @@ def make_git_error(verb: str, result: GitResult) -> GitError:
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
-    """Return the environment of a git process: without redirections or prompts, with the user's keys for ssh and https."""
+    """Return the environment for a git process, without redirections and prompts but with the user's credentials."""
     inherited = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
     env = inherited | dict.fromkeys(("GIT_ASKPASS", "SSH_ASKPASS"), "")
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
@@ -241,8 +241,8 @@ class GitRemote:
             raise make_git_error("fetch", result)
         commit = re.match(r"[0-9a-f]{40}(?=\s)", fetch_head.read_text(encoding="utf-8", errors="replace"))
         if commit is None:
-            hint = "a repository of SHA-256 objects cannot be used"
-            raise GitError("git fetch did not say what it brought", hint=hint)
+            hint = "use a repository with SHA-1 objects"
+            raise GitError("git fetch did not report the fetched commit", hint=hint)
         return commit.group()
 
     def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
@@ -255,7 +255,7 @@ class GitRemote:
         """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
         if branch.head and not branch.is_ours:
             what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
-            hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
+            hint = f"choose another with --branch, such as {BRANCH}; memdir's own branch contains {self.mark}"
             message = f"the branch {self.branch} is not {what}: it contains other files"
             raise SettingsError(message, key="branch", hint=hint)
 
@@ -292,7 +292,7 @@ class GitRemote:
         return (head if pushed.answer is PushResult.DONE else tree.head), pushed
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        """Return the objects of these paths before and after each commit that `after` lacks; best effort."""
+        """Return the objects of these paths before and after each commit since `after`, or {} if git fails."""
         result = self._copy.run("log", *_LOG, "--raw", "--no-abbrev", "--format=", *_make_span(head, after))
         words = iter(result.out.split(b"\0") if result.code == 0 else ())
         versions: dict[str, set[str]] = {}
@@ -310,13 +310,13 @@ class GitRemote:
         return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
 
     def read_date_lines(self, head: str, after: str) -> list[str]:
-        """Return the lines with dates in the messages since `after`, oldest first."""
+        """Return the date lines in the commit messages since `after`, oldest first."""
         result = self._copy.run("log", "--first-parent", "--reverse", "--format=%B", *_make_span(head, after))
         lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
         return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
 
     def read_log(self, head: str, after: str = "") -> tuple[TeamCommit, ...]:
-        """Return the commits that `after` does not contain, with their changes, newest first."""
+        """Return the commits since `after` with their changes, newest first."""
         mark = os.urandom(12).hex()  # nobody can have written it into a name
         row = f"--format={mark}%x00{_RECORD}"
         out = self._copy.ask("log", *_LOG, "--name-status", row, *_make_span(head, after))
@@ -352,7 +352,7 @@ class GitRemote:
         result = self._copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
         rows = result.out.split(b"\0")
         if len(rows) > self.most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
-            message = f"the branch holds more than {self.most:,} entries; no files were imported"
+            message = f"the branch contains more than {self.most:,} entries; no files were imported"
             raise FormatError(message, hint="`memdir team log` shows who wrote last")
         if result.code != 0:
             raise make_git_error("ls-tree", result)
@@ -384,7 +384,7 @@ class GitRemote:
         out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
         sha = out.decode("ascii", "replace").strip()
         if not _SHA.fullmatch(sha):
-            raise GitError("git fast-import did not say what it wrote", said=sha)
+            raise GitError("git fast-import did not report the new commit", said=sha)
         return sha
 
     def _push_commit(self, commit: str) -> PushState:

@@ -26,20 +26,20 @@ _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The merged text (None means no file), and a description of each conflict."""
+    """The merged text, or None if the file is deleted, and a description of each conflict."""
 
     text: str | None
     clashes: tuple[str, ...] = ()
 
 
 def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeResult:
-    """Merge two versions of a memory file; None means no file."""
+    """Merge two versions of a memory file. None stands for a missing file."""
     if one in (base, other):
         return MergeResult(other)
     if other == base:
         return MergeResult(one)
     if one is None or other is None:
-        why = "one side took it away, the other changed it: the change stays"
+        why = "one side deleted it and the other changed it; the change was kept"
         return MergeResult(other if one is None else one, (why,))
     parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
     head, clashes = _merge_head(base or "", one, other)

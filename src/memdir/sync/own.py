@@ -103,7 +103,7 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A local directory with its path in the branch, or "" and the reason it has none."""
+    """A local directory with its path in the branch, or with "" and the reason why it has none."""
 
     path: Path
     prefix: str
@@ -137,8 +137,8 @@ def start(
     state.check_branch(setup.branch)
     setup = replace(setup, remote=state.check_remote(setup.remote, project.places.root.path))
     if known is not None and (known.remote, known.branch) != (setup.remote, setup.branch):
-        hint = "`memdir sync stop` first; the memories stay"
-        raise SettingsError(f"memory is synced with {known.remote} already", key="remote", hint=hint)
+        hint = "run `memdir sync stop` first; the memories are kept"
+        raise SettingsError(f"memory is already synced with {known.remote}", key="remote", hint=hint)
     if known is not None:
         recipients = tuple(dict.fromkeys([*known.recipients, *setup.recipients]))
         setup = replace(known, recipients=recipients, key_file=setup.key_file or known.key_file)
@@ -155,14 +155,14 @@ def start(
             setup = _prepare_keys(setup, create=not is_sealed)
             SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
         elif known is not None and known.recipients:
-            raise SettingsError("the remote is not encrypted any more", key="remote", hint="`memdir sync stop` first")
+            raise SettingsError("the remote is no longer encrypted", key="remote", hint="run `memdir sync stop` first")
         setup = setup if encrypt or is_sealed else replace(setup, key_file="")
         write_table(find_own_sync(environment), OWN_SETUP, asdict(setup))
     return sync_own(project, now=now, seconds=seconds)
 
 
 def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
-    """Forget the remote and its local state, keeping memories and keys. Return whether there was a remote."""
+    """Remove the remote and its local state, keeping memories and keys. Return whether there was a remote."""
     folder = find_own_sync(environment)
     if read_setup(environment) is None:
         return False
@@ -215,7 +215,7 @@ def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
     named = [record.id for record in records.values() if name in (record.id, record.name)]
     if len(named) > 1 and name not in named:
         raise SettingsError(
-            f"several projects are called {name}", key="name", hint=f"one of {', '.join(sorted(named))}"
+            f"several projects are named {name}", key="name", hint=f"use one of {', '.join(sorted(named))}"
         )
     id = name if name in named else named[0] if named else make_slug(name)
     write_table(project.private.state, OWN_PROJECT, {"id": id, "linked": True})
@@ -235,7 +235,7 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
-    """Return every directory with its path in the branch at the last sync, and the names not yet sent."""
+    """Return every directory, with its path in the branch at the last sync and the names of unsent memories."""
     rows = []
     with open_directories(project) as directories:
         for store, identity in directories:
@@ -252,7 +252,7 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
 
 
 def _compare(part: SyncPart) -> tuple[state.SyncPoint, Mapping[str, bytes], list[str]]:
-    """Return the merge base of a part, its files here, and the paths of those that the remote does not have."""
+    """Return the merge base of a part, its local files, and the paths of files that the remote does not have."""
     point, files = find_point(part), read_local(part).files
     return point, files, [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
 
@@ -285,18 +285,18 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """The directories still to be synced; directories with the same path in the branch are synced one at a time."""
+    """The directories still to be synced. Directories with the same path in the branch are synced one after another."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
 
     def advance(self) -> bool:
-        """Continue with the directories that had to wait; return whether there are any."""
+        """Continue with the waiting directories, and return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        """Return the parts of a tree and the files to add to it: its own file and new project facts."""
+        """Return the parts of a tree to sync and the files to add to it: its marker file and new project records."""
         assert isinstance(remote, GitRemote | SealedRemote)
         remote.check_ours(tree)
         files = (
@@ -336,8 +336,8 @@ def _note_project(store: FileStore, id: str) -> None:
 
 
 def find_record(identity: Identity, known: Mapping[str, object], records: Mapping[str, ProjectRecord]) -> ProjectRecord:
-    """Return the branch's project for a directory, updated with new facts, or a new one. It has no ID if the directory
-    cannot be identified."""
+    """Return the project record for a directory, updated with its identity, or a new record. The record has no ID if
+    the directory cannot be identified."""
     address, commit = _find_address(identity), identity.root_commit or ""
     id, is_linked = str(known.get("id") or ""), known.get("linked") is True
     record = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
@@ -359,7 +359,7 @@ def find_record(identity: Identity, known: Mapping[str, object], records: Mappin
 
 
 def _find_address(identity: Identity) -> str:
-    """Return the URL of a project's remote, but not a path, which is useless on other machines."""
+    """Return the URL of a project's remote, or "" if it is a local path, which is useless on other machines."""
     remote = identity.remote or ""
     is_path = remote.startswith(("/", ".", "~", "file:")) or ":" not in remote
     return "" if is_path else parse_address(remote)
@@ -411,7 +411,7 @@ def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
 
 
 class SealedRemote:
-    """A branch with encrypted names and contents; object names are those of the decrypted contents."""
+    """A branch with encrypted names and contents. Object names are computed from the decrypted contents."""
 
     def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
         self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
@@ -428,7 +428,7 @@ class SealedRemote:
         self.inner.check_ours(tree)
 
     def make_mark(self) -> bytes:
-        """Return the branch's own file, for a new branch."""
+        """Return the content of the marker file for a new branch."""
         self.names = self.names or os.urandom(32).hex()
         sealed = self._age.encrypt(bytes.fromhex(self.names), self._recipients)
         return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
@@ -441,7 +441,7 @@ class SealedRemote:
             names = self._age.decrypt(base64.b64decode(find_names(self.inner, tree)), self._keys).hex()
         except (ValueError, self._age.DecryptError):
             hint = "copy the key file of another machine here, or name it: `memdir sync init --key FILE`"
-            raise SettingsError("the remote cannot be read with the key here", key="key", hint=hint) from None
+            raise SettingsError("cannot decrypt the remote with this key", key="key", hint=hint) from None
         if self.names and names != self.names:
             hint = "the branch was replaced; `memdir sync stop` and `memdir sync init` accept the new one"
             raise SettingsError("the remote's filename key changed", key="remote", hint=hint)
@@ -506,7 +506,7 @@ class SealedRemote:
         self._objects[git.hash_blob(data)] = sha
 
     def _open(self, shas: Iterable[str]) -> None:
-        """Decrypt age files that were not decrypted before, except those encrypted to others."""
+        """Decrypt age files that have not been decrypted yet, except those encrypted to other recipients."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
                 path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
@@ -521,8 +521,8 @@ class SealedRemote:
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
             if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
-                message = f"{name[:12]}… of the remote cannot be read with the key here: nothing was changed"
-                raise FormatError(message, hint="every machine needs the same recipients; docs/sync.md says more")
+                message = f"cannot decrypt {name[:12]}… with the key on this machine; nothing was changed"
+                raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
             opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
         return opened
 
@@ -537,7 +537,7 @@ def find_names(branch: GitRemote, tree: RemoteTree) -> str:
 
 
 def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
-    """Return the setup with its recipients, including this machine; `create` makes a missing key."""
+    """Return the setup with its recipients, including this machine. `create` generates a missing key."""
     age, file = _load_age(), Path(setup.key_file)
     if create and not file.exists() and not setup.recipients:
         key = age.x25519.Identity.generate()
@@ -549,7 +549,7 @@ def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
         age.decrypt(age.encrypt(b"", [parse_recipient(recipient) for recipient in recipients]), keys)
     except (age.DecryptError, age.EncryptError):
         hint = "add the public key that belongs to it: --recipient"
-        raise SettingsError(f"what is encrypted could not be read with {file}", key="recipient", hint=hint) from None
+        raise SettingsError(f"cannot decrypt with {file}", key="recipient", hint=hint) from None
     return replace(setup, recipients=recipients)
 
 
@@ -558,7 +558,7 @@ def read_keys(file: Path) -> list[Any]:
     age, data = _load_age(), read_small(file, _RECORD_BYTES).data
     if data is None:
         hint = "copy the key file of another machine there, or name it: --key FILE"
-        raise SettingsError(f"there is no key file {file}", key="key", hint=hint)
+        raise SettingsError(f"key file not found: {file}", key="key", hint=hint)
     lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
     try:
         if any("PRIVATE KEY" in line for line in lines):
@@ -567,7 +567,7 @@ def read_keys(file: Path) -> list[Any]:
     except age.IdentityError:
         keys = []
     if not keys:
-        raise SettingsError(f"no age key in {file}", key="key", hint="`age-keygen -o FILE` makes one")
+        raise SettingsError(f"no age key in {file}", key="key", hint="create one with `age-keygen -o FILE`")
     return keys
 
 
@@ -577,7 +577,7 @@ def parse_recipient(text: str) -> Any:
         return (age.ssh if text.startswith("ssh-") else age.x25519).Recipient.from_str(text)
     except age.RecipientError:
         message = f"invalid public key {shorten(one_line(text), 60)!r}"
-        raise SettingsError(message, key="recipient", hint="age1… or ssh-ed25519 …") from None
+        raise SettingsError(message, key="recipient", hint="use age1… or ssh-ed25519 …") from None
 
 
 def _load_age() -> Any:

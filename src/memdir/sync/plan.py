@@ -67,7 +67,7 @@ Approved = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class AdmitVerdict:
-    """The reason to refuse an incoming file, or to review it first; both are empty if it is accepted."""
+    """The reason to refuse or to review an incoming file. Both are empty if it is accepted."""
 
     refused: str = ""
     held: str = ""
@@ -75,7 +75,7 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed differently: its location, and the text of each side."""
+    """A file that both sides changed differently, with its location and the text of each side."""
 
     path: str
     told: tuple[str, ...]
@@ -85,7 +85,7 @@ class SyncClash:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingChanges:
-    """`files` are to be written or, if None, deleted; `moved` are our files renamed to the remote's spelling."""
+    """The changes to send. `files` maps paths to new content, or None to delete; `moved` are local files to rename."""
 
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class ArrivedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitingChange:
-    """A change that needs review: path, object (`gone` for a deletion), reason, and text."""
+    """A change that needs review, with its path, object (`gone` for a deletion), reason and text."""
 
     path: str
     sha: str
@@ -111,7 +111,7 @@ class WaitingChange:
 
 @dataclass(frozen=True, slots=True)
 class IncomingChanges:
-    """`files` are to be written here or, if None, deleted; `received` tells which of them others changed, and how."""
+    """The changes to import. `files` maps paths to content, or None to delete; `received` has the changes by others."""
 
     files: Mapping[str, bytes | None]
     point: SyncPoint
@@ -121,8 +121,9 @@ class IncomingChanges:
 
 
 class SyncInputs:
-    """Both sides. `common` replaces the merge base if the branch's history was rewritten. `seen` maps files here to objects
-    that the branch has had since the merge base: its later versions do not conflict with them."""
+    """The local and remote state of a part. `common` replaces the merge base if the branch's history was rewritten.
+    `seen` maps local files to objects that the branch has had since the merge base; later versions of them do not
+    conflict."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class SyncInputs:
         return [path for path in self.theirs if self.point.find(path) is not None]
 
     def find_base(self, path: str) -> str | None:
-        """Return the object of a file in the merge base, or None if it is missing or unknown."""
+        """Return the object ID of a file in the merge base, or None if it is missing or unknown."""
         if path in self.seen:
             return self.seen[path]
         if self.common is None or self.point.find(path) is None:
@@ -160,7 +161,7 @@ class SyncInputs:
         return entry.sha if entry else None
 
     def read(self, sha: str | None) -> str | None:
-        """Return the text of an object; None if it is None or missing."""
+        """Return the text of an object, or None if it is None or missing."""
         data = None if sha is None else self.blobs.get(sha)
         return None if data is None else decode(data)
 
@@ -187,7 +188,7 @@ class SyncInputs:
         why = "" if entry.is_text else "its name is not UTF-8"
         why = why or self.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
         if not why and path in self._twins:
-            why = f"it is another spelling of {self._twins[path]}"
+            why = f"its name is a case variant of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
         if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
@@ -198,7 +199,7 @@ class SyncInputs:
 
 
 def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
-    """Return whether the team requires members to review changes by others."""
+    """Return whether the team requires its members to review changes by others."""
     try:
         table = json.loads(inputs.blobs.get(branch.mark, b"null"))
     except (ValueError, RecursionError):
@@ -222,7 +223,7 @@ def make_inputs(
     inputs.local = replace(local, blocked={**local.blocked, **_find_blocked(inputs)})
     needed, limit = _find_needed(inputs), TEAM_BYTES if part.is_shared else SYNC_BYTES
     if sum(needed.values()) > limit:
-        message = f"more than {limit // 1_048_576} MiB would come from the remote; no files were imported"
+        message = f"more than {limit // 1_048_576} MiB would be imported from the remote; no files were imported"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
     inputs.blobs |= remote.read([*needed, branch.mark])
     inputs.seen = _find_seen(remote, inputs, branch)
@@ -248,8 +249,8 @@ def _find_needed(inputs: SyncInputs) -> dict[str, int]:
 
 
 def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
-    """Return the merge base, without files if all of them and the index are missing here, because a folder that was
-    deleted by hand or is not mounted must not delete everybody's memories."""
+    """Return the merge base, but without files if all of them and the index are missing here, so that a folder deleted
+    by hand or not mounted does not delete the memories of all members."""
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
     return replace(point, files={}, index=None)
@@ -273,7 +274,7 @@ def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[s
 
 
 def _find_blocked(inputs: SyncInputs) -> dict[str, str]:
-    """Return the remote's files that cannot be read here, with the reason; they do not count as deleted."""
+    """Return the remote's files that cannot be read here, with the reasons. They do not count as deleted."""
     blocked = {}
     for path, entry in inputs.theirs.items():
         if path not in inputs.local.files and not inputs.judge_place(path, entry.mode, entry.size):
@@ -305,7 +306,7 @@ class _OutgoingPlan:
         self._spellings = {fold(path): path for path in sorted(inputs.theirs, reverse=True)}
 
     def add(self, path: str) -> None:
-        """Plan one file that exists or existed here."""
+        """Plan the change of a file that exists or existed here."""
         inputs = self.inputs
         mine, base, entry = inputs.ours.get(path), inputs.find_base(path), inputs.theirs.get(path)
         if mine == base or mine == (entry.sha if entry else None):
@@ -320,7 +321,7 @@ class _OutgoingPlan:
             target = self._spellings.get(fold(path), path)
             entry = inputs.theirs.get(target)
             if target in inputs.ours and target != path:
-                self.withheld[path] = f"it is another spelling of {target}"
+                self.withheld[path] = f"its name is a case variant of {target}"
                 return
         if entry is not None and entry.sha != base:
             self._merge(path, target, data)
@@ -363,7 +364,7 @@ class _OutgoingPlan:
         return next(free for n in range(2, 10_000) if fold(free := f"{stem}-{n}.md") not in used)
 
     def add_index(self) -> None:
-        """Merge the index by line, keeping only lines for files that will exist."""
+        """Merge the index line by line, keeping only lines for files that will exist."""
         inputs = self.inputs
         ours, base = inputs.local.index or "", inputs.point.index or ""
         if ours == base and not self.files:
@@ -459,7 +460,7 @@ class _IncomingPlan:
             self.refused[self.inputs.show(path)] = verdict.refused
             self._keep_point(path)
             return
-        why = verdict.held or ("this team looks at what others write" if self.review else "")
+        why = verdict.held or ("this team reviews changes by others" if self.review else "")
         is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
         if why and not is_known and not self.approved(path, entry.sha):
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
@@ -473,7 +474,7 @@ class _IncomingPlan:
             is_shared = self.inputs.part.is_shared
             if merged is not None and is_shared and parse_fields(merged).kind is Kind.USER:
                 # Somebody made it a memory about a person here, which no change may write.
-                self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
+                self.refused[path] = "here it is about the user: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return
             data = None if merged is None else encode(merged)
@@ -481,7 +482,7 @@ class _IncomingPlan:
         self.point[hash_path(path)] = entry.sha
 
     def _is_back(self, path: str) -> bool:
-        """Return whether this member's change to a file is currently held back."""
+        """Return whether this member's change to a file is currently not sent."""
         is_changed = self.inputs.ours.get(path) != self.inputs.find_base(path)
         return is_changed and (self.sent is None or path in self.sent.withheld)
 
@@ -526,8 +527,8 @@ class _IncomingPlan:
         return branch_index
 
     def _find_unsynced(self, ours: str) -> list[str]:
-        """Return names in our own index of files that neither side has: files of another part, or files that an agent
-        is about to write. A team's index lists only the team's files."""
+        """Return the names in the local index of files that neither side has, because they are in another part or an
+        agent is about to write them. A team's index lists only the team's files."""
         inputs = self.inputs
         if inputs.part.is_shared:
             return []
@@ -596,8 +597,8 @@ def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -
 
 
 def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) -> AdmitVerdict:
-    """Decide from its content whether a memory file can be imported. Files from a user's own machines may be about the
-    user, may lack frontmatter, and are not searched for instructions. Files with secrets never leave a machine."""
+    """Decide from its content whether a memory file can be imported. Files from the user's own machines may be user
+    memories, may lack frontmatter, and are not searched for instructions. Files with secrets are never sent."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -606,7 +607,7 @@ def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) 
     if why := f"it holds {forbidden}" if forbidden else _find_fault(path, text) if is_shared else "":
         return AdmitVerdict(why)
     if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
-        return AdmitVerdict(f"it holds a secret: {', '.join(secrets[:3])}")
+        return AdmitVerdict(f"it contains a secret: {', '.join(secrets[:3])}")
     return AdmitVerdict(held=find_instruction(text) if is_shared else "")
 
 
@@ -615,9 +616,9 @@ def judge_line(line: str, find: Finder) -> str:
     if forbidden := find_forbidden(line, lines=True):
         return f"it contains {forbidden}"
     if _leads_outside(line):
-        return "it points outside of the team's folder"
+        return "it links to a file outside the team folder"
     if secrets := render_findings(find(line)):
-        return f"it holds a secret: {secrets[0]}"
+        return f"it contains a secret: {secrets[0]}"
     return find_instruction(line)
 
 
@@ -635,13 +636,13 @@ def _find_fault(path: str, text: str) -> str:
     if fields.problem:
         return shorten(one_line(fields.problem), 200)
     if fields.kind is None:
-        return "it has no type that memdir knows"
+        return "its type is missing or unknown"
     if fields.kind is Kind.USER:
-        return "it is about a person: a `user` memory never leaves its owner"
+        return "it is a `user` memory, which is never shared"
     if not fields.description or len(fields.description) > DESCRIPTION_CHARS or len(fields.title) > TITLE_CHARS:
         return "its title or description is missing or too long"
     if find_forbidden(fields.title + fields.description, lines=False):
-        return "its title or description holds a control character"
+        return "its title or description contains a control character"
     return "" if path != INDEX_FILE else "it is the index"
 
 

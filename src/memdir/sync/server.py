@@ -73,7 +73,7 @@ class ServerApi:
     def ask(
         self, method: str, path: str, query: Mapping[str, object] | None = None, *, body: object = None, key: str = ""
     ) -> tuple[int, Any]:
-        """Return the status and JSON of a response below 500. Raises RemoteError if there is none."""
+        """Send a request and return the status and JSON. Raises RemoteError for status 500 or higher, or no response."""
         suffix = urlencode({name: value for name, value in (query or {}).items() if value is not None})
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         headers |= {"Idempotency-Key": key} if key else {}
@@ -91,23 +91,23 @@ class ServerApi:
             with error:
                 reply = _parse(error.read(TEAM_FETCH_BYTES + 1))
             if error.code >= 500:
-                raise RemoteError(f"the server has a problem: {find_message(reply) or error.code}") from None
+                raise RemoteError(f"server error: {find_message(reply) or error.code}") from None
             return error.code, reply
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise RemoteError(f"the server cannot be reached: {shorten(one_line(str(reason)), 200)}") from None
+            raise RemoteError(f"cannot reach the server: {shorten(one_line(str(reason)), 200)}") from None
 
     def read(self, path: str, query: Mapping[str, object] | None = None) -> Any:
         """Return the JSON of a response with status 200. Raises SettingsError if the request is refused."""
         status, answer = self.ask("GET", path, query)
         if status == 429:
-            raise RemoteError(f"the server asks to wait: {find_message(answer)}")
+            raise RemoteError(f"the server is rate limiting requests: {find_message(answer)}")
         if status == 401:
             hint = f"`memdir team join URL` takes a new token, or set {TOKEN_VARIABLE}"
-            raise SettingsError("the server does not accept the token", key="token", hint=hint)
+            raise SettingsError("the server rejected the token", key="token", hint=hint)
         if status != 200:
-            message = f"the server refuses: {find_message(answer) or status}"
-            raise SettingsError(message, key="server", hint="`memdir team status` shows server and store")
+            message = f"rejected by the server: {find_message(answer) or status}"
+            raise SettingsError(message, key="server", hint="`memdir team status` shows the server and the store")
         return answer
 
     def list_stores(self) -> list[ServerStore]:
@@ -122,7 +122,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 def _parse(data: bytes) -> Any:
     if len(data) > TEAM_FETCH_BYTES:
-        raise FormatError(f"the server's answer is larger than {TEAM_FETCH_BYTES // 1_048_576} MiB")
+        raise FormatError(f"the server's response exceeds {TEAM_FETCH_BYTES // 1_048_576} MiB")
     try:
         table = json.loads(data or b"{}")
     except (ValueError, RecursionError):
@@ -169,7 +169,7 @@ def choose_store(api: ServerApi, wanted: str) -> ServerStore:
     if len(matches) != 1:
         names = ", ".join(sorted(store.name for store in stores)) or "none"
         what = f"there is no store {wanted}" if wanted else "the server has several stores, or none for teams"
-        raise NotFoundError(what, name=wanted, hint=f"--store names one; this token may read: {names}")
+        raise NotFoundError(what, name=wanted, hint=f"choose one with --store; this token can read: {names}")
     return matches[0]
 
 
@@ -178,7 +178,7 @@ def make_store(api: ServerApi, name: str) -> None:
     status, answer = api.ask("POST", "stores", body={"name": name, "scope": "team"})
     if status not in (201, 409):
         hint = "an admin's token may; `memdir team join URL` takes part in a store that is there"
-        raise SettingsError(f"the server refuses: {find_message(answer) or status}", key="store", hint=hint)
+        raise SettingsError(f"rejected by the server: {find_message(answer) or status}", key="store", hint=hint)
 
 
 class ServerRemote:
@@ -217,7 +217,7 @@ class ServerRemote:
             if digest_of(data) == digest:
                 self._texts[str(digest)] = data
         if len(rows) > TEAM_ENTRIES:
-            raise FormatError(f"the store holds more than {TEAM_ENTRIES:,} files; no files were imported")
+            raise FormatError(f"the store contains more than {TEAM_ENTRIES:,} files; no files were imported")
         self._rows, self._head = rows, f"{int(answer['epoch'])}:{int(answer['revision'])}"
         tree = {path: TreeEntry(PLAIN_MODE, digest, size) for path, (digest, size) in rows.items()}
         return RemoteTree(self._head, tree, is_ours=True)
@@ -241,8 +241,8 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Send the files in several versions, the index last. Keeps the fetched head, because others may have written
-        files since, which the next fetch gets."""
+        """Send the files in several requests, the index last. Keeps the fetched head, because the next fetch must get
+        files that others have written since."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
@@ -340,7 +340,7 @@ class ServerRemote:
 
 
 def _cut(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
-    """Split rows into requests within the server's limits."""
+    """Split rows into batches within the server's request limits."""
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:

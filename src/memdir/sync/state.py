@@ -76,7 +76,7 @@ def resolve_remote(member: Membership, root: Path) -> str:
         return check_remote(member.remote, root)
     url = find_address(root)
     if not url:
-        hint = "name one: `memdir team init --remote URL`"
+        hint = "pass a URL: `memdir team init --remote URL`"
         raise SettingsError("this project has no git remote", key="remote", hint=hint)
     # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
     url = re.sub(r"\A(https://)[^/@]*@", r"\1", url)
@@ -84,7 +84,7 @@ def resolve_remote(member: Membership, root: Path) -> str:
     if address.startswith(("/", "file:")):
         # git runs the hooks of such a repository, and a folder that was unpacked brings its own config.
         what = f"the project's own remote is a path on this machine ({one_line(url)})"
-        hint = f"its hooks would run as you; if it is yours, name it: `memdir team init --remote {one_line(url)}`"
+        hint = f"its hooks would run as you; if it is yours, run `memdir team init --remote {one_line(url)}`"
         raise SettingsError(what, key="remote", hint=hint)
     return address
 
@@ -103,8 +103,8 @@ def check_remote(address: str, root: Path) -> str:
         raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are supported")
     if scheme in ("ssh", "https"):
         if parts.password is not None or (scheme == "https" and parts.username):
-            hint = "leave it out; git's credential helpers keep passwords"
-            raise SettingsError("the remote's address holds a name or password", key="remote", hint=hint)
+            hint = "remove them from the URL; git's credential helpers store passwords"
+            raise SettingsError("the remote URL contains a user name or password", key="remote", hint=hint)
         if not parts.hostname or unquote(parts.hostname).startswith("-"):
             raise _refuse(display, "the URL has no host")
         return address
@@ -120,7 +120,7 @@ def check_branch(branch: str) -> str:
 
 
 def _refuse(shown: str, why: str) -> SettingsError:
-    hint = "a path, file:///…, ssh://…, git@host:path or https://…"
+    hint = "use a path, file:///…, ssh://…, git@host:path or https://…"
     return SettingsError(f"the remote {shown!r} is refused: {why}", key="remote", hint=hint)
 
 
@@ -190,7 +190,7 @@ def read_team_news(state: Path) -> tuple[TeamNews, ...]:
 
 
 def add_news(state: Path, news: Sequence[TeamNews]) -> None:
-    """Store incoming changes, keeping only the newest for each memory."""
+    """Store incoming changes to show later, keeping only the newest for each memory."""
     if not news:
         return
     names = {entry.name for entry in news}
@@ -206,7 +206,7 @@ def mark_seen(state: Path) -> None:
 
 
 def render_news(news: Sequence[TeamNews]) -> str:
-    """Render incoming changes for the start of a session; "" if there are none."""
+    """Render incoming changes for the start of a session, or return "" if there are none."""
     if not news:
         return ""
     lines = []
@@ -246,7 +246,7 @@ class SyncRefusal:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """The result, with local memory names (`team/…`); `change` is the change to undo, None if nothing changed here."""
+    """The result of a sync, with local memory names. `change` is the ID to undo, or None if nothing changed here."""
 
     outcome: SyncOutcome
     error: str = ""
@@ -273,7 +273,7 @@ class SyncRecord:
 
 
 def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
-    """Return printable names and reasons."""
+    """Convert refused names and reasons to refusals with printable text."""
     rows = {one_line(path): shorten(one_line(why), _WHY_CHARS) for path, why in refused.items()}
     return tuple(SyncRefusal(path, why) for path, why in sorted(rows.items()))
 
@@ -292,7 +292,7 @@ def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
 
 
 def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
-    """Store the result, ignoring errors. Entries that could not be checked this time remain refused."""
+    """Store the result of a sync, ignoring errors. Refused files that could not be checked this time remain listed."""
     if done.outcome is SyncOutcome.BUSY:
         return
     before = read_sync_record(state, file)
@@ -329,7 +329,7 @@ _Kept = TypeVar("_Kept")
 
 
 class RemoteError(MemdirError):
-    """A remote cannot be reached, or a request to it failed; the next sync tries again."""
+    """A remote cannot be reached, or a request to it failed. The next sync tries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,8 +368,8 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """The local side of a part: files by path, the index or None, protected entries, and names of memories that are not
-    in any part."""
+    """The local state of a part: files by path, the index or None, unreadable entries, and names of memories that are
+    not in any part."""
 
     files: Mapping[str, bytes]
     index: str | None = None
@@ -400,7 +400,7 @@ class TeamCommit:
 
 
 class PushResult(StrEnum):
-    """The remote's answer to a push: accepted, out of date, rejected, or none at all."""
+    """The outcome of a push: accepted, out of date, rejected, or no answer."""
 
     DONE = "done"
     QUICKER = "quicker"
@@ -415,10 +415,10 @@ class PushState:
 
 
 class Remote(Protocol):
-    """A tree that several machines share. Any method may raise RemoteError."""
+    """A file tree that several machines share. Any method may raise RemoteError."""
 
     def hash(self, data: bytes) -> str:
-        """Return the name of an object with this content."""
+        """Return the object ID for this content."""
 
     def fetch(self) -> RemoteTree:
         """Return the current tree."""
@@ -427,15 +427,15 @@ class Remote(Protocol):
         """Return None if `head` continues `known`, otherwise their common tree, which may be empty."""
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
-        """Return contents by object, omitting missing ones."""
+        """Return a dict from object IDs to contents, omitting missing objects."""
 
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Write files on top of a tree atomically (None deletes); return the new head and the outcome."""
+        """Write files to a tree atomically, where None deletes a file; return the new head and the outcome."""
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        """Return the known objects of each path since `after`."""
+        """Return the known object IDs of each path since `after`."""
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         """Return who last changed each path since `after`."""
@@ -444,11 +444,11 @@ class Remote(Protocol):
         """Return age and author by path from the messages since `after`."""
 
     def keep(self, head: str) -> None:
-        """Keep this head, at which all parts are in sync; older objects may be dropped."""
+        """Record that all parts are in sync at this head, so that older objects can be deleted."""
 
 
 class TeamRemote(Remote, Protocol):
-    """A remote that knows who changed what."""
+    """A remote that records the author of each change."""
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
         """Return the commits up to a head, newest first."""
@@ -484,7 +484,7 @@ def parse_sources(text: str) -> dict[str, MemorySource]:
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
-    """Return the rows below a folder of a tree, by their relative paths."""
+    """Return the entries below a folder of a tree, by relative path."""
     return {path.removeprefix(prefix): row for path, row in rows.items() if path.startswith(prefix)} if prefix else rows
 
 

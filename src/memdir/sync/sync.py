@@ -137,7 +137,7 @@ def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
         if branch.is_gone:
             notes.append(_BRANCH_LOST)
         return _join(parts_done, pushed, head, notes)
-    raise RemoteError("the remote changed during every push", hint="the next sync sends it; nothing is lost")
+    raise RemoteError("the remote changed during every push", hint="the next sync will retry; no changes are lost")
 
 
 def _plan_parts(
@@ -165,7 +165,7 @@ def _plan_parts(
 
 @contextmanager
 def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
-    """Skip a part that cannot be read or written; the other parts continue, and its merge base is kept."""
+    """Skip a part if it cannot be read or written, keeping its merge base. The other parts are still synced."""
     try:
         yield
     except (RemoteError, ConflictError):
@@ -199,7 +199,7 @@ def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySourc
 
 
 def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
-    """Return the merge base, or that of an interrupted sync if its change exists; `settle` stores the choice."""
+    """Return the merge base, or that of an interrupted sync if its change was made. `settle` stores the choice."""
     folder, file = part.store.state, part.point_file
     point, pending = state.read_point(folder, file)
     if pending is not None:
@@ -261,7 +261,7 @@ def _receive(
 
 
 def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequence[str]) -> SyncResult:
-    """Combine the results of all parts; a part that was retried counts with the results of each attempt."""
+    """Combine the results of all parts, including those of every attempt of a retried part."""
     last = (
         {refusal.path: refusal for part in parts for refusal in part.refused},
         {refusal.path: refusal for part in parts for refusal in part.withheld},
@@ -285,7 +285,7 @@ def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequ
 def _tell_people(
     inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
 ) -> tuple[TeamNews, ...]:
-    """Report a team's changes, except conflicts, and return the incoming ones."""
+    """Store a team's changes to show later, except conflicts, and return the incoming ones."""
     part, store = inputs.part, inputs.part.store
     put_in_inbox(part, come.waiting, inputs.local, authors, asked)
     news = make_news(part, come, authors)
@@ -298,7 +298,7 @@ def _tell_people(
 
 
 def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | None:
-    """Write the files as one change, then the merge base. Raises ConflictError if a file changed since."""
+    """Write the files as one change, then the merge base. Raises ConflictError if a file changed during the sync."""
     part, local, store = inputs.part, inputs.local, inputs.part.store
     if not come.files:
         if come.point.files or come.point.index or inputs.point.head or part.is_shared:
@@ -324,7 +324,7 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
 
 
 def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
-    """Record age and author of files from another machine in history, so that a sync does not reset their age."""
+    """Record the age and author of files from other machines in history, so that a sync does not reset their age."""
     part, files = inputs.part, {path: data for path, data in come.files.items() if data is not None}
     files |= {change.path: encode(change.text) for change in come.waiting if change.text is not None}
     sources = remote.find_sources(head, inputs.point.head if inputs.common is None else "") if files else {}
@@ -363,7 +363,7 @@ def put_in_inbox(
     authors: Mapping[str, Author],
     asked: Sequence[InboxItem],
 ) -> None:
-    """Put changes that need review into the inbox, and remove items in `asked` that no longer do."""
+    """Put changes that need review into the inbox, and remove items in `asked` that no longer need review."""
     store, items = part.store, []
     for pending in waiting:
         name, author = part.name(pending.path), authors.get(pending.path)
@@ -442,7 +442,7 @@ def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
 def read_member(project: Project) -> Membership:
     member = state.read_membership(project.private.state)
     if member is None:
-        hint = "`memdir team init` begins one, `memdir team join` takes part in one"
+        hint = "`memdir team init` creates one, `memdir team join` joins one"
         raise SettingsError("this project has no team memory", key="team", hint=hint)
     return member
 
@@ -502,7 +502,7 @@ def enter(
         remote = _open_branch(project, member, seconds, address)
         head = remote.fetch_head()
         if head is None and not create:
-            hint = "`memdir team init` begins one"
+            hint = "`memdir team init` creates one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
         if head is not None and known is None:
             remote.check_ours(remote.look_at(head))
@@ -533,8 +533,8 @@ def enter_server(
 
 def _check_only_team(known: Membership | None, member: Membership) -> None:
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
-        hint = "`memdir team leave` first; the files stay"
-        raise SettingsError("this project is in another team already", key="team", hint=hint)
+        hint = "run `memdir team leave` first; the files are kept"
+        raise SettingsError("this project is already in another team", key="team", hint=hint)
 
 
 def _begin(project: Project, member: Membership, now: datetime, seconds: float) -> SyncResult:
@@ -548,7 +548,7 @@ def _begin(project: Project, member: Membership, now: datetime, seconds: float) 
 
 
 def leave(project: Project) -> bool:
-    """Forget the remote and its local state, keeping the memories. Returns whether there was a team."""
+    """Remove the remote and its local state, keeping the memories. Return whether there was a team."""
     store = project.private
     if state.read_membership(store.state) is None:
         return False
@@ -565,13 +565,13 @@ def read_remote_head(store: FileStore) -> SyncPoint:
     """Return the merge base of this member and the branch; raises NotFoundError before the first sync."""
     point = find_point(SyncPart(store))
     if not point.head:
-        raise NotFoundError("never synced", hint="`memdir team sync`")
+        raise NotFoundError("never synced", hint="run `memdir team sync`")
     return point
 
 
 @dataclass(frozen=True, slots=True)
 class RevertResult:
-    """The change, the number of reverted commits, and the memories changed, removed or restored."""
+    """The change, the number of reverted commits, and the changed, removed and restored memories."""
 
     change: int | None
     commits: int
@@ -598,8 +598,8 @@ def revert_author(
     if since is not None:
         commits = [commit for commit in commits if commit.author.when is not None and commit.author.when >= since]
     if not commits:
-        hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
-        raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
+        hint = "`memdir team log` shows who wrote what; pass the full name or email address"
+        raise NotFoundError(f"the team's branch contains no changes by {wanted}", name=wanted, hint=hint)
     before = {path: data.decode("utf-8", "surrogateescape") for path, data in state.read_local(part).files.items()}
     after = _reverse(remote, commits, before)
     find = store.rules.find or find_secrets
@@ -613,7 +613,7 @@ def revert_author(
         for path, text in changed.items():
             current = view.read_bytes(part.locate(path))
             if current != _encode(before.get(path)):
-                raise ConflictError(f"{part.name(path)} changed since", hint="try again")
+                raise ConflictError(f"{part.name(path)} changed during the operation", hint="try again")
             overlay.put([FileChange(part.locate(path), current, _encode(text))])
         own = [part.name(path) for path in changed]
         overlay.put(plan_dead_pointers(overlay, own))
@@ -641,7 +641,7 @@ def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[
 
 
 def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
-    """Return a file without the change of one commit from `older` to `theirs`."""
+    """Return the file `now` with one commit reverted, which changed it from `older` to `theirs`."""
     if now == theirs:
         return older
     if now is None or theirs is None:

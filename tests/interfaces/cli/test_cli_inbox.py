@@ -165,8 +165,8 @@ def test_what_cannot_be_done_is_said_and_the_rest_is_done(cli: Cli, opened: Proj
 
 def test_what_is_not_there_is_refused_before_anything_happens(cli: Cli, opened: Project) -> None:
     opened.private.inbox_add([item()])
-    assert "no item 7 in the inbox" in cli("inbox", "approve", "1", "7").refusal
-    assert "no item u1 in the inbox" in cli("inbox", "show", "u1").refusal
+    assert "inbox item 7 not found" in cli("inbox", "approve", "1", "7").refusal
+    assert "inbox item u1 not found" in cli("inbox", "show", "u1").refusal
     assert cli("inbox", "show", "u1", MEMDIR_USER_MEMORY="0").refusal
     assert len(cli("inbox").lines) == 1
     for wrong in (

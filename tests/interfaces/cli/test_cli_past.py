@@ -57,7 +57,7 @@ def test_a_missing_line_end_is_said(cli: Cli) -> None:
 
 
 def test_an_undo_twice_or_of_nothing_is_refused(cli: Cli) -> None:
-    assert "nothing to undo" in cli("undo").refusal
+    assert "no changes to undo" in cli("undo").refusal
     cli.save()
     cli("undo", "1")
     assert "already undone" in cli("undo", "1").refusal and "no change 99" in cli("undo", "99").refusal
@@ -73,5 +73,5 @@ def test_undo_and_restore_are_refused_while_memory_is_off(cli: Cli) -> None:
 def test_a_version_that_never_was_is_refused(cli: Cli) -> None:
     cli.save("a")
     cli.save("b")
-    assert "no version that old" in cli("restore", "b", "--to", "1").refusal
+    assert "no older version" in cli("restore", "b", "--to", "1").refusal
     assert cli("restore", "b").refusal and cli("restore", "never-was").refusal

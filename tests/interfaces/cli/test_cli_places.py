@@ -53,7 +53,7 @@ def test_a_claim_ends_the_dispute(cli: Cli) -> None:
     row = cli("relink", "--claim", "--json", cwd=other).json
     assert (row["action"], row["root"]) == ("claimed", str(other))
     assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
-    assert "no memory directory" in cli("relink", "--claim", cwd=cli.home / "work").refusal
+    assert "memory directory not found" in cli("relink", "--claim", cwd=cli.home / "work").refusal
 
 
 @pytest.fixture
@@ -107,14 +107,14 @@ def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=one)
     git(cli.home / "work", "clone", "-q", str(one), str(two))
     assert "still exists" in cli("relink", cwd=two).out
-    assert "several memories" in cli("relink", "--yes", cwd=two).refusal
+    assert "several memory directories" in cli("relink", "--yes", cwd=two).refusal
 
 
 def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
     assert cli("relink", "--from", "x", "--claim").code == 2
-    assert "no memory directory" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
+    assert "memory directory not found" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
     assert cli("relink", "--from", "a\0b", "--yes").refusal
-    assert "chose this directory" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
+    assert "selects this" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
 
 
 def test_status_counts_and_lists_every_setting(cli: Cli) -> None:

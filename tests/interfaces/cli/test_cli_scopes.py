@@ -210,7 +210,7 @@ def test_a_repositorys_own_memory_behind_a_link_is_not_opened(cli: Cli) -> None:
     (cli.project / ".claude" / "memory").symlink_to(secret)
     where = cli("where", "--json").json
     assert where["own"] is None and any("is a link" in note for note in where["notes"]) and rows(cli) == {}
-    assert "keeps no memory" in cli("save", "--name", "x", "--scope", "project", *FACT).refusal
+    assert "no memory in its repository" in cli("save", "--name", "x", "--scope", "project", *FACT).refusal
     (cli.project / ".claude" / "memory").unlink()
     folder = cli.project / ".claude" / "memory"
     folder.mkdir()
@@ -289,7 +289,7 @@ def test_a_demotion_that_was_killed_is_ended_by_the_same_call(cli: Cli) -> None:
     assert cli("demote", "replies").code == 0
     assert {name: row["scope"] for name, row in rows(cli).items()} == {"replies": "private"}
     assert not (user / "replies.md").exists()
-    assert "private memory already" in cli("demote", "replies").refusal
+    assert "already a private memory" in cli("demote", "replies").refusal
 
 
 @pytest.mark.parametrize("to", ["team", "user", "project"])
@@ -358,7 +358,7 @@ def test_what_may_not_be_there_stays_where_it_was(cli: Cli) -> None:
         ("taken", "user", "taken already exists in user memory"),
         ("vague", "team", "description"),
         ("broken", "team", "add name, description and type"),
-        ("deploys", "project", "there is no project memory here"),
+        ("deploys", "project", "no project memory is available here"),
     ):
         assert reason in cli("promote", name, "--to", to, "--scope", "private").refusal, (name, to)
     assert rows(cli) == before

@@ -593,9 +593,9 @@ def choose_store(project: Project, scope: str | None) -> FileStore:
     """Return the store of a scope, or the project's own, which includes the team folder."""
     if scope == Scope.PROJECT.value and project.project is None:
         hint = "create the folder .claude/memory in the repository, or use --scope team"
-        raise SettingsError("this project keeps no memory in its own history", key="scope", hint=hint)
+        raise SettingsError("this project has no memory in its repository", key="scope", hint=hint)
     if scope == Scope.USER.value and project.user is None:
-        raise SettingsError("there is no user memory here", key="user_memory", hint="`memdir where` shows why")
+        raise SettingsError("no user memory is available here", key="user_memory", hint="`memdir where` shows why")
     return {Scope.PROJECT.value: project.project, Scope.USER.value: project.user}.get(scope or "") or project.private
 
 

@@ -189,7 +189,7 @@ def confirm(question: str, refusal: str, *, yes: bool) -> None:
     if yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise click.UsageError(f"{refusal} and there is no terminal to ask; pass --yes")
+        raise click.UsageError(f"{refusal}, and no terminal is available for confirmation; pass --yes")
     click.confirm(question, abort=True, err=True)
 
 
@@ -199,7 +199,7 @@ def parse_day(text: str) -> datetime:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
         excerpt = shorten(one_line(text), 40)
-        raise FormatError(f"invalid date {excerpt!r}", field="since", hint="as in 2026-10-01") from None
+        raise FormatError(f"invalid date {excerpt!r}", field="since", hint="use a date such as 2026-10-01") from None
 
 
 def notice(store: FileStore) -> None:
@@ -310,7 +310,5 @@ def read_body(text: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         if len(data) > FILE_BYTES:
-            raise FormatError(
-                f"a memory is limited to {FILE_BYTES:,} bytes", field="body", hint="keep the gist"
-            ) from None
+            raise FormatError(f"a memory is limited to {FILE_BYTES:,} bytes", field="body", hint="shorten it") from None
         raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None

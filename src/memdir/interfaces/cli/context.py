@@ -58,9 +58,9 @@ def prompt_verb(
     If memory is off, nothing is printed. --json always contains the full text, with estimated tokens of each part.
     """
     if (agent is None) != (scope is None):
-        raise click.UsageError("--agent and --scope go together: `--agent reviewer --scope project`")
+        raise click.UsageError("pass --agent and --scope together, as in `--agent reviewer --scope project`")
     if (mode == InstructionMode.AGENT) != (agent is not None) and (agent is None or mode is not None):
-        raise click.UsageError("--mode agent needs --agent NAME --scope SCOPE, and no other mode takes them")
+        raise click.UsageError("--mode agent needs --agent NAME and --scope SCOPE; other modes do not accept them")
     project = call.open()
     switch = project.places.switch
     own, root = None, project.places.root.path

@@ -67,7 +67,7 @@ def dream_verb(
     if sum((preview, apply_id is not None, status, if_due)) > 1:
         raise click.UsageError("--preview, --apply, --status and --if-due cannot be used together")
     if spec is not None and (apply_id is not None or status):
-        raise click.UsageError("--model goes with a dream or a preview")
+        raise click.UsageError("--model can only be used with a dream or a preview")
     if status:
         _print_dream_status(call, as_json=as_json)
         return
@@ -307,7 +307,7 @@ _LOGS = (
 
 
 class LogGroup(app.VerbGroup):
-    """A group that treats any other first argument as entry text, and shows today's log without arguments."""
+    """A group that treats unknown subcommands as entry text, and shows today's log without arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)

@@ -215,17 +215,17 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
         if is_all and present:
             return present
         if is_all:
-            raise NotFoundError("no known agent has been used here", hint=f"name one: {known}")
+            raise NotFoundError("no known agent is in use here", hint=f"pass one of {known}")
         here = ", ".join(host.key for host in present) or "none"
         if present and cli.is_terminal(sys.stdin) and call.out.is_terminal:
             accepted = [offer for offer in present if click.confirm(f"Connect {offer.title}?", default=True)]
             if accepted:
                 return tuple(accepted)
-        raise click.UsageError(f"name an agent; used here: {here}; known: {known}; --all for those used here")
+        raise click.UsageError(f"pass an agent; used here: {here}; known: {known}; --all selects those used here")
     hosts_by_key: dict[str, Host] = {}
     for name in names:
         if (host := agents.find_host(name)) is None:
-            raise NotFoundError(f"unknown agent {name!r}", hint=f"known: {known}")
+            raise NotFoundError(f"unknown agent {name!r}", hint=f"use one of {known}")
         hosts_by_key[host.key] = host
     return tuple(hosts_by_key.values())
 
@@ -389,7 +389,7 @@ def completion_verb(call: CliContext, shell: str) -> None:
     """Print the completion script for a shell; add the example's line to its start-up file."""
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"no completion for {shell}")
+        raise click.UsageError(f"completion for {shell} is not available")
     # Use the base class, because bash's own runs bash for its version and warns if there is none.
     script = ShellComplete.source(kind(app, {}, "memdir", "_MEMDIR_COMPLETE"))
     call.out.block(script)
@@ -463,7 +463,7 @@ def import_verb(
     hits = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
     call.out.progress("")
     if not hits.candidates and hits.export is None:
-        raise NotFoundError(f"no memories found in {source}", name=source, hint="name the format with --from")
+        raise NotFoundError(f"no memories found in {source}", name=source, hint="pass the format with --from")
     if flags["is_learning"] and hits.export is None:
         raise click.UsageError("--learn is for a ChatGPT or Claude export; `memdir extract` reads transcripts")
     origin = Origin(IMPORT, f"{hits.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
@@ -641,9 +641,9 @@ def export_verb(
     else:
         path = call.cwd / Path(output).expanduser()
         if path.exists() and not force:
-            raise ConflictError(f"{path} already exists", hint="--force replaces it")
+            raise ConflictError(f"{path} already exists", hint="pass --force to replace it")
         if not path.parent.is_dir():  # Creating a folder for a misspelled path would hide a backup.
-            raise NotFoundError(f"folder {path.parent} not found", hint="create it first, or choose another path")
+            raise NotFoundError(f"folder {path.parent} not found", hint="create the folder, or choose another path")
         packed = gzip.compress(exported.data, mtime=0) if path.name.endswith(".gz") else exported.data
         write_private(path, packed)
         if as_json:

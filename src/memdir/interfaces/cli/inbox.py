@@ -192,7 +192,7 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
         try:
             placed = PlacedItem(store, store.inbox_item(int(match[2])))
         except NotFoundError as error:
-            raise NotFoundError(f"no item {text} in the inbox", name=text, hint=error.hint) from None
+            raise NotFoundError(f"inbox item {text} not found", name=text, hint=error.hint) from None
         placed_by_id[placed.id] = placed
     return list(placed_by_id.values())
 

@@ -130,7 +130,7 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, yes: bool,
     own, seconds = paths.private, settings.number("lock_seconds")
     if call.directory is not None or not own.is_keyed:
         rule = own.rule if call.directory is None else "--dir"
-        raise PathError(str(own.path), f"{rule} chose this directory, not the project's path", hint="change that rule")
+        raise PathError(str(own.path), f"{rule} selects this directory", hint="change that setting")
     identity, out = find_identity(paths.root.path), call.out
     candidates = () if is_claim else find_moved_directories(environment, identity)
     chosen = None if is_claim else _choose(call, source, candidates, yes=yes)
@@ -167,7 +167,7 @@ def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCan
     best = [candidate for candidate in candidates if candidate.rank == candidates[0].rank]
     if yes and (len(best) > 1 or best[0].rank >= _ALIVE):
         hint = "choose with --from; `memdir relink` lists them"
-        raise NotFoundError("several memories could be meant", hint=hint)
+        raise NotFoundError("several memory directories may belong to this project", hint=hint)
     return best[0].path if yes else None
 
 
@@ -264,7 +264,7 @@ def parse_duration(text: str) -> timedelta:
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
         excerpt = shorten(one_line(text), 40)
-        raise FormatError(f"invalid duration {excerpt!r}", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
+        raise FormatError(f"invalid duration {excerpt!r}", field="duration", hint="use 30m, 2h, 1h30m or 1d")
     return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
 
 

@@ -213,7 +213,7 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
         return
     undone = store.find_last_change() if change_id is None else store.read_change(change_id)
     if undone is None:
-        raise NotFoundError("there is nothing to undo in this directory")
+        raise NotFoundError("no changes to undo in this directory")
     number, changed = _undo(call, store, undone)
     if as_json:
         files = [{"path": file.path, "change": _name_change(file)} for file in changed]

@@ -45,7 +45,7 @@ def _open(call: CliContext, dsn: str | None, owner_dsn: str | None, data: str | 
 
 def _need_owner(owner: str) -> str:
     if not owner:
-        raise SettingsError("this needs the role that owns the schema", key="owner_dsn", hint="give --owner-dsn")
+        raise SettingsError("this needs the schema owner's role", key="owner_dsn", hint="pass it with --owner-dsn")
     return owner
 
 

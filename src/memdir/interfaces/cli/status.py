@@ -1,4 +1,4 @@
-"""`status`, `verify` and `doctor`: the state of the memory, what no longer holds, and what is wrong."""
+"""The commands `status`, `verify` and `doctor`: the state of the memory, outdated claims, and problems."""
 
 import os
 from collections import Counter
@@ -502,7 +502,7 @@ def _look(
         settings, paths = read_paths(environment, call.cwd.absolute())
     except SettingsError as error:
         # Settings say where memory is: without them nothing else can be looked at.
-        what = f"{error}; nothing else was looked at"
+        what = f"{error}; no other checks were made"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
     hits = [("settings", finding) for finding in doctor.check_settings(settings, paths)]
     if call.directory is None and (collision := find_collision(environment, paths)) is not None:

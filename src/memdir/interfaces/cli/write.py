@@ -119,11 +119,11 @@ def save_verb(
     if shown_title is None:
         raise click.UsageError("a memory needs --name or --title")
     if is_new and is_replacing:
-        raise click.UsageError("--new and --replace exclude one another")
+        raise click.UsageError("--new and --replace cannot be used together")
     if agent is None and scope == AgentScope.LOCAL:
-        raise click.UsageError("--scope local is for an agent's memory: say --agent NAME")
+        raise click.UsageError("--scope local needs --agent NAME")
     if agent is not None and scope not in (None, *(agent_scope.value for agent_scope in AgentScope)):
-        raise click.UsageError("an agent's memory has the scope user, project or local")
+        raise click.UsageError("--scope must be user, project or local with --agent")
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
     options: dict[str, Any] = {key: value for key, value in fields.items() if value}
@@ -182,7 +182,7 @@ def remember_verb(
     result = remember([store], text, _make_context(call, project), kind=wanted_kind, name=name, team=team, pin=pin)
     memory = result.memory
     if memory is None:
-        raise NotFoundError(f"{result.name} is gone", name=result.name)
+        raise NotFoundError(f"{result.name} was deleted", name=result.name)
     warnings, lines = [], list[str]()
     if result.action is WriteAction.FORGOTTEN:
         lines = [f"  `memdir undo{scope_flag(store)} {result.change}` brings it back"]
@@ -327,23 +327,23 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, name: 
     try:
         editor = shlex.split(command)
     except ValueError:
-        raise SettingsError(f"EDITOR = {command!r} cannot be read as a command", key="EDITOR") from None
+        raise SettingsError(f"EDITOR = {command!r} is not a valid command", key="EDITOR") from None
     if not editor:
         hint = "set VISUAL or EDITOR, or change it with --body, --description, --title, --type, --why or --how"
         raise SettingsError("no editor is set", key="EDITOR", hint=hint)
     memory, data = store.read(name), store.read_bytes(f"{name}.md")
     if data is None:
-        raise NotFoundError(f"{name} is gone", name=name)
+        raise NotFoundError(f"{name} was deleted", name=name)
     path = open_edit(project.environment, store.root, name, data)
     environment = None if call.variables is None else dict(call.variables)
     try:
         try:
             ended = subprocess.run([*editor, str(path)], env=environment, check=False)
         except OSError as error:
-            reason = (error.strerror or "it cannot be started").lower()
+            reason = (error.strerror or "cannot be started").lower()
             raise SettingsError(f"the editor {editor[0]} failed: {reason}", key="EDITOR", hint="set EDITOR") from error
         if ended.returncode:
-            what = f"the editor {editor[0]} ended with {ended.returncode}"
+            what = f"the editor {editor[0]} exited with status {ended.returncode}"
             raise SettingsError(what, key="EDITOR", hint="nothing was changed")
         edited = path.read_bytes()
         result = WriteResult(WriteAction.UNCHANGED, name, memory.header.scope, memory, memory.text)

@@ -30,14 +30,14 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
 
 
 class SdkTools:
-    """Tools on a project with its settings, or on one store with default settings and without the environment."""
+    """The memory tools for a project and its settings, or for one store with default settings."""
 
     offers: tuple[ToolSpec, ...] = OFFERS
 
     def __init__(self, where: StoreBase | Project, *, by: str, session: str = "") -> None:
         if not isinstance(where, Project):
             if not isinstance(where, Folder):
-                raise SettingsError("these tools need a store whose memories are files", key="store")
+                raise SettingsError("these tools need a store that keeps memories in files", key="store")
             # A separate project with default settings.
             project = open_project(where.root, environ={"HOME": str(where.state)}, directory=where.root)
             project.private.close()

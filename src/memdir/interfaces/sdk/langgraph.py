@@ -236,7 +236,7 @@ def _compare(value: Any, rule: Any) -> bool:
 
 def _apply(key: str, value: Any, operand: Any) -> bool:
     if key not in _COMPARE:
-        raise ValueError(f"unknown filter operator {key!r}: there are {', '.join(_COMPARE)}")
+        raise ValueError(f"unknown filter operator {key!r}; use one of {', '.join(_COMPARE)}")
     try:
         return bool(_COMPARE[key](value, operand))
     except (TypeError, ValueError):  # not a number

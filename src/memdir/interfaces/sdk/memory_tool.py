@@ -125,7 +125,7 @@ class MemoryCommands:
         table = given if isinstance(given, Mapping) else {}
         run = self._commands.get(str(table.get("command")))
         if run is None:
-            raise RefusedError(f"Error: The parameter `command` is one of {', '.join(self._commands)}.")
+            raise RefusedError(f"Error: The parameter `command` must be one of {', '.join(self._commands)}.")
         try:
             return run(table)
         except MemdirError as error:
@@ -271,7 +271,7 @@ class MemoryCommands:
             raise RefusedError(f"Error: Cannot {verb} the {ROOT} directory itself")
         if _is_index(segments):
             path = _show(str(given[key]))
-            raise RefusedError(f"Error: {path} is kept by memdir itself. Change the memories instead.")
+            raise RefusedError(f"Error: {path} is managed by memdir. Change the memories instead.")
         return segments
 
     def _read_file_path(self, given: Given) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ class MemoryCommands:
             overlay.put(plan.plan_delete(overlay, old, None))
             *folders, leaf = check_name(new)
             if any(fold(file) == fold(f"{leaf}.md") for file in overlay.list_files("/".join(folders))):
-                raise ConflictError(f"{new} exists already")
+                raise ConflictError(f"{new} already exists")
             page, scope = _open_page(decode(data)), self.store.scope
             was, now = (_show_name(name).rpartition("/")[2] for name in (old, new))
             text = _change_page(page, was, page.text, scope=scope, new_leaf=now) if page.frontmatter else decode(data)
@@ -332,7 +332,7 @@ def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
     if not isinstance(text, str):
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide it as text.")
     if forbidden := find_forbidden(text, lines=True):
-        raise RefusedError(f"Error: The parameter `{key}` holds {forbidden}. Please take it out.")
+        raise RefusedError(f"Error: The parameter `{key}` contains {forbidden}. Please remove it.")
     return text
 
 
@@ -343,7 +343,7 @@ def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise RefusedError(f"Error: The path {_show(path)} is not in {ROOT}. Please provide a valid path.")
     if _climbs(path) or find_forbidden(path, lines=False):
-        raise RefusedError(f"Error: The path {_show(path)} leads out of {ROOT}. Please provide a valid path.")
+        raise RefusedError(f"Error: The path {_show(path)} is outside {ROOT}. Please provide a valid path.")
     return tuple(segment for segment in path.removeprefix(ROOT).split("/") if segment)
 
 

@@ -44,7 +44,7 @@ _NO: Mapping[str, str] = {}
 
 
 class DeniedError(MemdirError):
-    """The caller is unknown (401) or lacks permission (403)."""
+    """The caller is not authenticated (401) or lacks permission (403)."""
 
     def __init__(self, message: str, *, status: int = 403, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -197,7 +197,7 @@ def create_token(
 ) -> tuple[UUID, str, datetime]:
     """Create a token; return its ID, its text, which is not stored, and when it expires."""
     if access not in ACCESS or not 1 <= days <= TOKEN_DAYS_MOST:
-        raise FormatError("invalid access or lifetime", field="access", hint=f"use one of {', '.join(ACCESS)}")
+        raise FormatError("invalid access level or lifetime", field="access", hint=f"use one of {', '.join(ACCESS)}")
     token, secret, expires = uuid4(), secrets.token_bytes(32), now + timedelta(days=days)
     insert = "INSERT INTO memdir.tokens (tenant, token, hash, name, access, stores, member, expires) VALUES"
     values = "(%(tenant)s, %(token)s, %(hash)s, %(name)s, %(access)s, %(stores)s::uuid[], %(member)s, %(expires)s)"
@@ -225,9 +225,9 @@ def insert_row(database: PostgresDatabase, tenant: UUID, table: str, **values: o
     try:
         database.write(tenant, f"INSERT INTO memdir.{table} (tenant, {names}) VALUES (%(tenant)s, {slots})", **clean)
     except errors.UniqueViolation:
-        raise ConflictError("it already exists", hint="choose another name") from None
+        raise ConflictError("the name is already in use", hint="choose another name") from None
     except errors.ForeignKeyViolation:
-        raise NotFoundError("the referenced object was not found") from None
+        raise NotFoundError("a referenced object was not found") from None
 
 
 def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: object) -> Row:
@@ -239,7 +239,7 @@ def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: obje
             **key,
         )
     except errors.ForeignKeyViolation:
-        raise ConflictError("it still contains stores", hint="delete or move its stores first") from None
+        raise ConflictError("the team still has stores", hint="delete or move its stores first") from None
     if not rows:
         raise NotFoundError("not found", name=str(next(iter(key.values()), "")))
     return rows[0]
@@ -256,7 +256,7 @@ class OidcProvider:
                 "the OIDC issuer must use https", key="oidc_issuer", hint="http is only allowed on loopback"
             )
         if not audience:
-            raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="the client id of this server")
+            raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="use this server's client ID")
         self.issuer, self.audience, self.client, self._secret = issuer, audience, client, secret
         self._keys: Mapping[str, Any] = {}
         self._described: tuple[float, Mapping[str, Any]] = float("-inf"), {}
@@ -345,7 +345,7 @@ class OidcProvider:
             self._described = time.monotonic(), description
         address = str(description.get(field, ""))
         if urlsplit(address).scheme != urlsplit(self.issuer).scheme:
-            raise SettingsError(f"the OIDC provider has no valid {field}", key="oidc_issuer")
+            raise SettingsError(f"the OIDC provider did not return a valid {field}", key="oidc_issuer")
         return address
 
     def _fetch(self, address: str, data: bytes | None = None, headers: Mapping[str, str] = _NO) -> Mapping[str, Any]:

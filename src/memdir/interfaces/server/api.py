@@ -155,7 +155,7 @@ _STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memo
 
 
 class OpenStore:
-    """The store of a request, and its database row."""
+    """The store of a request with its database row."""
 
     def __init__(self, call: Call, row: Row, *, is_reviewed: bool = False) -> None:
         self.call, self.row, self._is_reviewed = call, row, is_reviewed
@@ -289,9 +289,9 @@ def make_store(call: Call) -> Answer:
     if not caller.may_write or caller.stores:
         raise DeniedError("this credential cannot create stores")
     if scope == "private" and (caller.member is None or team):
-        raise DeniedError("a private store belongs to a member, not to a team or a token of the organisation")
+        raise DeniedError("private stores can only be created by members, without a team")
     if scope == "team" and not caller.is_admin and (team is None or UUID(team) not in caller.teams):
-        raise DeniedError("only admins create stores for the organisation, and only members those of a team")
+        raise DeniedError("only admins can create organisation stores, and only team members team stores")
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
     store_id = create_store(call.database, caller.tenant, body["name"], **columns, **_find_flags(body))
@@ -531,7 +531,7 @@ def decide_item(call: Call) -> Answer:
     opened, note = call.find_store(write=True, is_reviewed=True), str(call.body.get("note") or "")
     item = opened.store.inbox_item(int(call.params["id"]))
     if not call.caller.is_admin and (opened.review or _is_own(call, item)):
-        raise DeniedError("another person has to decide this", hint="ask an admin of the organisation")
+        raise DeniedError("another person must decide this", hint="ask an admin of the organisation")
     is_approved = call.params["decision"] == "approve"
     result, item = decide(opened.store, item.id, is_approved, opened.make_context(), note=note)
     return 200, {"item": render_item(item), "version": result.change}

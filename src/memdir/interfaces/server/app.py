@@ -294,14 +294,14 @@ async def _read_body(request: Request, endpoint: Endpoint) -> bytes:
     if endpoint.body is None:
         return b""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise DeniedError("the body is not JSON", status=415, hint="send Content-Type: application/json")
+        raise DeniedError("the request body is not JSON", status=415, hint="send Content-Type: application/json")
     body = b""
     try:
         async for part in request.stream():
             body += part
             if len(body) > BODY_BYTES:
                 raise DeniedError(
-                    f"the body has more than {BODY_BYTES:,} bytes", status=413, hint="send less per request"
+                    f"the request body exceeds {BODY_BYTES:,} bytes", status=413, hint="send less data per request"
                 )
     except ClientDisconnect:
         raise FormatError("the client disconnected", hint="send the request again") from None
@@ -312,7 +312,7 @@ def _parse_body(body: bytes) -> Any:
     try:
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise FormatError("the body is not JSON", hint="GET /openapi.json describes every request") from None
+        raise FormatError("the request body is not JSON", hint="GET /openapi.json describes every request") from None
 
 
 def _refuse_constant(name: str) -> None:

@@ -153,5 +153,5 @@ def _find_only(call: Call) -> str:
     stores = api.list_stores(call)[1]["stores"]
     if len(stores) != 1:
         names = ", ".join(store["name"] for store in stores[:20])
-        raise NotFoundError("the store is missing", hint=f"use one of: {names or 'none'}")
+        raise NotFoundError("no store was given", hint=f"use one of: {names or 'none'}")
     return str(stores[0]["id"])

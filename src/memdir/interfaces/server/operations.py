@@ -103,7 +103,7 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
                 raise SettingsError("this address is public, but there are no credentials", key="host", hint=hint)
             context = ServerContext(database, utc_now, oidc)
             if why := ApiServer(context).check_ready():
-                raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows more")
+                raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows details")
             listener = listen(options.port, options.host)
             host = f"[{options.host}]" if ":" in options.host else options.host
             address = f"http://{host}:{listener.getsockname()[1]}"
@@ -161,13 +161,13 @@ def _check_rows(database: PostgresDatabase) -> str:
     open_tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'memdir'::regnamespace AND relkind = 'r'"
     closed = f"{open_tables} AND relrowsecurity AND relforcerowsecurity"
     if (count := database.show(closed)) != str(len(TABLES)):
-        raise SettingsError(f"row-level security is on for {count} of {len(TABLES)} tables", hint="run the migrations")
+        raise SettingsError(f"row-level security only for {count} of {len(TABLES)} tables", hint="run the migrations")
     return f"{role}, row-level security forced on {count} tables"
 
 
 def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str:
     if not has_credentials(database) and not options.oidc_issuer:
-        raise SettingsError("there is no token", hint="`memdir serve token` creates one")
+        raise SettingsError("no token exists", hint="`memdir serve token` creates one")
     return "there are tokens" if has_credentials(database) else "OIDC"
 
 
@@ -195,7 +195,7 @@ def make_first(owner: str, database: PostgresDatabase) -> tuple[UUID, str]:
 
 def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **options: Any) -> tuple[str, str]:
     if not any(row[0] == tenant for row in list_tenants(owner)):
-        raise NotFoundError("organisation not found", name=str(tenant), hint="`memdir serve tenant list`")
+        raise NotFoundError("organisation not found", name=str(tenant), hint="see `memdir serve tenant list`")
     _, text, expires = create_token(database, tenant, now=utc_now(), **options)
     with run_as_owner(owner) as db:
         db.execute("INSERT INTO memdir.server (name, value) VALUES ('credentials', 'yes') ON CONFLICT DO NOTHING")
@@ -245,7 +245,7 @@ def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
 
 def _set_tenant(db: Any, tenant: UUID) -> None:
     if not db.execute("SELECT 1 FROM memdir.directory WHERE tenant = %s", (tenant,)).fetchone():
-        raise NotFoundError("organisation not found", name=str(tenant), hint="`memdir serve tenant list`")
+        raise NotFoundError("organisation not found", name=str(tenant), hint="see `memdir serve tenant list`")
     db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
 
 

@@ -161,7 +161,7 @@ class MemberPage:
             code, state = params.get("code", ""), params.get("state", "").encode("utf-8", "replace")
             is_begun = login is not None and login.until >= time.monotonic()
             if login is None or not (is_begun and code and hmac.compare_digest(login.state.encode(), state)):
-                raise DeniedError("this login was not started in this browser", status=401)
+                raise DeniedError("the login was not started in this browser", status=401)
             claims.append(oidc.end_login(code, login.back, login.nonce, login.verifier))
             return find_person(database, oidc, claims[0], login.organisation)
 

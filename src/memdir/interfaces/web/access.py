@@ -42,7 +42,7 @@ class OneTimeToken:
         self.value = secrets.token_urlsafe(32)
 
     def take(self, text: bytes) -> bool:
-        """Return whether the token matches, and use it up if so."""
+        """Return whether the token matches, and invalidate it if so."""
         is_right = bool(self.value) and hmac.compare_digest(self.value.encode(), text)
         self.value = "" if is_right else self.value
         return is_right

@@ -109,7 +109,7 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 
 
 def _read_fields(form: Form) -> dict[str, Any]:
-    """Return the optional fields that a form has: a flag has another that says it was shown, lists one line per item."""
+    """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
     given = [row for row in FIELDS if form.has(f"{row.key}_shown" if row.schema is FLAG else row.key)]
     return {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
 
@@ -202,7 +202,7 @@ def remember(site: Site, form: Form) -> ActionResult:
         result = write.save(store, Draft(kind, *about, **own), context)
     else:
         if not form["words"].strip():
-            raise FormatError("the text is empty", field="words", hint="write it in your own words")
+            raise FormatError("the text is empty", field="words", hint="enter the text to remember")
         result = write.remember([store], form["words"], context)
     if result.action is WriteAction.FORGOTTEN:
         return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")

@@ -177,7 +177,7 @@ def listen(port: int, host: str = HOST) -> socket.socket:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         message = f"cannot listen on {host}:{port}: {reason.lower()}"
-        raise SettingsError(message, key="port", hint="give another with --port; 0 takes a free one") from None
+        raise SettingsError(message, key="port", hint="choose another with --port; 0 selects a free port") from None
     return listener
 
 
@@ -200,7 +200,7 @@ def find_foreign(
     own = frozenset(f"{name}:{port}".encode() for name in names)
     hosts = headers[b"host"]
     if len(hosts) != 1 or hosts[0].lower() not in own:
-        return "this server answers to its own address only"
+        return "this server only accepts requests to its own address"
     is_foreign = any(origin.lower().removeprefix(b"http://") not in own for origin in headers[b"origin"])
     if is_foreign or set(headers[b"sec-fetch-site"]) - {b"same-origin", b"none"}:
         return "requests from other sites are refused"
@@ -232,7 +232,7 @@ def _limit_body(app: App, limit: int) -> App:
             size += len(message.get("body", b""))
             if not is_refused and (is_large or size > limit):
                 is_refused = True
-                await refuse(send, 413, f"a request may have at most {limit} bytes")
+                await refuse(send, 413, f"the request exceeds {limit} bytes")
             return {"type": "http.disconnect"} if is_refused else message
 
         async def give(message: MutableMapping[str, Any]) -> None:

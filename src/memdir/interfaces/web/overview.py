@@ -185,7 +185,7 @@ def show_health(site: Site, params: Params) -> Row:
 
 
 def _make_cost(site: Site) -> Row:
-    """Describe what a session's start costs in each agent, and the newest week with requests to a model."""
+    """Describe the cost of a session's start in each agent, and the last week with model requests."""
     report, problem = UsageReport(), ""
     try:
         report = read_usage_report(site.local_project.environment.state_home / FILE, now=site.now())

@@ -114,7 +114,7 @@ class Site:
     def local_project(self) -> Project:
         """The project of this site. Raises NotFoundError on a server."""
         if self.project is None:
-            raise NotFoundError("this is only available on the machine with the memory files")
+            raise NotFoundError("not available here: use the machine with the memory files")
         return self.project
 
     @contextmanager
