@@ -364,10 +364,6 @@ class Session:
         with self._lock:
             self._model = model
 
-    def dream_due(self) -> bool:
-        """Return whether it is time to consolidate the memory."""
-        return self._on and self._find_due().is_due
-
     def dream(
         self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled
     ) -> DreamResult:

@@ -274,11 +274,6 @@ def _log_run(place: Workplace, progress: DreamProgress, now: datetime) -> Iterat
         note_run(place.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
 
 
-def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
-    """Return whether a dream is due, based on memdir's own session records and the default settings."""
-    return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
-
-
 def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
     """Return whether a dream is due in this project, not counting the current `session`."""
     settings, environment, root = project.settings, project.environment, project.places.root.path
