@@ -102,14 +102,6 @@ class TranscriptHit:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptSlice:
-    """The messages after the cursor; without `found`, the cursor is missing and these are the last messages."""
-
-    messages: tuple[Message, ...]
-    found: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MessageRun:
     """Consecutive messages, the number of messages before them, and the last of those."""
 
@@ -132,19 +124,12 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
     """Return the last messages, at most `count`; only the end of a host's transcript is read."""
-    return read_slice(path, after="", window=count).messages
-
-
-def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """Return the messages after the message `after`, or the last `window` messages if it is missing or empty."""
     with open_transcript(path) as file:
-        if reader := READERS.get(_find_format(file, path)):
-            if after and (new := reader.find(file, RecordQuery(path, after))).found:
-                return TranscriptSlice(tuple(reader.read(file, new)), True)
-            if window > 0:
-                last = reader.read(file, reader.find(file, RecordQuery(path, count=window)))
-                return TranscriptSlice(tuple(deque(last, maxlen=window)), False)
-        return TranscriptSlice((), False)
+        reader = READERS.get(_find_format(file, path)) if count > 0 else None
+        if reader is None:
+            return ()
+        last = reader.read(file, reader.find(file, RecordQuery(path, count=count)))
+        return tuple(deque(last, maxlen=count))
 
 
 def read_pieces(
