@@ -202,13 +202,7 @@ def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
 
 
 def update_from_transcript(
-    project: Project,
-    path: Path,
-    session: SessionFile,
-    file: NotesFile,
-    *,
-    model: Model | None,
-    force: bool = False,
+    project: Project, path: Path, session: SessionFile, file: NotesFile, *, model: Model | None, force: bool = False
 ) -> NotesResult:
     """Update a session's notes with the messages since the last update, read in pieces; only the last is noted."""
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()

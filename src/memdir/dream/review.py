@@ -27,13 +27,7 @@ from memdir.dream.duplicates import find_hard
 from memdir.dream.judge import JudgeAnswer, JudgeCase, JudgeSource, ask_judge, show_day
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
 from memdir.errors import MemdirError
-from memdir.extraction.provenance import (
-    SHARED,
-    DoubtfulWrite,
-    doubt_credentials,
-    mask_doubt,
-    mask_words,
-)
+from memdir.extraction.provenance import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter
 from memdir.format.document import parse_document
 from memdir.format.fields import FieldValue

@@ -58,11 +58,7 @@ _DATE = re.compile(
     r"\b\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])\b|\d{1,4}\s?[年月日号]|\b(?:20\d\d-?)?[QT][1-4]\b|\b\d{1,2}/\d{1,2}(?:/\d{2,4})?\b"
 )
 _START = re.compile(r"(?:^|[.!?:;…\n\"“„«(*–—-]\s*)$")  # before the first word of a sentence
-_MOMENTS = {
-    "paths": "in the files “{}”",
-    "commands": "at the command “{}”",
-    "content": "at the text “{}”",
-}
+_MOMENTS = {"paths": "in the files “{}”", "commands": "at the command “{}”", "content": "at the text “{}”"}
 
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")

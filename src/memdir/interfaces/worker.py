@@ -29,15 +29,7 @@ from memdir.project.hosts import find_host
 from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.store.sessions import (
-    QueuedTurn,
-    SessionFile,
-    drop_turns,
-    enqueue,
-    parse_cursor,
-    read_ended,
-    read_queue,
-)
+from memdir.store.sessions import QueuedTurn, SessionFile, drop_turns, enqueue, parse_cursor, read_ended, read_queue
 from memdir.store.state import note_problem, note_run, note_saved
 
 LOCK = "worker.lock"
