@@ -370,7 +370,7 @@ class Session:
         """Consolidate the memory in this thread if that is due, or always with `force`. One `undo` reverts it."""
         due = None if force else self._find_due()
         if not self._on or (due is not None and due.skip is not None):
-            result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
+            result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip)
         else:
             try:
                 context = NO_CONTEXT if self._project is None else find_dream_context(self._project)

@@ -290,9 +290,9 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
 
 
 @contextmanager
-def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
+def updating(file: NotesFile) -> Iterator[None]:
     """Hold the lock for an update of these notes; raises LockedError."""
-    with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=seconds):
+    with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=0.0):
         files.remove_temps(folder, "")  # staged by a process that was killed
         yield
 

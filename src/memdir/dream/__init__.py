@@ -104,7 +104,6 @@ class DreamResult:
     patches: PatchSet | None = None
     applied: ApplyResult | None = None
     skipped: DreamSkip | None = None
-    due: DreamDue | None = None
     failures: int = 0
 
     @property
@@ -136,7 +135,7 @@ def dream(
     """
     started_at = now or utc_now()
     if due is not None and due.skip is not None:
-        return DreamResult(skipped=due.skip, due=due)
+        return DreamResult(skipped=due.skip)
     place = store.open_workplace(state)
     if not place.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)

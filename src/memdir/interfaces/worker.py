@@ -147,7 +147,7 @@ def _read_first(
 
 
 def read_turns(
-    path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool, *, chars: int = _CHARS
+    path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool
 ) -> Iterator[EndedTurn]:
     """Yield the part of a transcript after the session's cursor, a long one as several turns to save memory.
 
@@ -161,7 +161,7 @@ def read_turns(
         yield replace(turn, messages=tuple(read_messages(path)))
         return
     nothing = MessageRun((), 0 if cursor is None else cursor.position + 1)
-    pieces = read_pieces(path, cursor, chars=chars, count=chars // 100, window=EXTRACT_WINDOW)
+    pieces = read_pieces(path, cursor, chars=_CHARS, count=_CHARS // 100, window=EXTRACT_WINDOW)
     for piece in chain([next(pieces, nothing)], pieces):
         yield replace(turn, messages=piece.messages, start=piece.start, context=piece.context)
 
