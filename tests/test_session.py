@@ -439,7 +439,7 @@ def test_where_memory_is_off_a_session_works_and_leaves_no_trace(tmp_path: Path,
         assert session.recall("ignore your memory for this whole conversation").skipped is RecallSkip.OFF
         assert not session.turn_ended(say(ASKED))
         assert session.remember(DEPLOYS).skipped is ExtractSkip.OFF
-        assert not session.dream_due() and session.dream(force=True).skipped is DreamSkip.OFF
+        assert session.dream(force=True).skipped is DreamSkip.OFF
         session.note_read([tmp_path / "project" / "CLAUDE.md"])
         assert "Today is" in session.date_notice() and session.compact(say("hello")) == ""
         session.clear()
@@ -526,7 +526,7 @@ def test_without_a_folder_for_them_no_notes_are_kept(session: Session, tmp_path:
 def test_a_dream_is_told_and_one_that_is_not_due_is_skipped(session: Session, heard: Heard) -> None:
     store = session.stores[0]
     session.remember(DEPLOYS)
-    assert not session.dream_due() and session.dream().skipped is not None
+    assert session.dream().skipped is not None
     twin = store.read(names(store)[0])
     write(store.open_workplace().root / "twin.md", twin.text)
     done = session.dream(force=True)

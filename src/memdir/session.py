@@ -365,17 +365,13 @@ class Session:
         with self._lock:
             self._model = model
 
-    def dream_due(self) -> bool:
-        """Return whether it is time to consolidate the memory."""
-        return self._on and self._find_due().is_due
-
     def dream(
         self, *, force: bool = False, on_progress: OnProgress = say_nothing, cancelled: Cancelled = never_cancelled
     ) -> DreamResult:
         """Consolidate the memory in this thread, if it is due or `force` is true. One `undo` reverts it."""
         due = None if force else self._find_due()
         if not self._on or (due is not None and due.skip is not None):
-            result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
+            result = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip)
         else:
             try:
                 context = NO_CONTEXT if self._project is None else find_dream_context(self._project)

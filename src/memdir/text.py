@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 
-from memdir.errors import FormatError
+from memdir.errors import FormatError, ReplyError
 from memdir.frozen import compile_late, dataclass
 
 # Invisible or direction-changing characters that print as nothing or reorder what follows; shown escaped on a terminal.
@@ -353,6 +353,18 @@ def find_json(text: str) -> Iterator[object]:
             offset = match.end()
         except RecursionError:
             return  # retrying at every bracket would take minutes
+
+
+def find_rows(text: str, key: str) -> list[object]:
+    """Return the list in a model's reply, under this key or alone, ignoring text around the JSON; raises ReplyError."""
+    values = list(find_json(text))
+    for value in values:
+        rows = value.get(key) if isinstance(value, dict) else value
+        if isinstance(rows, list):
+            return rows
+    if not values:
+        raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
+    raise ReplyError(f'the JSON has no list "{key}"')
 
 
 # --- readings: a text in which something disguised is plain ------------------------------------------------------------

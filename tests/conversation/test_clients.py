@@ -13,10 +13,11 @@ import pytest
 
 from hook_calls import Hooks, Told, call_hook, wait_for_worker
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_tail
 from memdir.project.settings import read_environment
 from memdir.store.sessions import read_queue
 from memdir.store.state import read_problems
+from slices import read_slice
 from transcript_writer import said
 
 DATA = Path(__file__).parents[1] / "data" / "clients"

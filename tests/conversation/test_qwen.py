@@ -8,8 +8,9 @@ import pytest
 from homes import make_environment
 from hook_calls import Hooks, wait_for_worker
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_tail
 from memdir.store.state import read_problems
+from slices import read_slice
 from transcript_writer import said
 
 HOOKED = "<qwen:user-prompt-submit-context>a reminder</qwen:user-prompt-submit-context>"

@@ -7,9 +7,10 @@ from typing import Any
 from claude_client import Client, make_client
 from homes import make_environment
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_tail
 from memdir.records import Message
 from servers import Answer, AnthropicServer, Call, Say, Think
+from slices import read_slice
 
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

@@ -20,13 +20,13 @@ from memdir.conversation.transcripts import (
     list_transcripts,
     read_messages,
     read_pieces,
-    read_slice,
     read_tail,
 )
 from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.limits import EXTRACT_WINDOW
 from memdir.project.hosts import HOSTS
 from memdir.store.sessions import Cursor
+from slices import read_slice
 from syscalls import trace
 from transcript_writer import Claude, said
 
@@ -482,7 +482,7 @@ def test_transcripts_of_a_project_are_those_begun_in_it_its_subfolders_and_workt
 
 MEASURE = """
 import resource, sys, time
-from memdir.conversation.transcripts import read_messages, read_slice
+from memdir.conversation.transcripts import read_messages
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 count = last = 0
@@ -491,8 +491,8 @@ for message in read_messages(sys.argv[1]):
 whole = time.process_time() - start
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 start = time.process_time()
-found = read_slice(sys.argv[1], after=sys.argv[2], window=10)
-print(count, grown, whole, time.process_time() - start, len(found.messages), found.found)
+found = list(read_messages(sys.argv[1], after=sys.argv[2]))
+print(count, grown, whole, time.process_time() - start, len(found), bool(found))
 """
 
 

@@ -32,7 +32,7 @@ from dream_stores import (
     use,
     write,
 )
-from memdir.dream import DreamDue, DreamSkip, apply_preview, count_failures, dream, dream_is_due, preview_dream
+from memdir.dream import DreamDue, DreamSkip, apply_preview, count_failures, dream, preview_dream
 from memdir.dream.by_model import DreamContext
 from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
@@ -97,10 +97,6 @@ def test_a_second_dream_finds_nothing_to_do(store: FileStore) -> None:
     done = dream(store, now=LATER)
     assert done.skipped is DreamSkip.NOTHING_TO_DO and done.applied is not None and done.applied.change is None
     assert image(store.root) == before and read_last(store.root) == LATER
-
-
-def test_no_dream_is_due_without_a_session(store: FileStore) -> None:
-    assert dream_is_due(store, now=NOW) is False, "there was no session"
 
 
 def test_where_there_is_no_memory_nothing_is_made(memory: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 from loads import ROOT, scaled
 from memdir.conversation.claude import find_records
 from memdir.conversation.lines import LINE_BYTES, RecordQuery, read_lines_back, read_transcript_lines
-from memdir.conversation.transcripts import describe_transcript, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import describe_transcript, read_messages, read_tail
 from memdir.errors import FormatError
+from slices import read_slice
 from transcript_writer import Claude, said
 
 HI = {"type": "input_text", "text": "hi"}

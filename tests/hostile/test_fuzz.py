@@ -29,7 +29,7 @@ from memdir.conversation.includes import (
     strip_comments,
 )
 from memdir.conversation.notes_file import cut_notes, parse_notes, render_notes
-from memdir.conversation.transcripts import read_messages, read_slice
+from memdir.conversation.transcripts import read_messages
 from memdir.conversation.typed import split_message
 from memdir.errors import MemdirError
 from memdir.format.age import find_links
@@ -50,6 +50,7 @@ from memdir.sync.own import read_setup
 from memdir.sync.state import read_membership, read_point, read_sync_record, read_team_news
 from memdir.text import find_json
 from memdir.verify.claims import find_claims
+from slices import read_slice
 
 HEAD = (
     b"---\nname: Ferry\ndescription: When it leaves\ntype: project\npinned: true\ncues:\n  - a\n---\n\nAt six. [[x]]\n"

@@ -119,13 +119,11 @@ def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
 
     with path.open("ab") as file:
         file.write(b'{"type": "user", "uuid": "half')  # as a process leaves it that is killed while it writes
-    again = chats.events("is it Tuesdays only?\n", "--resume", id[:6])
+    again = chats.events("is it Tuesdays only?\n", "--continue")
     assert again[0]["session"] == id and "2 of your messages" in again[0]["text"]
     assert [message.text for message in read_messages(path)][-2] == "is it Tuesdays only?"
     newest = chats.events("thank you for all of it\n", "--continue")
     assert newest[0]["session"] == id and "3 of your messages" in newest[0]["text"]
-    assert chats.play("", "--resume").out.startswith(id[:8])
-    assert "conversation not found: zzz" in chats.play("x\n", "--resume", "zzz").refusal
 
 
 def test_clear_starts_a_new_conversation_and_compact_needs_notes(chats: Chats) -> None:
@@ -234,7 +232,7 @@ def test_each_event_is_what_the_page_says(chats: Chats) -> None:
     events = chats.events(
         "remember that we deploy on Tuesdays\nwhen do we deploy?\n/now 2026-03-02\n/undo\n/x\n/recall\n"
     )
-    events += chats.events("", "--resume") + chats.events("")
+    events += chats.events("")
     for event in events:
         check("chat", event)
     kinds = [event["event"] for event in events]

@@ -17,7 +17,7 @@ from loads import ROOT, bench
 from memdir.errors import NotFoundError
 from memdir.records import Draft, Kind, Origin
 from memdir.store.files import FileStore
-from memdir.verify.check import VerifyReport, refresh, stamp, verify
+from memdir.verify.check import refresh, stamp, verify
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import open_project
@@ -185,42 +185,6 @@ def test_a_deadline_is_looked_at_again_the_next_day(project: Path, store: FileSt
     assert render_caveat(later.verdicts[0]) == "The date 2026-03-10 has passed."
 
 
-def test_only_memories_whose_files_changed_are_verified_again(project: Path, store: FileStore) -> None:
-    for path in sorted(project.rglob("*.py")):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    remember(store, "auth", "`authenticate()` is slow.")
-    remember(store, "session", "`Session.open` is slow.")
-    look(store, project, now=NOW)
-    assert look(store, project, now=NOW, changed_only=True) == VerifyReport(())
-    write(project / "src" / "session.py", CLASS + "# more\n")
-    git(project, "commit", "-q", "-a", "-m", "third")
-    changed = look(store, project, now=NOW, changed_only=True)
-    assert [at.name for at in changed.verdicts] == ["session"]
-
-
-def test_a_change_before_somebody_elses_verification_is_not_overlooked(project: Path, store: FileStore) -> None:
-    for path in sorted(project.rglob("*.py")):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    remember(store, "auth", "`authenticate()` is slow.")
-    remember(store, "session", "`Session.open` is slow.")
-    look(store, project, now=NOW)
-    touched = (NOW + timedelta(hours=1)).timestamp()
-    os.utime(write(project / "src" / "session.py", CLASS + "# more\n"), (touched, touched))
-    look(store, project, ["auth"], now=NOW + timedelta(hours=2))
-    changed = look(store, project, now=NOW + timedelta(hours=3), changed_only=True)
-    assert [at.name for at in changed.verdicts] == ["session"]
-
-
-def test_a_file_that_was_taken_away_without_a_commit_is_a_change(project: Path, store: FileStore) -> None:
-    for path in sorted(project.rglob("*.py")):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    remember(store, "session", "It lies in `src/session.py`.")
-    look(store, project, now=NOW)
-    (project / "src" / "session.py").rename(project / "src" / "talk.py")
-    changed = look(store, project, now=NOW, changed_only=True)
-    assert [at.state for at in changed.verdicts] == [VerifyState.UNCHECKED]
-
-
 def test_a_name_alone_means_the_file_that_is_there(tmp_path: Path) -> None:
     one, two = "".join(f"x{at} = {at}\n" for at in range(9)), "print('another file')\n"
     import_commits(
@@ -366,7 +330,6 @@ def test_nothing_of_the_project_is_written_or_run(project: Path, store: FileStor
     remember(store, "a", "`handleAuth()`, `src/old_place.py`, `src/dropped.py`, `npm run seed`, `--flag`.")
     verdict = look(store, project, now=NOW).verdicts[0]
     assert len(verdict.stale) == 4
-    look(store, project, now=NOW, changed_only=True)
     assert list_bytes(project) == before and not (tmp_path / "sprung").exists()
 
 

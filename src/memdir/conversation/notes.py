@@ -202,13 +202,7 @@ def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
 
 
 def update_from_transcript(
-    project: Project,
-    path: Path,
-    session: SessionFile,
-    file: NotesFile,
-    *,
-    model: Model | None,
-    force: bool = False,
+    project: Project, path: Path, session: SessionFile, file: NotesFile, *, model: Model | None, force: bool = False
 ) -> NotesResult:
     """Update a session's notes with the transcript's messages since the last update."""
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
@@ -296,9 +290,9 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
 
 
 @contextmanager
-def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
-    """Hold the lock on the notes. Raises LockedError if it is still held by another process after `seconds`."""
-    with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=seconds):
+def updating(file: NotesFile) -> Iterator[None]:
+    """Hold the lock for an update of these notes; raises LockedError."""
+    with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=0.0):
         files.remove_temps(folder, "")  # staged by a process that was killed
         yield
 

@@ -101,14 +101,6 @@ class TranscriptHit:
 
 
 @dataclass(frozen=True, slots=True)
-class TranscriptSlice:
-    """The messages after a cursor, or the last ones if the cursor's message was not found."""
-
-    messages: tuple[Message, ...]
-    found: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MessageRun:
     """Consecutive messages, with the number of messages before them and the last of those as context."""
 
@@ -130,20 +122,13 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
-    """Return the last `count` messages. Reads only the end of a host's transcript."""
-    return read_slice(path, after="", window=count).messages
-
-
-def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """Return the messages after `after`. If it is empty or missing, return the last `window` messages."""
+    """Return the last messages, at most `count`; only the end of a host's transcript is read."""
     with open_transcript(path) as file:
-        if reader := READERS.get(_find_format(file, path)):
-            if after and (new := reader.find(file, RecordQuery(path, after))).found:
-                return TranscriptSlice(tuple(reader.read(file, new)), True)
-            if window > 0:
-                last = reader.read(file, reader.find(file, RecordQuery(path, count=window)))
-                return TranscriptSlice(tuple(deque(last, maxlen=window)), False)
-        return TranscriptSlice((), False)
+        reader = READERS.get(_find_format(file, path)) if count > 0 else None
+        if reader is None:
+            return ()
+        last = reader.read(file, reader.find(file, RecordQuery(path, count=count)))
+        return tuple(deque(last, maxlen=count))
 
 
 def read_pieces(

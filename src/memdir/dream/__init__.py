@@ -104,7 +104,6 @@ class DreamResult:
     patches: PatchSet | None = None
     applied: ApplyResult | None = None
     skipped: DreamSkip | None = None
-    due: DreamDue | None = None
     failures: int = 0
 
     @property
@@ -136,7 +135,7 @@ def dream(
     """
     started_at = now or utc_now()
     if due is not None and due.skip is not None:
-        return DreamResult(skipped=due.skip, due=due)
+        return DreamResult(skipped=due.skip)
     place = store.open_workplace(state)
     if not place.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
@@ -272,11 +271,6 @@ def _log_run(place: Workplace, progress: DreamProgress, now: datetime) -> Iterat
         tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
         row |= {"requests": turns, "calls": progress.now.calls, "dollars": usage.dollars}
         note_run(place.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
-
-
-def dream_is_due(store: StoreBase, *, state: Path | None = None, now: datetime | None = None) -> bool:
-    """Return whether a dream is due, using default settings and memdir's own session records."""
-    return find_due_in(store.open_workplace(state), now=now or utc_now()).is_due
 
 
 def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:

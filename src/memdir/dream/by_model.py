@@ -107,10 +107,6 @@ class DreamInput:
             "logs": "\n\n".join(f"[{log.day.isoformat()}]\n{log.text.rstrip()}" for log in self.logs) or _NONE,
         }
 
-    def list_messages(self) -> Iterator[Message]:
-        """Yield the log entries as messages."""
-        return (message for log in self.logs for message in split_log(log))
-
 
 def split_log(log: LogSlice) -> Iterator[Message]:
     """Yield the entries of a log as messages, dated at the end of its day."""
@@ -313,7 +309,7 @@ class DreamTools:
 
     def __call__(self, call: ToolCall) -> ToolResult:
         self._progress.check()
-        self._progress.count_call()
+        self._progress.now = replace(self._progress.now, calls=self._progress.now.calls + 1)
         result = self._search(call) if call.name == SEARCH else self._run_call(call)
         left = limits.DREAM_TURNS - self._progress.now.turns
         warning = f"{result.text}\n(Turns left: {left}. Come to an end.)"

@@ -148,8 +148,7 @@ _ORDERED = NEGATIONS | frozenset("before after until since than above below only
 # Fields that tools set themselves; every other frontmatter field may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _MARKUP = re.compile(
-    r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)",
-    re.MULTILINE,
+    r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)", re.MULTILINE
 )
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
 _LINK = re.compile(r"(`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]")

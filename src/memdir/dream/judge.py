@@ -86,10 +86,7 @@ def ask_judge(reader: Model, cases: Sequence[JudgeCase], *, now: datetime) -> Ju
     sentences = [(number, sentence) for number in asked for sentence in cases[number].sentences]
     shown = "\n\n".join(f"[{numbers[source]}] {source.label}:\n{_cut(source)}" for source in sources)
     content = render_prompt(
-        "dream/judge",
-        today=render_today(now),
-        sources=shown,
-        cases="\n\n".join(_render_cases(cases, asked, numbers)),
+        "dream/judge", today=render_today(now), sources=shown, cases="\n\n".join(_render_cases(cases, asked, numbers))
     )
     messages = (Message("user", content),)
     try:

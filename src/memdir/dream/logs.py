@@ -69,9 +69,9 @@ def append_log(store: Folder, text: str, *, now: datetime, zone: tzinfo | None =
     return _append_to(store, local.date(), render_entry(text, local.time()))
 
 
-def extend_log(store: Folder, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
-    """Append the new part of `text` to today's log. Raises PathError for other logs or if lines would change."""
-    today = now.astimezone(zone).date()
+def extend_log(store: Folder, path: str, text: str, *, now: datetime) -> LogFile:
+    """Append the new part of `text` to today's log; raise PathError for another log, or if lines would change."""
+    today = now.astimezone().date()
     if path != make_log_path(today):
         raise PathError(path, f"only today's log, {make_log_path(today)}, can be changed")
     before = read_log_file(store, path) or ""

@@ -119,7 +119,8 @@ def plan_dream(
         patch_set = replace(patch_set, error=mask_words(one_line(str(error)), store.rules.find))
         return _count_spent(replace(patch_set, by=records.MODEL, proposals=tidied.list_items(())), progress)
     progress.enter(DreamPhase.CHECK)
-    ages, notes = find_ages(store, list(memories.values()), now=now), gathered.list_messages()
+    ages = find_ages(store, list(memories.values()), now=now)
+    notes = [entry for log in gathered.logs for entry in split_log(log)]  # to trace where a text came from
     safe, doubtful = review.review_patches(
         staging, overlay, run, notes, ages=ages, reader=progress.wrap(fresh), now=now
     )

@@ -302,9 +302,6 @@ class DreamProgress:
         """Add the cost of a failed request."""
         self.now = replace(self.now, usage=sum_usage(self.now.usage, usage or Usage()))
 
-    def count_call(self) -> None:
-        self.now = replace(self.now, calls=self.now.calls + 1)
-
     def _report(self, step: ProgressStep) -> None:
         self.now = step
         self.check()

@@ -27,13 +27,7 @@ from memdir.dream.duplicates import find_hard
 from memdir.dream.judge import JudgeAnswer, JudgeCase, JudgeSource, ask_judge, show_day
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
 from memdir.errors import MemdirError
-from memdir.extraction.provenance import (
-    SHARED,
-    DoubtfulWrite,
-    doubt_credentials,
-    mask_doubt,
-    mask_words,
-)
+from memdir.extraction.provenance import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter
 from memdir.format.document import parse_document
 from memdir.format.fields import FieldValue
@@ -267,8 +261,9 @@ class _Review:
                 is_said = set(_NUMBER.findall(sentence.text)) <= known
                 fates.append(replace(sentence, fate=SentenceFate.REWORDED, where=where) if is_said else sentence)
             elif answer is JudgeAnswer.OVERTAKEN and source in newer[sentence.name]:
-                is_same = _shares_subject(_flatten(self.before[sentence.name]), source.text)
-                fates.append(replace(sentence, fate=SentenceFate.OVERTAKEN, where=where) if is_same else sentence)
+                # It must have the same subject, because a past date alone does not supersede a memory.
+                is_other = {*parse_terms(_flatten(self.before[sentence.name]))}.isdisjoint(parse_terms(source.text))
+                fates.append(sentence if is_other else replace(sentence, fate=SentenceFate.OVERTAKEN, where=where))
             else:
                 fates.append(sentence)
         by_name: dict[str, set[str]] = defaultdict(set)
@@ -466,11 +461,6 @@ class _Review:
         """Return the model's texts for the memories of a group, with credentials masked and without duplicates."""
         masked = (mask_words(texts.get(fold(memory.name), ""), self._overlay.rules.find) for memory in group.staged)
         return list(dict.fromkeys(text for text in masked if text))
-
-
-def _shares_subject(text: str, source: str) -> bool:
-    """Return whether a newer text has the same subject as an older one."""
-    return not set(parse_terms(text)).isdisjoint(parse_terms(source))
 
 
 def _list_numbers(text: str) -> set[str]:

@@ -50,7 +50,7 @@ _LASTING = re.compile(
 # An account of the past: an auxiliary, or a past-tense verb without one before it.
 _PAST = re.compile(
     r"\b(?:was|were|had|did|used to)\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b",
+    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b"
 )
 
 

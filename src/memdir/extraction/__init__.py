@@ -27,13 +27,13 @@ from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, 
 from memdir.extraction.merge import Placement, is_said, place
 from memdir.extraction.provenance import (
     SECRET,
+    SHARED,
     DoubtfulWrite,
     Judgement,
     OpinionCase,
     SecondOpinion,
     ask_second_opinion,
     doubt_credentials,
-    doubt_shared,
     judge_staged,
     mask_doubt,
     render_gone,
@@ -54,6 +54,7 @@ from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, 
 from memdir.store.contract import Folder, StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
+from memdir.store.plan import is_shared
 from memdir.store.sessions import Cursor, MessageSlice, TrimmedWrite, make_cursor, slice_after
 from memdir.text import fold, fold_words, one_line
 
@@ -267,8 +268,12 @@ class _Run:
         if self.allowed.hidden:
             plan = self._drop_hidden(plan)
         rules = self.store.rules
-        checks = (doubt_credentials(write, rules.find) or doubt_shared(write, rules) for write in plan.staging.staged)
-        pending = [doubt for doubt in checks if doubt]
+        pending = []
+        for write in plan.staging.staged:
+            if doubt := doubt_credentials(write, rules.find):
+                pending.append(doubt)
+            elif is_shared(write.name, rules):
+                pending.append(DoubtfulWrite(write, SHARED))
         for doubt in pending:
             plan.staging.drop(doubt.staged.name)
         dropped = {doubt.staged.name for doubt in pending}
@@ -614,7 +619,7 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
         with suppress(NotFoundError, PathError):
             current.append(store.read(name).text)
         if any(request.action == FORGET for request in requests):
-            past += _read_past(store, [name])
+            past += _read_past(store, name)
     removed = [text for text in past if text not in current]
     return [
         one
@@ -623,9 +628,9 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
     ]
 
 
-def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
-    """Yield earlier versions of these memories."""
-    files = (file for name in names for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
+def _read_past(store: StoreBase, name: str) -> Iterator[str]:
+    """Yield the texts that a memory had before its last changes."""
+    files = (file for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
     for file in files:
         if file.before is not None and file.splice is None:
             try:

@@ -31,7 +31,7 @@ from memdir.limits import OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage, When
-from memdir.store.plan import Finder, WriteRules, is_shared, is_team
+from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
 from memdir.text import CJK, find_json, fold, fold_letters, fold_words, one_line, shorten
 
@@ -58,11 +58,7 @@ _DATE = re.compile(
     r"\b\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])\b|\d{1,4}\s?[年月日号]|\b(?:20\d\d-?)?[QT][1-4]\b|\b\d{1,2}/\d{1,2}(?:/\d{2,4})?\b"
 )
 _START = re.compile(r"(?:^|[.!?:;…\n\"“„«(*–—-]\s*)$")  # before the first word of a sentence
-_MOMENTS = {
-    "paths": "in the files “{}”",
-    "commands": "at the command “{}”",
-    "content": "at the text “{}”",
-}
+_MOMENTS = {"paths": "in the files “{}”", "commands": "at the command “{}”", "content": "at the text “{}”"}
 
 _QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
@@ -605,11 +601,6 @@ def _strip_end(sentence: str) -> str:
 
 
 # Secrets and shared memories
-
-
-def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | None:
-    """Return a doubt if other people can read the memory, otherwise None."""
-    return DoubtfulWrite(staged, SHARED) if is_shared(staged.name, rules) else None
 
 
 def doubt_credentials(staged: StagedMemory, find: Finder | None) -> DoubtfulWrite | None:

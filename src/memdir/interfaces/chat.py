@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timedelta
 from importlib import import_module
 from io import StringIO
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 # One call of the command line: arguments, environment, directory -> exit code.
 RunVerb = Callable[..., int]
 _MORNING = timedelta(hours=9)  # the time of a day that is given without one
-_LISTED = 10
 _SETTLED_SECONDS = 0.2
 _ANEW = "A new conversation begins here."
 _NO_MODEL = (
@@ -56,11 +55,10 @@ _ORIENTATION = """memdir chat: an assistant that remembers what you tell it, in 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of `memdir chat`. `resume` is a conversation ID, "" for the newest one, or None for a new one."""
+    """The options of `memdir chat`. `resumes`: continue the newest conversation."""
 
     script: str | None = None
-    resume: str | None = None
-    lists: bool = False
+    resumes: bool = False
     model: str | None = None
     allowed: tuple[str, ...] = ()
     private: bool = False
@@ -275,9 +273,7 @@ class Chat:
         self.screen = Screen(as_json=options.as_json, color=color, echoes=self._is_played)
 
     def run(self) -> int:
-        if self._options.lists:
-            self._list()
-        elif not self._is_played:
+        if not self._is_played:
             self._converse()
         else:
             lines = _read_script(self._options.script)
@@ -286,16 +282,6 @@ class Chat:
             else:
                 self._play(self._open(Permissions(allowed=self._options.allowed)), chain([first], lines))
         return 0
-
-    def _list(self) -> None:
-        project = self._open_project()
-        past = chat_terminal.list_past_chats(project.private.state, _LISTED)
-        project.close()
-        for past_chat in past:
-            line = f"{past_chat.id[:8]}  {past_chat.at.isoformat(timespec='seconds')}  {past_chat.title}"
-            self.screen.show("output", line, session=past_chat.id)
-        if not past:
-            self.screen.show("notice", "There is no conversation to resume here.")
 
     def _play(self, talk: ChatTalk, lines: Iterable[str]) -> None:
         self._welcome(talk)
@@ -329,19 +315,17 @@ class Chat:
             warm.join()
             self._leave(talk)
 
-    def _open_project(self) -> Project:
-        return open_project(self._cwd, environ=self._variables, directory=self._options.directory)
-
     def _open(self, permissions: Permissions) -> ChatTalk:
         id = os.urandom(16).hex()
-        if self._options.resume is not None:
-            project = self._open_project()
-            id = chat_terminal.find_past_chat(project.private.state, self._options.resume)
-            project.close()
+        if self._options.resumes:
+            with closing(
+                open_project(self._cwd, environ=self._variables, directory=self._options.directory)
+            ) as project:
+                id = chat_terminal.find_last_chat(project.private.state)
         talk = ChatTalk(
             self._options, self.screen, permissions, id=id, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
         )  # fmt: skip
-        if self._options.resume is not None:
+        if self._options.resumes:
             talk.messages += talk.transcript.resume()
         return talk
 

@@ -21,14 +21,13 @@ from typing import Any
 
 from memdir import __version__
 from memdir.conversation.transcripts import describe_transcript, read_messages, read_tail
-from memdir.conversation.typed import strip_host_text
 from memdir.errors import MemdirError, NotFoundError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import replace
 from memdir.interfaces.cli import is_terminal
 from memdir.project.settings import read_environment
 from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
-from memdir.text import one_line, printable, shorten
+from memdir.text import one_line, printable
 
 # For each kind of event: the prefix of its text, none by default, and its colour.
 _PREFIXES = {"day": "== ", "heard": "> ", "told": "\n# ", "warning": "warning: ", "error": "error: "}
@@ -43,7 +42,6 @@ LOOK, CHANGE = "look", "change"
 KINDS = (LOOK, CHANGE)
 _WORDS = {LOOK: "look into", CHANGE: "change"}
 _QUESTION = "  Allow it? [y]es, [a]lways in this conversation, [n]o: "
-_TITLE = 60
 _INPUTS = 200  # messages that the arrow keys bring back
 _OnLost = Callable[[MemdirError], None]
 _BROKEN_OFF = "The conversation was broken off before this was done."
@@ -225,15 +223,6 @@ class Permissions:
         return answer in ("y", "yes", "a", "always")
 
 
-@dataclass(frozen=True, slots=True)
-class PastChat:
-    """An earlier conversation. `at` is the time of its last message, and `title` its first message."""
-
-    id: str
-    at: datetime
-    title: str
-
-
 class ChatTranscript:
     """The transcript of one conversation; each message is written before it is processed.
 
@@ -306,28 +295,12 @@ def _render_message(message: Message) -> dict[str, object]:
     return {"id": f"msg_{message.id}", "type": "message", "role": "assistant", "model": "memdir", "content": blocks}
 
 
-def list_past_chats(state: Path, limit: int) -> tuple[PastChat, ...]:
-    """Return the conversations that can be resumed, newest first."""
-    chats = []
-    for path in list_chats(state)[:limit]:
+def find_last_chat(state: Path) -> str:
+    """Return the ID of the newest conversation. Raises NotFoundError."""
+    for path in list_chats(state):
         with contextlib.suppress(MemdirError):
-            info = describe_transcript(path)
-            typed = (message.text for message in read_messages(path) if message.role == "user" and not message.is_meta)
-            title = shorten(one_line(strip_host_text(next(typed, ""))), _TITLE)
-            chats.append(PastChat(info.session, info.ended or info.modified, title))
-    return tuple(chats)
-
-
-def find_past_chat(state: Path, id: str) -> str:
-    """Return the ID of the newest conversation, or the one with this ID prefix. Raises NotFoundError."""
-    past = list_past_chats(state, 1 if not id else 1_000)
-    fits = [chat.id for chat in past if chat.id.startswith(id)]
-    if not fits or (len(fits) > 1 and id and id not in fits):
-        problem = (
-            f"{len(fits)} conversation IDs begin with {id}" if fits else f"conversation not found: {id}".strip(": ")
-        )
-        raise NotFoundError(problem, name=id, hint="`memdir chat --resume` lists them all")
-    return id if id in fits else fits[0]
+            return describe_transcript(path).session
+    raise NotFoundError("there is no conversation to continue", hint="`memdir chat` starts one")
 
 
 def list_inputs(state: Path) -> list[str]:

@@ -23,15 +23,7 @@ from memdir.frozen import dataclass
 from memdir.interfaces.server.schemas import check_value
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
-from memdir.operations.write import (
-    NameTakenError,
-    WriteAction,
-    WriteContext,
-    WriteResult,
-    forget,
-    save,
-    update,
-)
+from memdir.operations.write import NameTakenError, WriteAction, WriteContext, WriteResult, forget, save, update
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_key, make_full_excerpt, recall_in_project
 from memdir.records import Draft, Excerpt, FieldChanges, Header, Kind, Origin, Scope
@@ -156,13 +148,7 @@ OFFERS = (
         "Change a memory",
         "Change a memory's description or body.",
         _object(
-            {
-                "name": _TEXT,
-                "description": _TEXT,
-                "body": _TEXT,
-                "expect": _say(_TEXT, "the digest you read"),
-            },
-            ["name"],
+            {"name": _TEXT, "description": _TEXT, "body": _TEXT, "expect": _say(_TEXT, "the digest you read")}, ["name"]
         ),
         _WRITTEN,
         destroys=True,

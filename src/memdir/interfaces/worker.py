@@ -29,15 +29,7 @@ from memdir.project.hosts import find_host
 from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.store.sessions import (
-    QueuedTurn,
-    SessionFile,
-    drop_turns,
-    enqueue,
-    parse_cursor,
-    read_ended,
-    read_queue,
-)
+from memdir.store.sessions import QueuedTurn, SessionFile, drop_turns, enqueue, parse_cursor, read_ended, read_queue
 from memdir.store.state import note_problem, note_run, note_saved
 
 LOCK = "worker.lock"
@@ -155,7 +147,7 @@ def _read_first(
 
 
 def read_turns(
-    path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool, *, chars: int = _CHARS
+    path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool
 ) -> Iterator[EndedTurn]:
     """Yield the part of a transcript after the session's cursor, a long one as several turns to save memory.
 
@@ -169,7 +161,7 @@ def read_turns(
         yield replace(turn, messages=tuple(read_messages(path)))
         return
     nothing = MessageRun((), 0 if cursor is None else cursor.position + 1)
-    pieces = read_pieces(path, cursor, chars=chars, count=chars // 100, window=EXTRACT_WINDOW)
+    pieces = read_pieces(path, cursor, chars=_CHARS, count=_CHARS // 100, window=EXTRACT_WINDOW)
     for piece in chain([next(pieces, nothing)], pieces):
         yield replace(turn, messages=piece.messages, start=piece.start, context=piece.context)
 

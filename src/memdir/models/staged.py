@@ -24,7 +24,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Put, Rewrite, Save, StoredMemory, When
 from memdir.store.plan import StoreView, WriteRules, check_file, number_names, plan_write, resolve_text
-from memdir.text import check_text, find_json, fold, fold_link, one_line, shorten
+from memdir.text import check_text, find_rows, fold, fold_link, one_line, shorten
 
 KEY = "operations"
 _ACTIONS = ("create", "update", "delete")
@@ -276,15 +276,8 @@ class StageResult:
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """Return up to `limit` operations from the JSON in a reply. Raises ReplyError if there are none."""
-    values = list(find_json(text))
-    for value in values:
-        rows = value.get(KEY) if isinstance(value, dict) else value
-        if isinstance(rows, list):
-            return tuple(_parse_row(row) for row in rows[:limit])
-    if not values:
-        raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
-    raise ReplyError(f'the JSON has no list "{KEY}"')
+    """Return the operations in a reply, at most `limit`, ignoring text around the JSON; raises ReplyError if there are none."""
+    return tuple(map(_parse_row, find_rows(text, KEY)[:limit]))
 
 
 def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> StageResult:

@@ -132,12 +132,7 @@ class PartlyMeantError(NotFoundError):
 
 
 def save(
-    store: StoreBase,
-    draft: Draft,
-    context: WriteContext,
-    *,
-    taken: TakenName = TakenName.REFUSE,
-    team: bool = False,
+    store: StoreBase, draft: Draft, context: WriteContext, *, taken: TakenName = TakenName.REFUSE, team: bool = False
 ) -> WriteResult:
     """Save a draft, with `team` as a team memory. Raise NameTakenError, or NotFoundError for REPLACE."""
     draft, dates = plan.resolve_dates(_place_draft(store, draft, team=team), context.now.astimezone())

@@ -42,7 +42,7 @@ from memdir.store.open import Project
 from memdir.store.secrets import mask_model
 from memdir.store.sessions import QUESTION, SessionFile
 from memdir.store.state import note_problem
-from memdir.text import find_json, fold, one_line, shorten
+from memdir.text import find_rows, fold, one_line
 
 KEY = "selected_memories"
 SCHEMA: Mapping[str, object] = {
@@ -240,15 +240,8 @@ def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Re
 
 
 def parse_selected(text: str) -> list[str]:
-    """Return the names in a reply, ignoring text around the JSON. Raises ReplyError if it has no list of names."""
-    values = list(find_json(text))
-    for value in values:
-        chosen = value.get(KEY) if isinstance(value, dict) else value
-        if isinstance(chosen, list):
-            return [name for name in chosen if isinstance(name, str)]
-    if not values:
-        raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
-    raise ReplyError(f'the JSON has no list "{KEY}"')
+    """Return the names in a reply, ignoring text around the JSON; raises ReplyError with the problem."""
+    return [name for name in find_rows(text, KEY) if isinstance(name, str)]
 
 
 def _match_names(names: Sequence[str], headers: Sequence[Header], limit: int) -> list[Pick]:

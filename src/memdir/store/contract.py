@@ -12,17 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from memdir.errors import MemdirError, NotFoundError, ReviewError, SettingsError
-from memdir.files import (
-    STATE,
-    ChangedListing,
-    DiskEntry,
-    Stat,
-    check_name,
-    disk_errors,
-    hold,
-    open_root,
-    open_state,
-)
+from memdir.files import STATE, ChangedListing, DiskEntry, Stat, check_name, disk_errors, hold, open_root, open_state
 from memdir.format.frontmatter import decode, digest_of
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace

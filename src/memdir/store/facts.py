@@ -120,13 +120,13 @@ def _find_approved(store: StoreBase) -> dict[int, Origin]:
     return origins
 
 
-def trace_sentences(store: StoreBase, name: str, *, limit: int = 100) -> dict[str, Change]:
-    """Return a dict from normalised sentences to the change that added them, as far as recent changes show."""
+def trace_sentences(store: StoreBase, name: str) -> dict[str, Change]:
+    """Return, by folded sentence, the change that added it to a memory, as far as recent changes show."""
     # Imported here: a recall asks for ages and authors only.
     from memdir.format.document import parse_document
 
     sources: dict[str, Change] = {}
-    for change in reversed(store.changes(name, limit=limit)):
+    for change in reversed(store.changes(name, limit=100)):
         after = next((file.after for file in change.files if file.path == f"{name}.md"), None)
         text = ""
         with suppress(NotFoundError):  # a purged version

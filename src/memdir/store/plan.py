@@ -13,15 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from memdir.errors import (
-    ConflictError,
-    DiskError,
-    FormatError,
-    NotFoundError,
-    PathError,
-    SecretError,
-    SettingsError,
-)
+from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, SecretError, SettingsError
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter, index
 from memdir.format.fields import NO_FIELDS, FieldValue, FrontmatterFields, check_fields, list_set

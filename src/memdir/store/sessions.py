@@ -230,8 +230,8 @@ def _parse_surfaced(value: object) -> SurfacedMemory:
     return SurfacedMemory(digest if isinstance(digest, str) else "", size if type(size) is int and size >= 0 else 0)
 
 
-def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
-    """Remove old records, at most once a day, and return their number.
+def prune_sessions(state: Path) -> int:
+    """Remove old records, at most once a day, and return how many.
 
     The current time is the modification time of the lock file that was just written.
     """
@@ -239,7 +239,7 @@ def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
     if not folder.is_dir():
         return 0
     count, mark = 0, folder / files.PRUNED
-    with files.hold_sessions(folder, seconds) as lock:
+    with files.hold_sessions(folder, SESSION_SECONDS) as lock:
         now = os.fstat(lock).st_mtime
         if mark.exists() and 0 <= now - mark.stat().st_mtime < 86_400:
             return 0

@@ -31,15 +31,7 @@ from memdir.limits import TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.history import MemorySource
 from memdir.store.state import MANIFEST, Author, make_author, read_table, read_time, write_table
-from memdir.sync.state import (
-    PLAIN_MODE,
-    PushResult,
-    PushState,
-    RemoteError,
-    RemoteTree,
-    TeamCommit,
-    TreeEntry,
-)
+from memdir.sync.state import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
 from memdir.text import one_line, shorten
 
 TOKENS = "tokens.json"  # next to the config file: origin -> token

@@ -14,8 +14,7 @@ from memdir.errors import DiskError, FormatError, MemdirError, NotFoundError
 from memdir.format.age import find_link_target, make_targets
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
-from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
-from memdir.project.paths import run_git
+from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
 from memdir.records import Header, Origin, Rewrite, Scope, StoredMemory
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.files import FileStore
@@ -59,12 +58,11 @@ def verify(
     names: Sequence[str] | None = None,
     *,
     now: datetime,
-    changed_only: bool = False,
     seconds: float = VERIFY_PAST_SECONDS,
     on_progress: Callable[[str, int, int], object] = lambda text, done, total: None,
     give_way: Callable[[], object] = lambda: None,
 ) -> VerifyReport:
-    """Verify all memories, or those in `names`. `changed_only` omits memories whose verdicts are still valid.
+    """Return verdicts on all memories, or on those named.
 
     `seconds` limits the search in git's history. `give_way` is called often and may block, so that background work waits for
     the user's turn. `on_progress` receives the step, the number of memories done, and the total. Raises NotFoundError if a
@@ -81,8 +79,6 @@ def verify(
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
     readable, due, moved = _find_due(store, chosen, known, lambda cached: context.holds(cached, seconds), give_way)
-    if changed_only:
-        due = [memory for memory in due if context.is_touched(memory, known.get(memory.header.name))]
     fresh = context.check(due, seconds, give_way, on_progress)
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
@@ -91,8 +87,7 @@ def verify(
     if reliable or moved or (gone and not problem):
         records.write_verdicts(store, [*reliable, *moved], gone)
     reached = {verdict.name: verdict for verdict in fresh}
-    shown_names = [memory.header.name for memory in due] if changed_only else readable
-    verdicts = [reached.get(name) or known[name] for name in shown_names]
+    verdicts = [reached.get(name) or known[name] for name in readable]
     return VerifyReport(tuple(verdicts), 0 if problem else len(fresh), problem)
 
 
@@ -214,32 +209,11 @@ class VerifyContext:
         self.targets = make_targets(headers)
         self.today = now.astimezone().date()
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
-        self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
     def holds(self, known: Verdict, seconds: float) -> bool:
         """Return whether a verdict on the same text is still valid. Incomplete ones are repeated if time is left."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
-
-    def is_touched(self, memory: StoredMemory, known: Verdict | None) -> bool:
-        """Return whether a file that the memory mentions has changed since the memory was verified."""
-        if known is None or known.digest != memory.digest:
-            return True
-        if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.claims):
-            return True
-        since = known.tree.partition(" ")[0], known.checked
-        if since not in self._changed:
-            self._changed[since] = self._find_changed(*since)
-        changed = self._changed[since]
-        if changed is None or self.project is None:
-            return True
-        checked = [one for one in known.claims if not one.claim.reason]
-        return any(
-            one.status is not ClaimStatus.PRESENT
-            or one.where in changed
-            or (one.where and not self.project.has(one.where))
-            for one in checked
-        )
 
     def check(
         self,
@@ -278,18 +252,6 @@ class VerifyContext:
         if ClaimKind.LINK in kinds:
             parts.append(self._names)
         return " ".join(parts)
-
-    def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
-        """Return the files changed since a commit or a verdict, or None if git cannot determine them."""
-        if self.project is None or not self.project.commit or len(commit) < 40 or not commit.isalnum():
-            return None
-        arguments = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", commit, self.project.commit, "--")
-        code, output = run_git(self.project.root, arguments, VERIFY_GIT_SECONDS)
-        if code != 0:
-            return None
-        since = checked.timestamp() * 1e9
-        newer = (path for path, entry in self.project.entries.items() if entry.mtime_ns >= since)
-        return frozenset((*output.split("\0"), *newer))
 
     def _had_memory(self, link: str) -> bool:
         try:

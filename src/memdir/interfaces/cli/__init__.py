@@ -439,10 +439,6 @@ def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
     return lines
 
 
-def shorten_diff(lines: Sequence[str]) -> list[str]:
-    return list(lines) if len(lines) <= 40 else [*lines[:40], f"… and {len(lines) - 40} more lines"]
-
-
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
     """Return the diff of a file in a change. History stores only the changed lines of an index, without context."""
     old, new = (change.path if digest else "(no file)" for digest in (change.before, change.after))

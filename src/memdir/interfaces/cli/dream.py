@@ -94,7 +94,7 @@ def dream_verb(
 def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgress, *, is_gated: bool) -> DreamResult:
     due = find_due(project, now=project.now(), session=project.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
-        return DreamResult(skipped=due.skip, due=due)
+        return DreamResult(skipped=due.skip)
     around, now, insist = find_dream_context(project), project.now(), spec is not None
     model: Model | None
     try:
@@ -108,7 +108,7 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
     except LockedError:
         if not is_gated:
             raise
-        return DreamResult(skipped=DreamSkip.LOCKED, due=due)
+        return DreamResult(skipped=DreamSkip.LOCKED)
 
 
 def _fail(error: MemdirError, _: Request) -> Reply:

@@ -269,7 +269,6 @@ def _install_plugin(
 
 # `hook`, `mcp`, `ui`, `chat`, `demo` and `completion`.
 
-_NEWEST = "*"
 _PAGE_NEEDS = ("jinja2", "markdown_it", "nh3", "starlette", "uvicorn")
 
 
@@ -346,28 +345,22 @@ def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
 @click.option(
     "--script", metavar="FILE", help="Read messages from a file, one per line, then exit; - is standard input."
 )
-@click.option("--continue", "is_continued", is_flag=True, help="Continue the newest conversation.")
-@click.option(
-    "--resume", metavar="[ID]", is_flag=False, flag_value=_NEWEST, help="Continue this one; without ID, list them."
-)
+@click.option("--continue", "resumes", is_flag=True, help="Continue the newest conversation.")
 @click.option("--model", "spec", metavar="NAME", help="Answer with this model; `none` for memory only.")
 @click.option(
     "--allow", "allowed", type=click.Choice(("look", "change")), multiple=True,
     help="Let the model use project files without asking: look (read) or change.",
 )  # fmt: skip
 @click.option("--private", is_flag=True, help="Do not remember or recall in this conversation.")
-def chat_verb(call: CliContext, /, is_continued: bool, resume: str | None, **options: Any) -> int:
+def chat_verb(call: CliContext, /, **options: Any) -> int:
     """Chat in the terminal with an assistant that remembers what matters and recalls it when relevant.
 
     Without a model it answers only from memory, with the name and age of each memory. From a pipe, or with --script, it
     answers each line in plain text and exits; `/now 2026-03-02` sets the date. --json prints one event per line.
     `/help` lists the commands.
     """
-    if is_continued and resume is not None:
-        raise click.UsageError("--continue and --resume cannot be used together")
-    is_listed = resume == _NEWEST
     options |= {"cwd": call.cwd, "variables": call.variables, "directory": call.directory, "color": call.color}
-    return call.enter("chat", resume="" if is_continued else None if is_listed else resume, lists=is_listed, **options)
+    return call.enter("chat", **options)
 
 
 @verb("demo", "Watch three days of memory in a few seconds.", "memdir demo", has_json=False)

@@ -26,14 +26,7 @@ from memdir.project.settings import (
     write_setting,
 )
 from memdir.records import Scope
-from memdir.store.open import (
-    RelinkCandidate,
-    check_identity,
-    claim,
-    find_identity,
-    find_moved_directories,
-    move_memory,
-)
+from memdir.store.open import RelinkCandidate, check_identity, claim, find_identity, find_moved_directories, move_memory
 from memdir.text import one_line, shorten
 
 _SETTINGS = (

@@ -167,13 +167,7 @@ def history_verb(
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="no changes yet")
 
 
-@verb(
-    "diff",
-    "Show the text of a change.",
-    "memdir diff",
-    "memdir diff terse-replies",
-    "memdir diff 12",
-)
+@verb("diff", "Show the text of a change.", "memdir diff", "memdir diff terse-replies", "memdir diff 12")
 @name_argument(required=False, name="target", metavar="NAME|ID")
 @scope_option
 def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: bool) -> None:

@@ -11,13 +11,7 @@ from memdir.conversation.tool_calls import list_recent_tools
 from memdir.conversation.transcripts import read_tail, search_transcripts
 from memdir.errors import MemdirError
 from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, choose_stores, fill, make_skip_rows
-from memdir.interfaces.cli.app import (
-    CliVerb,
-    limit_option,
-    name_argument,
-    scope_option,
-    verb,
-)
+from memdir.interfaces.cli.app import CliVerb, limit_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
@@ -119,12 +113,7 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
         out.line("no matches")
 
 
-@verb(
-    "why",
-    "Show when a memory was recalled.",
-    "memdir why terse-replies",
-    "memdir why terse-replies --json",
-)
+@verb("why", "Show when a memory was recalled.", "memdir why terse-replies", "memdir why terse-replies --json")
 @name_argument()
 @limit_option(20, "Maximum number; 0 for all.", least=0)
 @scope_option

@@ -348,15 +348,12 @@ def _describe_total(total: UsageTotal) -> str:
 
 @verb(
     "verify", "Check memories against the project.",
-    "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
+    "memdir verify", "memdir verify deploy-freeze", "memdir verify --stamp", "memdir verify --json",
 )  # fmt: skip
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_names)
 @click.option("--stamp", "is_stamping", is_flag=True, help="Write `verified` into each memory whose claims all hold.")
-@click.option("--changed", is_flag=True, help="Only memories whose files changed since they were last verified.")
 @scope_option
-def verify_verb(
-    call: CliContext, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
-) -> int:
+def verify_verb(call: CliContext, names: tuple[str, ...], is_stamping: bool, scope: str | None, as_json: bool) -> int:
     """Check the paths, symbols, commands, flags, variables, deadlines and links that memories mention.
 
     Exits with 1 if anything has moved, disappeared or expired. Names that were never in the project cannot be checked.
@@ -370,7 +367,7 @@ def verify_verb(
     reports, stamps = [], []
     for store, chosen_names in _choose(project, names, scope):
         root, now = None if store.scope is Scope.USER else project.places.root.path, project.now()
-        report = verify(store, root, chosen_names, now=now, changed_only=changed, on_progress=out.progress)
+        report = verify(store, root, chosen_names, now=now, on_progress=out.progress)
         stamps.append(stamp(store, report, now=now, origin=call.origin()) if is_stamping else StampResult(None))
         reports.append(report)
         verdicts += [(store, verdict) for verdict in report.verdicts]

@@ -235,7 +235,8 @@ def _report_saved(
 
 def _render_diff(call: CliContext, before: str, after: str, file: str, which: str) -> list[str]:
     old, new = (app.mask_secrets(text, call.environment) for text in (before, after))
-    return cli.shorten_diff(cli.render_text_diff(old, new, file, f"{file} ({which})"))
+    lines = cli.render_text_diff(old, new, file, f"{file} ({which})")
+    return lines if len(lines) <= 40 else [*lines[:40], f"… and {len(lines) - 40} more lines"]
 
 
 def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> list[str]:

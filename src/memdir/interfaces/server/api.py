@@ -294,12 +294,9 @@ def make_store(call: Call) -> Answer:
         raise DeniedError("only admins can create organisation stores, and only team members team stores")
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
-    store_id = create_store(call.database, caller.tenant, body["name"], **columns, **_find_flags(body))
+    columns |= {key: bool(body.get(key)) for key in ("review", "agents")}
+    store_id = create_store(call.database, caller.tenant, body["name"], **columns)
     return 201, _with_store(call, str(store_id)).find_store().render()
-
-
-def _find_flags(body: Mapping[str, Any]) -> dict[str, bool]:
-    return {key: bool(body.get(key)) for key in ("review", "agents")}
 
 
 def _with_store(call: Call, store: str) -> Call:

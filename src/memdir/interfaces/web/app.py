@@ -25,7 +25,6 @@ from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -75,9 +74,7 @@ _CONNECTIONS = 300  # browsers keep several; each open tab uses one for events
 _BODY_BYTES = 8_388_608  # a form with two escaped versions of the largest memory
 
 
-def make_app(
-    find_site: FindSite, *, middleware: Sequence[Middleware] = (), on_end: Callable[[], None] = lambda: None
-) -> Starlette:
+def make_app(find_site: FindSite, *, on_end: Callable[[], None] = lambda: None) -> Starlette:
     """Return the ASGI application. The caller sets `memdir.csrf` in the scope of requests that may change something, and
     `memdir.actions` to restrict the actions."""
     pages_of = _Pages(find_site)
@@ -110,7 +107,7 @@ def make_app(
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
     handlers: Any = {MemdirError: pages_of.fail, HTTPException: pages_of.miss}
-    return Starlette(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=live)
+    return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
 
 
 def make_templates() -> Environment:

@@ -7,16 +7,7 @@ from typing import Any
 from memdir.errors import DiskError
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
-from memdir.interfaces.web.pages import (
-    Params,
-    Row,
-    find_row,
-    home_of,
-    make_change,
-    make_meter,
-    name_who,
-    run_recall,
-)
+from memdir.interfaces.web.pages import Params, Row, find_row, home_of, make_change, make_meter, name_who, run_recall
 from memdir.interfaces.web.render import find_words, plain, quote_path, show_day, show_time, strip
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
@@ -149,13 +140,7 @@ def show_timeline(site: Site, params: Params) -> Row:
         "from": show_day(now - timedelta(weeks=weeks), now).partition(", ")[2],
         "to": show_day(now, now).partition(", ")[2],
         "authors": [
-            {
-                "who": who,
-                "words": name_who(who),
-                "total": sum(counts),
-                "weeks": counts,
-                "svg": strip(counts, most),
-            }
+            {"who": who, "words": name_who(who), "total": sum(counts), "weeks": counts, "svg": strip(counts, most)}
             for who, counts in sorted(by_who.items(), key=lambda entry: -sum(entry[1]))
         ],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],

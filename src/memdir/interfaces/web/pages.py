@@ -200,13 +200,13 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
     }
 
 
-def run_recall(site: Site, query: str, limit: int | None = None, session: str = "") -> RecallResult:
+def run_recall(site: Site, query: str, session: str = "") -> RecallResult:
     with site.search() as search:
         project = site.project
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
         talk = SessionFile(project.private.state, session) if session and project is not None else None
         stores = tuple(site.stores.values())
-        return find_recalled(RecallRequest(stores, query, search, site.now(), talk, limit=limit, on=is_on))
+        return find_recalled(RecallRequest(stores, query, search, site.now(), talk, on=is_on))
 
 
 def home_of(site: Site, scope: Scope) -> str:

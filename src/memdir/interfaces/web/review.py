@@ -237,7 +237,6 @@ def _is_open(store: FileStore, patches: PatchSet) -> bool:
 
 _HUNKS = {
     "duplicate": "Two memories say the same",
-    "rewording": "Two memories say nearly the same",
     "date": "A date was relative",
     "long_line": "A line of the index is too long",
     "dead_pointer": "A line points to a memory that is gone",
@@ -246,8 +245,7 @@ _HUNKS = {
     "create": "A new memory",
     "update": "A memory is brought up to date",
     "merge": "Two memories become one",
-    "delete": "A memory is no longer needed",
-    "cues": "Cues for a memory",
+    "forget": "A memory is no longer needed",
 }
 
 
