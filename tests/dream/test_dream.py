@@ -589,7 +589,7 @@ def test_nothing_is_ever_staged_as_a_file_of_the_directory(store: FileStore) -> 
 def test_only_the_newest_sets_are_kept(store: FileStore) -> None:
     ids = [preview_dream(store, now=NOW + timedelta(minutes=at)).id for at in range(DREAM_SETS + 3)]
     assert list(state.list_sets(store.state)) == ids[:2:-1]
-    with pytest.raises(NotFoundError, match="no dream"):
+    with pytest.raises(NotFoundError, match="dream not found"):
         apply_preview(store, ids[0], now=NOW)
 
 

@@ -120,10 +120,10 @@ def test_a_text_that_cannot_be_remembered_is_an_error_that_says_why() -> None:
     for text, words in (("", "too vague"), ("thanks!", "too vague"), ("my password is hunter2-Xk39!", "password")):
         with pytest.raises(memdir.FormatError, match=words):
             memory.remember(text)
-    with pytest.raises(memdir.NotFoundError, match="clearly about"):
+    with pytest.raises(memdir.NotFoundError, match="clearly matches"):
         memory.remember("forget what I said about deploys")
     assert memory.remember("the tracker is Linear", kind="reference", name="tracker").name == "tracker"
-    with pytest.raises(memdir.ConflictError, match="tracker exists"):
+    with pytest.raises(memdir.ConflictError, match="tracker already exists"):
         memory.remember("the tracker is Jira", name="tracker")
 
 

@@ -255,7 +255,7 @@ def test_a_broken_config_file_is_one_clear_error(tmp_path: Path, data: bytes) ->
 def test_a_config_file_that_is_a_folder_or_a_fifo_is_one_clear_error(tmp_path: Path) -> None:
     path = make_environment(tmp_path).config_file
     path.mkdir(parents=True)
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot read"):
         settings_of(tmp_path)
     path.rmdir()
     os.mkfifo(path)

@@ -200,7 +200,7 @@ def test_a_team_is_begun_on_a_server_where_the_token_may(tmp_path: Path, org: Or
     ada.write("team/one", memory_text("One"))
     ada.token.write_text(org.token("read_only"), encoding="utf-8")
     begin = ("team", "init", ada.address, "--token-file", str(ada.token))
-    assert "refuses" in ada(*begin).refusal and not (ada.memory() / ".memdir" / "team.json").exists()
+    assert "read-only" in ada(*begin).refusal and not (ada.memory() / ".memdir" / "team.json").exists()
     ada.token.write_text(org.token("admin"), encoding="utf-8")
     assert ada(*begin, "--json").json["sent"] == ["team/one"]
     stores = org.admin("GET", "/v1/stores")[1]["stores"]
@@ -219,7 +219,7 @@ def test_joining_says_what_is_wrong(tmp_path: Path, org: Organisation) -> None:
     several = ada("team", "join", ada.address, "--token-file", str(ada.token))
     assert "--store" in several.refusal and "platform" in several.refusal
     ada.hide()
-    assert "cannot be reached" in ada("team", "join", ada.address, "--token-file", str(ada.token)).refusal
+    assert "cannot reach" in ada("team", "join", ada.address, "--token-file", str(ada.token)).refusal
 
 
 def test_a_token_goes_to_servers_that_may_have_it_only() -> None:

@@ -51,7 +51,7 @@ def test_a_long_difference_is_shortened(cli: Cli) -> None:
 
 
 def test_replace_replaces_what_is_there_and_nothing_else(cli: Cli) -> None:
-    assert "no memory" in cli.save("terse-replies", "Text.", "--replace").refusal
+    assert "memory not found" in cli.save("terse-replies", "Text.", "--replace").refusal
     cli.save()
     row = cli.save("terse-replies", "Keep the closing summary.", "--replace", "--json").json
     assert (row["action"], row["change"]) == ("replaced", 2)
