@@ -169,7 +169,8 @@ def run_one(scene: Cli, command: str) -> str:
             code, err, out = result.code, result.err, result.out
         # A verb by its name alone, as text speaks of it.
         if code == 2 and re.search(
-            "Missing (argument|option)|requires an argument|which one|name an agent|pass an agent|no terminal to ask|no terminal is available", err
+            "Missing (argument|option)|requires an argument|which one|name an agent|pass an agent|no terminal to ask|no terminal is available",
+            err,
         ):
             continue
         if code != 0 or "Traceback" in err:

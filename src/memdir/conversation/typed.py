@@ -236,7 +236,7 @@ def strip_blocks(text: str) -> str:
 
 
 def split_codex_parts(parts: Iterable[str]) -> tuple[str, str]:
-    """Return the typed text of a message and the text that Codex inserted."""
+    """Return the typed text of a message and the text that Codex inserted. The context of an editor is dropped."""
     typed, inserted = [], []
     for part in parts:
         if _CODEX_WRAPPED.fullmatch(part.strip()):

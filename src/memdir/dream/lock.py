@@ -156,7 +156,7 @@ class DreamLock:
 
 
 def _acquire(folder: int, lock: int, now: datetime) -> DreamLock:
-    """Record this process as the holder. Raises LockedError if a process that does not use `flock` holds the lock."""
+    """Record this process as the holder. Raises LockedError if a process without our `flock` holds the lock."""
     note = _read_note(folder)
     # We hold the flock, so an older note on this file is stale, even if its PID is in use.
     is_released = note is not None and note.is_ours and note.lock == lock

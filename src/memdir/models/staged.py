@@ -132,7 +132,7 @@ class Staging:
         self._staged.pop(fold(name), None)
 
     def put(self, staged: StagedMemory) -> str:
-        """Stage an accepted memory. A new memory gets another name if its own is taken."""
+        """Stage an accepted memory. A new one is renamed if its name is taken by a memory with another body."""
         numbered = number_names(staged.name)
         name = next(numbered)
         while staged.before is None and (existing := self.read_bytes(f"{name}.md")) is not None:

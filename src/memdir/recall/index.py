@@ -548,7 +548,7 @@ def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: in
 
 
 def is_large(path: Path) -> bool:
-    """Return whether a directory is so large that a prompt updates only part of its index."""
+    """Return whether the index at `path` is of a directory so large that a prompt updates only part of it."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             return bool(_find_total(db, "folders"))

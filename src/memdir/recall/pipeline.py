@@ -181,7 +181,7 @@ _ENCODERS = {  # packages that contain the weights of all-MiniLM-L6-v2, and the 
 
 
 def find_encoder(settings: Settings) -> Path | None:
-    """Return the folder of the sentence encoder. Returns None if it is missing or numpy is not installed."""
+    """Return the sentence encoder's folder, or None if off or not installed. A configured folder is not checked."""
     chosen = settings.text("encoder")
     if chosen == "none" or find_spec("numpy") is None:
         return None

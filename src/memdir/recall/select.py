@@ -656,7 +656,7 @@ class _Scorer:
         return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), top_words, row.priors)
 
     def _match(self, hits: list[str], damping: float) -> float:
-        """Return the sum of each term's best match in these words, with diminishing weight."""
+        """Return the sum of each term's best match in these words. Repetitions of a word count less and less."""
         best: dict[int, float] = {}
         distinct = dict.fromkeys(hits)
         is_plain = len(distinct) == len(hits)  # the usual case, and the faster: every word once

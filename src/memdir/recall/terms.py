@@ -91,7 +91,7 @@ def is_date_term(term: str) -> bool:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split a text into lines, and long lines into sentences."""
+    """Split a text into lines, and long lines at the ends of sentences."""
     passages: list[str] = []
     for line in text.split("\n"):
         if not line.strip():

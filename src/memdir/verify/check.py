@@ -211,7 +211,7 @@ class VerifyContext:
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
 
     def holds(self, known: Verdict, seconds: float) -> bool:
-        """Return whether a verdict on the same text is still valid. Incomplete ones are repeated if time is left."""
+        """Return whether a verdict on the same text is valid. Incomplete ones are repeated if there is more time."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
@@ -261,5 +261,5 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return the claims without weak ones that were not found in the project."""
+    """Return the claims without weak ones that are not checkable."""
     return tuple(one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN))

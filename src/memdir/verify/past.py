@@ -262,7 +262,7 @@ def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Ite
 
 
 def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[bytes]:
-    """Yield git's output in blocks until it ends or the time is up. An empty block marks its end."""
+    """Yield git's output in blocks until it ends or the time is up. An empty block follows if git succeeded."""
     try:
         process = subprocess.Popen(
             ("git", "-C", str(root), *_QUIET, *arguments),

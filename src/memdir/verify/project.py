@@ -165,7 +165,7 @@ def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectList
 
 
 def has_partial_history(root: Path) -> bool:
-    """Return whether git would have to download missing history."""
+    """Return whether git may have to download missing history, also if its configuration cannot be read."""
     folder = find_git_dir(root)
     config = read_small(folder / "config", _CONFIG_BYTES).data if folder else None
     return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()

@@ -80,7 +80,8 @@ def test_without_an_editor_it_says_what_to_do(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("false", "exited with status 1"), ("/no/such/editor", "failed"), ("'", "not a valid command")]
+    ("command", "words"),
+    [("false", "exited with status 1"), ("/no/such/editor", "failed"), ("'", "not a valid command")],
 )
 def test_a_failing_editor_changes_nothing_and_leaves_nothing(cli: Cli, command: str, words: str) -> None:
     cli.save()
