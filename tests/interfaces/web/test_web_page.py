@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -289,7 +290,11 @@ def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) ->
             tab = WatchedPage(browser, client.sign_in())
             page = tab.go("/dream")
             page.get_by_role("button", name="Preview again").click()
-            expect(page.locator(".hunk")).to_have_count(5, timeout=120_000)  # the dream is one request
+            with suppress(AssertionError):  # a renewal of the page may replace the button during the click
+                expect(page.locator(".hunk")).to_have_count(5, timeout=30_000)
+            if len(answers) == 4:
+                page.get_by_role("button", name="Preview again").click()
+            expect(page.locator(".hunk")).to_have_count(5, timeout=90_000)  # the dream is one request
             # Only what each one does itself.
             expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
             assert find_violations(page) == []
