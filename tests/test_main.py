@@ -4,14 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from clihelp import NOW
-from hook_calls import SECONDS, Hooks, call_hook, wait_for_worker, wait_until
+from hook_calls import SECONDS, Hooks, wait_for_worker, wait_until
 from memdir.project.settings import read_environment
 from memdir.store.sessions import SessionFile, read_ended, read_queue
 from memdir.store.state import note_event
@@ -65,7 +68,9 @@ def test_the_turn_is_kept_when_not_even_the_hooks_of_memdir_can_be_imported(hook
 
 
 def test_nothing_of_memdir_is_loaded_before_the_turn_is_kept(hooks: Hooks) -> None:
-    code = "import sys; import memdir.__main__ as at; print(at.keep_ended_turn(['stop'])[1], *sys.modules)"
+    code = (
+        "import sys; import memdir.__main__ as at; print(at.keep_ended_turn(['stop'], at.read_input(60)), *sys.modules)"
+    )
     given = json.dumps({"session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/"}).encode()
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=hooks.cli.environ(), input=given, capture_output=True, check=True
@@ -94,11 +99,64 @@ def test_a_hook_that_does_its_work_leaves_nothing_behind(hooks: Hooks) -> None:
         assert read_ended(ended(hooks)) == (), more
 
 
-@pytest.mark.parametrize("event", ["stop", "session-end", "before-compact"])
-@pytest.mark.parametrize("text", ["null", "true", "7", '"x"', "[]", "[{}]", "{}", "{} {}", "{", "", "\0"])
-def test_a_hook_returns_for_any_text_on_standard_input(hooks: Hooks, event: str, text: str) -> None:
-    result = call_hook(event, text.encode(), cwd=hooks.cli.project, env=hooks.cli.environ())
-    assert result.code == 0 and read_ended(ended(hooks)) == ()
+def make_prompt(size: int, text: str = "when does the ferry leave? ") -> bytes:
+    return json.dumps({"session_id": "s", "prompt": (text * (size // len(text) + 1))[:size]}).encode()
+
+
+INPUTS: dict[str, Callable[[], bytes]] = {
+    **{at: at.encode for at in ("null", "true", "7", '"x"', "[]", "[{}]", "{}", "{} {}", "{", "", "\0", "\ufeff{}")},
+    "64 MB": lambda: make_prompt(64_000_000),
+    "more than 64 MB": lambda: make_prompt(70_000_000),
+    "8 MB of words": lambda: make_prompt(8_000_000),
+    "8 MB without a space": lambda: make_prompt(8_000_000, "我们什么时候可以部署服务"),
+    "8 MB of ends": lambda: make_prompt(8_000_000, "}"),
+    "8 MB of lists": lambda: b"[" * 8_000_000,
+}
+
+
+@pytest.mark.parametrize("event", ["user-prompt", "stop", "session-end", "before-compact"])
+@pytest.mark.parametrize("end", ["closed", "open", "a byte at a time"])
+def test_a_hook_returns_for_any_input(hooks: Hooks, event: str, end: str) -> None:
+    """Within its deadline on a machine that has time for it: a few seconds of the processor, and no wait for an end."""
+    hooks.cli("remember", "the ferry leaves at six")
+    command = [sys.executable, "-P", "-m", "memdir", "hook", event]
+    env = {**hooks.cli.environ(), "MEMDIR_HOOK_PATIENCE": "1"}
+    slow = []
+    for name, make in INPUTS.items() if end == "closed" else [("", INPUTS["{}"]), ("null", INPUTS["null"])]:
+        process = subprocess.Popen(command, cwd=hooks.cli.project, env=env, stdin=subprocess.PIPE)
+        assert process.stdin is not None
+        over, data = threading.Event(), make()
+
+        def feed(pipe: IO[bytes] = process.stdin, data: bytes = data, over: threading.Event = over) -> None:
+            with suppress(OSError), pipe:
+                pipe.write(data if end != "a byte at a time" else b"{")
+                pipe.flush()
+                while end != "closed" and not over.wait(0.01):
+                    if end == "a byte at a time":
+                        pipe.write(b" ")
+                        pipe.flush()
+
+        writer = threading.Thread(target=feed)
+        writer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        over.set()
+        writer.join()
+        slow += [(name, usage.ru_utime + usage.ru_stime)] if usage.ru_utime + usage.ru_stime > 4 else []
+        assert process.returncode == 0 and read_ended(ended(hooks)) == (), name
+    assert slow == []
+
+
+def test_a_prompt_in_a_pipe_that_stays_open_and_one_of_eight_megabytes_are_answered(hooks: Hooks) -> None:
+    hooks.cli("remember", "the ferry leaves at six")
+    for session, ask in (("a", "when does the ferry leave?"), ("b", "when does the ferry leave? " * 300_000)):
+        command = [sys.executable, "-P", "-m", "memdir", "hook", "user-prompt"]
+        env = {**hooks.cli.environ(), "MEMDIR_HOOK_PATIENCE": "2"}
+        with subprocess.Popen(command, cwd=hooks.cli.project, env=env, stdin=-1, stdout=-1) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps({"session_id": session, "prompt": ask}).encode())
+            process.stdin.flush()
+            assert b"leaves at six" in process.stdout.read(), session
 
 
 def test_a_turn_that_settings_kept_from_the_queue_is_learned_when_they_are_mended(hooks: Hooks) -> None:

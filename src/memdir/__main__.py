@@ -14,8 +14,10 @@ import time
 from typing import Any
 
 _ENDING = frozenset("stop sessionend beforecompact precompact afteragent precompress".split())  # letters of the events
-_STDIN_SECONDS = 2.0  # for a host that a busy machine stopped in the middle of its input
-_STDIN_BYTES = 67_108_864
+_STDIN_SECONDS = 1.0  # for all input; the user waits for a prompt
+_ENDING_SECONDS = 3.0  # the same at the end of a turn: a busy machine may stop a host in the middle of its input
+_STDIN_BYTES = 67_108_864  # the result of a tool can be a whole file, twice
+_OTHER_VALUES = tuple(b"%c" % letter for letter in b'["-0123456789tfn')  # how a JSON value that is not an object begins
 _FIELD_CHARS = 8_192
 
 
@@ -25,12 +27,14 @@ def main() -> int:
     if sys.argv[1:2] == ["worker"]:
         _lower_priority()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
-        stdin_bytes, record_path = keep_ended_turn(sys.argv[2:])
+        is_ending = _is_ending(sys.argv[2:])
+        table = read_input((_ENDING_SECONDS if is_ending else _STDIN_SECONDS) * _read_patience())
+        record_path = keep_ended_turn(sys.argv[2:], table) if is_ending and table else ""
         # A hook runs at every prompt and must not load the command line's libraries.
         from memdir.interfaces.hooks import run_hook
 
         # Exit without waiting for late threads; no buffer needs flushing.
-        os._exit(run_hook(sys.argv[2:], given=stdin_bytes, kept=record_path))
+        os._exit(run_hook(sys.argv[2:], table, kept=record_path))
     from memdir.interfaces.cli import run
 
     code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "ui": _serve_ui, "chat": _chat, "demo": _demo})
@@ -49,23 +53,63 @@ def _lower_priority() -> None:
         pass
 
 
-def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
-    """Record which turn ended, if the event ends one. Return the bytes read from standard input and the record's path.
+def _is_ending(argv: list[str]) -> bool:
+    words = [word for argument in argv for word in argument.split("=", 1)]
+    return any("".join(char for char in word.lower() if "a" <= char <= "z") in _ENDING for word in words)
+
+
+def _read_patience() -> float:
+    try:
+        return min(max(1.0, float(os.environ.get("MEMDIR_HOOK_PATIENCE", ""))), 300.0)
+    except ValueError:
+        return 1.0
+
+
+def read_input(limit: float) -> dict[str, Any] | None:
+    """Return the JSON object on standard input, an empty one if there is no input, and None for any other text.
+
+    Stops at a complete object, because a host may leave the pipe open, and after `limit` seconds.
+    """
+    import json
+
+    def parse(data: bytes) -> dict[str, Any] | None:
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    chunks: list[bytes] = []
+    size, end = 0, time.monotonic() + limit
+    try:
+        while sys.stdin is not None and (seconds := end - time.monotonic()) > 0:
+            # Parse only when nothing more has arrived: an object of many megabytes comes in a thousand chunks.
+            is_idle = bool(chunks) and not select.select([0], [], [], 0)[0]
+            if is_idle and chunks[-1].rstrip().endswith(b"}") and (table := parse(b"".join(chunks))) is not None:
+                return table
+            if not select.select([0], [], [], seconds)[0] or not (chunk := os.read(0, 1_048_576)):
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > _STDIN_BYTES or chunks[0].lstrip().startswith(_OTHER_VALUES):
+                return None
+    except (OSError, ValueError):
+        pass  # closed or unreadable: use the bytes read so far
+    return parse(b"".join(chunks)) if chunks else {}
+
+
+def keep_ended_turn(argv: list[str], table: dict[str, Any]) -> str:
+    """Record which turn ended and return the record's path, or "" if there is nothing to record.
 
     Never raises: the hook itself may still succeed.
     """
     words = [word for argument in argv for word in argument.split("=", 1)]
-    letters = ["".join(char for char in word.lower() if "a" <= char <= "z") for word in words]
     env = os.environ
-    if not _ENDING.intersection(letters) or env.get("MEMDIR_INSIDE") or sys.stdin is None:
-        return b"", ""
+    if env.get("MEMDIR_INSIDE") or table.get("agent_id"):
+        return ""
     import json
 
-    data = b""
     try:
-        data, table = _read_table()
-        if table.get("agent_id"):
-            return data, ""
         session, transcript, cwd = (table.get(key) for key in ("session_id", "transcript_path", "cwd"))
         host = words[words.index("--host") + 1] if "--host" in words[:-1] else "claude-code"
         # The directory in which the conversation began, if the host provides it; one host may run inside another.
@@ -76,7 +120,7 @@ def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
         ]
         texts = (session, transcript, *folders)
         if any(not isinstance(text, str) or not text or "\0" in text or len(text) > _FIELD_CHARS for text in texts):
-            return data, ""
+            return ""
         size = os.path.getsize(str(transcript)) if os.path.isfile(str(transcript)) else None
         headless = host.startswith("claude") and env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
         row = {"session": session, "transcript": transcript, "position": size, "headless": headless, "cwd": folders}
@@ -84,39 +128,13 @@ def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
         if not os.path.isabs(state):
             state = os.path.join(home, ".local", "state")
         if not os.path.isabs(state):
-            return data, ""
+            return ""
         folder = os.path.join(state, "memdir", "ended")
         path = os.path.join(folder, f"{time.time_ns():020d}-{os.urandom(4).hex()}.json")
         _write_new(path, json.dumps({**row, "host": host}).encode("ascii") + b"\n")
-        return data, path
+        return path
     except (OSError, ValueError):
-        return data, ""
-
-
-def _read_table() -> tuple[bytes, dict[str, Any]]:
-    """Return standard input and its JSON object, which is empty for any other text.
-
-    Stops at a complete object, at the end of the input, or after `_STDIN_SECONDS` without a byte.
-    """
-    import json
-
-    data = b""
-    try:
-        while len(data) < _STDIN_BYTES and select.select([0], [], [], _STDIN_SECONDS)[0]:
-            chunk = os.read(0, 1_048_576)
-            data += chunk
-            if not chunk or data.rstrip().endswith(b"}"):
-                try:
-                    value = json.loads(data)
-                except (ValueError, RecursionError):
-                    value = None
-                if isinstance(value, dict):
-                    return data, value
-            if not chunk:
-                break
-    except (OSError, ValueError):
-        pass  # closed or unreadable: use the bytes read so far
-    return data, {}
+        return ""
 
 
 def _write_new(path: str, data: bytes) -> None:

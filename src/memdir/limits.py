@@ -38,6 +38,7 @@ SURFACED_LINES = 200  # of one memory
 SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a file to read
 CONVERSATION_BYTES = 60_000  # of all memories in one conversation, until it is compacted or cleared
 LEDGER_ROWS = 10_000  # newest kept; at five per turn that is two thousand turns
+RECALL_CHARS = 16_000  # of a prompt: start and end of a pasted log or file are enough to search by
 LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kept
 HISTORY_MB = 256  # of versions: some 100,000 edits of a usual memory
 SESSION_DAYS = 60  # a conversation without a turn for this long is over
@@ -131,7 +132,6 @@ HOOK_CHARS = 9_500  # of one answer: Claude Code puts more than 10,000 into a fi
 HOOK_TOKENS = 2_400  # the same for Codex, whose limit is 2,500
 HOOK_LEAST_CHARS = 600  # with less space for a memory, one line says where it is
 HOOK_INDEX_CHARS = 6_000  # of the index, for hosts that do not load it
-HOOK_INPUT_BYTES = 33_554_432  # input from a host: the result of a tool can be a whole file, twice
 
 # --- age ----------------------------------------------------------------------------------------------------------
 # Days after which a memory counts half as fresh, by type: plans change within weeks, systems within a quarter, people

@@ -125,11 +125,11 @@ def shorten(text: str, width: int) -> str:
     return (cut[:space] if space > width // 2 else cut).rstrip(" ,;:.-–—") + "…"
 
 
-def cut_middle(text: str, chars: int) -> str:
-    """Return a long text without its middle, because requests and errors are at the beginning or the end."""
+def cut_middle(text: str, chars: int, mark: str = "[{:,} characters are left out here]") -> str:
+    """Return a long text with `mark` for its middle, because requests and errors are at the beginning or the end."""
     half = chars // 2
-    left = len(text) - 2 * half
-    return text if len(text) <= chars else f"{text[:half]}\n[{left:,} characters are left out here]\n{text[-half:]}"
+    mark = mark.format(len(text) - 2 * half)
+    return text if len(text) <= chars else f"{text[:half]}\n{mark}\n{text[-half:]}"
 
 
 def replace_surrogates(text: str) -> str:

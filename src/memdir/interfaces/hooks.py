@@ -23,7 +23,6 @@ from memdir.files import start_detached
 from memdir.frozen import dataclass
 from memdir.limits import (
     HOOK_CHARS,
-    HOOK_INPUT_BYTES,
     HOOK_PROMPT_SECONDS,
     HOOK_SECONDS,
     HOOK_START_SECONDS,
@@ -43,7 +42,7 @@ from memdir.project.hosts import (
 from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
 from memdir.store.state import note_event, note_problem, take_saved
-from memdir.text import estimate_tokens, one_line, shorten
+from memdir.text import cut_middle, estimate_tokens, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.recall.pipeline import RecallResult
@@ -56,8 +55,8 @@ _SECONDS = {
     HookEvent.START: HOOK_START_SECONDS,
 }
 _MOST_PATIENCE = 300.0
+_PROMPT_CHARS = 262_144  # a recall uses less, but host text is removed first
 _NOTE_SECONDS = 0.25  # for a late process to record that it was late
-_CHUNK = 1_048_576
 _GAP = "\n\n"
 _TITLES, _TITLE_CHARS = 4, 60  # in the line for the person
 # Events whose reply no host reads.
@@ -126,9 +125,9 @@ class HookOutput:
         self.patience = 1.0
 
 
-def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
-    """Run one hook and write the reply to standard output; the exit code is always 0. `given` is the standard input
-    read so far, or all of it if `kept` names a saved turn."""
+def run_hook(argv: list[str], table: Mapping[str, object] | None, *, kept: str = "") -> int:
+    """Run one hook and write the reply to standard output; the exit code is always 0. `table` is the host's input, None
+    if it is not a JSON object; `kept` names a saved turn."""
     host, event = _parse_arguments(argv)
     if host is None or event is None:
         text = f"memdir: unknown hook {' '.join(argv)!r}; `memdir hook --help` lists the hooks\n"
@@ -138,7 +137,7 @@ def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
     latch.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, output, given, latch.release))
+        _thread.start_new_thread(_work, (event, output, table, latch.release))
         in_time = latch.acquire(timeout=seconds)
         more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
         if not in_time and more > 0:
@@ -202,9 +201,9 @@ def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
 
-def _work(event: HookEvent, output: HookOutput, given: bytes, done: Callable[[], object]) -> None:
+def _work(event: HookEvent, output: HookOutput, table: Mapping[str, object] | None, done: Callable[[], object]) -> None:
     try:
-        call = _read_input(event, output.host, given if output.kept else _read_stdin(given))
+        call = _parse_input(event, output.host, table)
         if call is None:
             return
         output.host, output.patience, output.cwd = call.host, call.patience, call.cwd
@@ -224,16 +223,12 @@ def _work(event: HookEvent, output: HookOutput, given: bytes, done: Callable[[],
         done()
 
 
-def _read_input(event: HookEvent, host: Host, given: bytes) -> HookInput | None:
-    """Parse standard input. Returns None in a program that memdir started. Raises FormatError if it is invalid."""
+def _parse_input(event: HookEvent, host: Host, table: Mapping[str, object] | None) -> HookInput | None:
+    """Find host and directory of a call. Returns None in a program that memdir started. Raises FormatError without input."""
     environment = read_environment()
     if environment.inside:
         return None
-    try:
-        table = json.loads(given or b"{}")
-    except (ValueError, RecursionError):
-        table = None
-    if not isinstance(table, dict):
+    if table is None:
         raise FormatError("hook input is not a JSON object", hint="`memdir doctor` checks the installation")
     if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
         host = VSCODE  # it runs the hooks of Claude Code's settings, too
@@ -244,21 +239,6 @@ def _read_input(event: HookEvent, host: Host, given: bytes) -> HookInput | None:
         if isinstance(folder, str) and os.path.isabs(folder) and "\0" not in folder and os.path.isdir(folder):
             return HookInput(event, host, environment, Path(folder), table)
     return HookInput(event, host, environment, Path.cwd(), table)
-
-
-def _read_stdin(given: bytes) -> bytes:
-    if sys.stdin is None:
-        return b""
-    parts, size = [given], len(given)
-    try:
-        while chunk := os.read(0, _CHUNK):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > HOOK_INPUT_BYTES:
-                raise FormatError(f"the hook input exceeds {HOOK_INPUT_BYTES:,} bytes")
-    except OSError:
-        pass  # unreadable, or cut off: use what was read
-    return b"".join(parts)
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -309,7 +289,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     from memdir.conversation.typed import strip_host_text
     from memdir.recall.pipeline import RecallSkip, recall_in_project, take_selection
 
-    text = strip_host_text(call.text("prompt"))
+    text = strip_host_text(cut_middle(call.text("prompt"), _PROMPT_CHARS, "…"))
     with open_hook_project(call, output) as project:
         if project is None or not text:
             return

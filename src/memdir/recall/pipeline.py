@@ -25,7 +25,7 @@ from typing import Protocol, runtime_checkable
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass, field, replace
 from memdir.language.requests import IgnoreReach, find_ignored, find_ignoring
-from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
+from memdir.limits import CONVERSATION_BYTES, RECALL_CHARS, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
@@ -37,7 +37,7 @@ from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key
-from memdir.text import fold
+from memdir.text import cut_middle, fold
 
 # Why a candidate was dropped; the selector has more reasons.
 SURFACED = "the conversation has it already"
@@ -247,6 +247,7 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
 def find_recalled(request: RecallRequest) -> RecallResult:
     """Recall without recording the memories as shown. A lasting request to ignore memory is recorded."""
     start = time.perf_counter()
+    request = replace(request, text=cut_middle(request.text, RECALL_CHARS, "…"))
     record = request.session.read() if request.session else SessionRecord()
     ignore = find_ignoring(request.text)
     skip = find_skip(request.text, record, ignore=ignore, on=request.on, paused=request.paused)

@@ -42,7 +42,7 @@ from memdir.store.open import Project
 from memdir.store.secrets import mask_model
 from memdir.store.sessions import QUESTION, SessionFile
 from memdir.store.state import note_problem
-from memdir.text import find_rows, fold, one_line
+from memdir.text import cut_middle, find_rows, fold, one_line
 
 KEY = "selected_memories"
 SCHEMA: Mapping[str, object] = {
@@ -224,9 +224,7 @@ def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Re
         parts.append(render_prompt("select_seen", files=", ".join(files)))
     if query.recent_tools:
         parts.append(render_prompt("select_tools", tools=", ".join(one_line(tool) for tool in query.recent_tools)))
-    text, half = query.text, _QUERY_CHARS // 2
-    clipped = text if len(text) <= _QUERY_CHARS else f"{text[:half]}\n…\n{text[-half:]}"
-    parts.append(render_prompt("select_query", query=clipped))
+    parts.append(render_prompt("select_query", query=cut_middle(query.text, _QUERY_CHARS, "…")))
     return Request(
         system=render_prompt("select", limit=str(limit)),
         messages=(

@@ -26,8 +26,9 @@ wondering curious guide guidance way kind type sort thing
 """.split()
 
 NAME, NUMBER = "@name", "@number"  # replace identifiers and numbers in a prompt
+# Bounded runs: a text without spaces, as in Chinese, is one word of any length.
 _CODE = compile_late(
-    r"`[^`\n]*`|\b\w+(?:\.\w+)+(?:\(\))?|\b\w+\(\)|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b[A-Z]{2,}\b|\w*/\w[\w/.]*|\"[^\"\n]*\"|\S*[{}<>=|&;$\\]\S*"
+    r"`[^`\n]*`|\b\w+(?:\.\w+)+(?:\(\))?|\b\w+\(\)|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b[A-Z]{2,}\b|\w{0,100}/\w[\w/.]*|\"[^\"\n]*\"|\S{0,100}[{}<>=|&;$\\]\S*"
 )
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 _PROMPT = re.compile(r"@\w+|[^\W\d_]+(?:['’][^\W\d_]+)*|\?")
