@@ -148,7 +148,7 @@ MUTATIONS = {
     ),
     "mode": ("sync/plan.py", "    if mode != PLAIN_MODE:\n", '    if mode == "":\n'),
     "catch": ("interfaces/hooks.py", "    except Exception as error:\n", "    except ZeroDivisionError as error:\n"),
-    "kept": ("__main__.py", "stdin_bytes, record_path = keep_ended_turn(sys.argv[2:])", 'stdin_bytes, record_path = b"", ""'),
+    "kept": ("__main__.py", 'keep_ended_turn(sys.argv[2:], table) if is_ending and table else ""', '""'),
     "names": ("files.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
     "head": ("files.py", 'len(data) < HEADER_BYTES and data.count(b"\\n") < HEADER_LINES and ', ""),
     "outside": ("models/agent.py", "file = guard.read_file(root, path)", "file = (self.root / path).read_bytes(), None"),
