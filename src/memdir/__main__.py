@@ -11,6 +11,8 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 _ENDING = frozenset("stop sessionend beforecompact precompact afteragent precompress".split())  # letters of the events
@@ -37,7 +39,12 @@ def main() -> int:
         os._exit(run_hook(sys.argv[2:], table, kept=record_path))
     from memdir.interfaces.cli import run
 
-    code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "ui": _serve_ui, "chat": _chat, "demo": _demo})
+    def start(module: str, function: str, **fixed: Any) -> Callable[..., int]:
+        return lambda **options: getattr(import_module(f"memdir.interfaces.{module}"), function)(**fixed, **options)
+
+    interfaces = {"mcp": start("mcp", "serve"), "ui": start("web.app", "serve")}
+    interfaces |= {"chat": start("chat", "chat", run_verb=run), "demo": start("chat", "demo", run_verb=run)}
+    code = run(sys.argv[1:], interfaces=interfaces)
     gc.freeze()
     return code
 
@@ -124,7 +131,7 @@ def keep_ended_turn(argv: list[str], table: dict[str, Any]) -> str:
         size = os.path.getsize(str(transcript)) if os.path.isfile(str(transcript)) else None
         headless = host.startswith("claude") and env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
         row = {"session": session, "transcript": transcript, "position": size, "headless": headless, "cwd": folders}
-        home, state = env.get("HOME") or env.get("USERPROFILE") or "", env.get("XDG_STATE_HOME", "")
+        home, state = env.get("HOME", ""), env.get("XDG_STATE_HOME", "")
         if not os.path.isabs(state):
             state = os.path.join(home, ".local", "state")
         if not os.path.isabs(state):
@@ -149,32 +156,6 @@ def _write_new(path: str, data: bytes) -> None:
         os.write(handle, data)
     finally:
         os.close(handle)
-
-
-def _chat(**options: Any) -> int:
-    from memdir.interfaces.chat import chat
-    from memdir.interfaces.cli import run
-
-    return chat(run_verb=run, **options)
-
-
-def _demo(**options: Any) -> int:
-    from memdir.interfaces.chat import demo
-    from memdir.interfaces.cli import run
-
-    return demo(run_verb=run, **options)
-
-
-def _serve_mcp(**options: Any) -> int:
-    from memdir.interfaces.mcp import serve
-
-    return serve(**options)
-
-
-def _serve_ui(**options: Any) -> int:
-    from memdir.interfaces.web.app import serve
-
-    return serve(**options)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, INDEX_FILE_BYT
 from memdir.records import Signature
 from memdir.text import shorten
 
-NOFOLLOW, CLOEXEC = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_CLOEXEC", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+NOFOLLOW, CLOEXEC, _NONBLOCK = os.O_NOFOLLOW, os.O_CLOEXEC, os.O_NONBLOCK
 # What the file system reports, in words a person can act on.
 _WORDS = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was changed"),
@@ -131,9 +130,7 @@ def append_private(path: Path, line: bytes) -> int:
 
 
 def sync_dir(path: Path) -> None:
-    """Flush the entries of a directory to disk, if the system supports it."""
-    if os.name == "nt":
-        return
+    """Flush the entries of a directory to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -280,8 +277,8 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
 # link. Reads are bounded. A write is staged next to its target, flushed and renamed; the folder is flushed once for all
 # renames.
 #
-# The guard does not protect against root, against a process that already writes as this user inside the memory
-# directory, nor on Windows, where these calls do not exist. The root itself may be a link; nothing below it may.
+# The guard does not protect against root, nor against a process that already writes as this user inside the memory
+# directory. The root itself may be a link; nothing below it may.
 
 STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
@@ -291,7 +288,7 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 # Letters that show nothing, and so can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _MOST = 2**63 - 1
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | CLOEXEC
 _TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
 _TYPES = {
     stat.S_IFLNK: "a symbolic link",

@@ -180,7 +180,7 @@ class Session:
                 if model is None and self._on:
                     self._model = find_model(settings, project.environment, project=str(root))
         self._lock = threading.RLock()
-        self._instructions = instructions.InstructionsCache()
+        self._instructions: Instructions | None = None
         self._files: LoadedFiles | None = None
         self._known_files: LoadedFiles | None = None  # with those that reading files has added
         record = self.file.read()
@@ -302,8 +302,8 @@ class Session:
         """Extract memories from the conversation so far, in the background. Return whether a run started immediately.
 
         `messages` are all messages, as `Message` records, dicts in a provider's format, or SDK objects. `parent` is
-        the body of the last request as the host sent it, with the answer appended to its messages. Extraction and
-        notes then continue that request, so that the provider reads nearly all of it from its cache.
+        the body of the last request as the host sent it, with the answer appended to its messages. Extraction then
+        continues that request, so that the provider reads nearly all of it from its cache.
         `memdir.models.open.render_parent` makes it for a request to one of memdir's models.
         """
         self._prefetch.cancel()  # the model's selection is kept for the next message
@@ -412,11 +412,11 @@ class Session:
     # --- inside: the prompt, the record -----------------------------------------------------------------------------
 
     def _build_instructions(self) -> Instructions:
-        if self._project is not None:
-            return instructions.session_instructions(self._project, self.id, keeps_index=self._keeps_index)
-        return self._instructions.take(
-            lambda: instructions.build_instructions(self.stores, keeps_index=self._keeps_index)
-        )
+        with self._lock:
+            if self._instructions is None:
+                where = self._project or self.stores
+                self._instructions = instructions.build_instructions(where, keeps_index=self._keeps_index)
+            return self._instructions
 
     def _load_files(self) -> LoadedFiles:
         project = self._project
@@ -437,7 +437,7 @@ class Session:
         if self._on:
             retry(lambda: self.file.reset(cleared=cleared))
         with self._lock:
-            self._instructions.drop()
+            self._instructions = None
             self._files = self._known_files = None
             self._day = None  # the message with the date was removed with the others
             self._era, self._clears = self._era + 1, self._clears + cleared
@@ -494,7 +494,7 @@ class Session:
             # Wait for other conversations with the same memory, because this turn may be the last.
             result = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
             self._report_extracted(result)
-        news = notes.NotesInput(turn.messages, parent=turn.conversation.parent)
+        news = notes.NotesInput(turn.messages)
         context = TurnContext(
             self.stores,
             self.file.state,

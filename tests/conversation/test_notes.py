@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ from memdir.frozen import replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import find_project_home, read_paths
-from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+from memdir.records import Message, ToolCall
 from memdir.store.sessions import SessionFile
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
@@ -60,7 +59,6 @@ ROWS = read_rows("notes")
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SECTIONS = ROWS["SECTIONS"]
 TEMPLATE = make_template()
-PARENT = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "tools": [{"name": "Edit"}]}
 
 
 def long_text(words: int, line: int = 12) -> str:
@@ -390,9 +388,8 @@ class Desk:
         self.session: SessionFile = SessionFile(folder / "home" / "state", "s-1")
 
     def update(self, messages: list[Message], model: Any = None, **more: Any) -> NotesResult:
-        parent = more.pop("parent", None)
         model = model or ScriptedModel([answer(Session_Title="A parser")])
-        return update_notes(self.place, self.session, NotesInput(messages, parent=parent), now=NOW, model=model, **more)
+        return update_notes(self.place, self.session, NotesInput(messages), now=NOW, model=model, **more)
 
     @property
     def text(self) -> str:
@@ -411,27 +408,6 @@ def desk(tmp_path: Path) -> Desk:
 
 def answer(**texts: str) -> str:
     return json.dumps({"sections": [{"section": name.replace("_", " "), "text": text} for name, text in texts.items()]})
-
-
-def edit(old: str, new: str, number: int = 1, path: Any = None, name: str = "Edit") -> ToolCall:
-    return ToolCall(f"c{number}", name, {"file_path": str(path), "old_string": old, "new_string": new})
-
-
-class Editor:
-    """A model that calls tools: a list of calls, then it is done. It takes the path from what it is told."""
-
-    has_tools = True
-
-    def __init__(self, *turns: Callable[[str], list[ToolCall]]) -> None:
-        self.turns = list(turns)
-        self.requests: list[Request] = []
-
-    def __call__(self, request: Request) -> Reply:
-        self.requests.append(request)
-        path = request.messages[0].text.partition("kept in ")[2].partition(". This")[0]
-        if not self.turns:
-            return Reply("done", Usage(10, 990, 1))
-        return Reply("", Usage(10, 990, 5), tuple(self.turns.pop(0)(path)), StopReason.CALLS)
 
 
 def test_the_one_request_form_changes_the_sections_it_names(desk: Desk) -> None:
@@ -506,84 +482,6 @@ def test_without_a_model_there_are_no_notes(desk: Desk) -> None:
     assert not desk.place.project.exists() and not read_runs(desk.session.state)
 
 
-def test_a_fork_goes_on_from_the_parent_unchanged_and_edits_several_places_at_once(desk: Desk) -> None:
-    first, last = TEMPLATE.sections[1].description, TEMPLATE.sections[-1].description
-
-    def write_both(path: str) -> list[ToolCall]:
-        return [edit(first, f"{first}\nHalf done.", 1, path), edit(last, f"{last}\n- began\n", 2, path)]
-
-    model = Editor(write_both)
-    done = desk.update(talk(), model, parent=PARENT)
-    assert (done.by, done.changed, done.ran and done.ran.calls, done.ran and done.ran.refused) == ("model", True, 2, 0)
-    assert desk.find("Current State") == "Half done." and desk.find("Worklog") == "- began"
-    assert all(at.parent is PARENT and not at.system and not at.tools for at in model.requests)
-    assert "Write a parser" not in model.requests[0].messages[0].text, "the prefix has it already"
-    assert read_runs(desk.session.state)[0]["cached_share"] == 0.99
-
-
-def test_in_a_fork_only_this_file_exists(desk: Desk, tmp_path: Path) -> None:
-    other = write(tmp_path / "other.md", "theirs")
-    last = TEMPLATE.sections[-1].description
-    heading = TEMPLATE.sections[-1].heading
-
-    def misbehave(path: str) -> list[ToolCall]:
-        return [
-            ToolCall("a", "Bash", {"command": f"echo x > {path}"}),
-            ToolCall("b", "Read", {"file_path": str(other)}),
-            ToolCall("c", "Write", {"file_path": str(other), "content": "ours"}),
-            ToolCall("d", "Edit", {"file_path": f"{path}/../x", "old_string": "a", "new_string": "b"}),
-            ToolCall("e", "Task", {}),
-            ToolCall("f", "Write", {"file_path": path, "content": "# All new\n"}),
-            edit(heading, "# Log", 7, path),
-            edit(last, "_Steps_", 8, path),
-            edit("nowhere to be found", "x", 9, path),
-            ToolCall("i", "Read", {"file_path": path}),
-            edit(last, f"{last}\n\n- began", 10, path),
-        ]
-
-    model = Editor(misbehave)
-    done = desk.update(talk(), model, parent=PARENT)
-    assert done.ran and (done.ran.calls, done.ran.refused) == (11, 9)
-    answers = {at.answers: at for at in model.requests[1].messages if at.role == "tool"}
-    assert "is not available" in answers["a"].text and "only" in answers["b"].text
-    assert "was changed" in answers["c7"].text and "italics" in answers["c8"].text and "0 times" in answers["c9"].text
-    assert answers["i"].text == render_notes(TEMPLATE)
-    assert desk.find("Worklog") == "- began" and other.read_text(encoding="utf-8") == "theirs"
-
-
-def test_many_edits_in_one_call_are_all_done_or_none(desk: Desk) -> None:
-    first, last = TEMPLATE.sections[1].description, TEMPLATE.sections[-1].description
-
-    def edits(*pairs: tuple[str, str]) -> list[dict[str, str]]:
-        return [{"old_string": old, "new_string": new} for old, new in pairs]
-
-    def turn(path: str) -> list[ToolCall]:
-        torn = edits((first, f"{first}\nTorn."), ("nowhere", "x"))
-        good = edits((first, f"{first}\nGood."), (last, f"{last}\n- good"))
-        return [
-            ToolCall(f"c{at}", "MultiEdit", {"file_path": path, "edits": them}) for at, them in enumerate((torn, good))
-        ]
-
-    assert desk.update(talk(), Editor(turn), parent=PARENT).by == "model"
-    assert desk.find("Current State") == "Good." and desk.find("Worklog") == "- good"
-
-
-def test_a_fork_that_repeats_itself_writes_nothing(desk: Desk) -> None:
-    last = TEMPLATE.sections[-1].description
-
-    def begin(path: str) -> list[ToolCall]:
-        return [edit(last, f"{last}\n\n- began", 1, path)]
-
-    done = desk.update(talk(), Editor(begin, begin), parent=PARENT)
-    assert done.skipped is NotesSkip.FAILED and "repeated" in done.error and read_notes_file(desk.place) is None
-
-
-def test_a_model_without_tools_or_a_parent_without_a_writing_tool_gets_the_one_request_form(desk: Desk) -> None:
-    model = ScriptedModel([answer(Worklog="- a")])
-    desk.update(talk(), model, parent={"messages": [], "tools": [{"name": "Bash"}]})
-    assert model.requests[0].parent is None and desk.find("Worklog") == "- a"
-
-
 def test_oversize_is_told_to_the_updater_and_what_it_leaves_too_long_is_cut(desk: Desk) -> None:
     done = desk.update(talk(), ScriptedModel([answer(Learnings=long_text(9_000))]))
     assert done.cut == ("Learnings",) and list_oversize(parse_notes(desk.text)) == () and done.tokens <= NOTES_TOKENS
@@ -592,12 +490,6 @@ def test_oversize_is_told_to_the_updater_and_what_it_leaves_too_long_is_cut(desk
     model = ScriptedModel([answer(Learnings="short")])
     desk.update([*talk(), said("on", id="z")], model, force=True)
     assert '"Learnings" has about' in model.requests[0].messages[0].text and desk.find("Learnings") == "short"
-    grown = f"{long_text(9_000)}\n"
-    last = TEMPLATE.sections[-1].description
-    editor = Editor(lambda path: [edit(last, f"{last}\n\n{grown}", 1, path)])
-    desk.update([*talk(), said("on", id="z"), said("and on", id="y")], editor, parent=PARENT, force=True)
-    told = editor.requests[1].messages[-1].text
-    assert told.startswith('Done. Now too long: "Worklog"') and list_oversize(parse_notes(desk.text)) == ()
 
 
 def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Notes with the answers of a capable model that saw only the requests, in both forms: one request, and a fork.
+"""Notes with the answers of a capable model that saw only the requests.
 
-`tests/data/notes_answers.json` holds, by form and conversation (`tests/data/conversations`), the answers to two updates,
-after half of what the person said and at the end; `{notes}` in them is the path of the notes.
+`tests/data/notes_answers.json` holds, by conversation (`tests/data/conversations`), the answers to two updates, after half of
+what the person said and at the end.
 """
 
 import json
@@ -16,7 +16,7 @@ from memdir.conversation.notes_file import hook_digest, list_oversize, make_temp
 from memdir.limits import NOTES_TOKENS
 from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile
-from recorded import DATA, ROWS, make_message, make_parent
+from recorded import DATA, ROWS, make_message
 from scripted_models import open_at
 from servers import AnthropicServer, read_blocks
 
@@ -29,20 +29,19 @@ class Noted:
     """The notes of one conversation after its two updates."""
 
     def __init__(self, key: str, folder: Path) -> None:
-        form, id = key.split(" ")
+        id = key.removeprefix("notes ")
         self.row = next(row for row in ROWS if row["id"] == id)
         messages, now = self.row["messages"], datetime.fromisoformat(self.row["now"])
         (folder / "memory").mkdir(parents=True)
         (folder / "project").mkdir()
         file = find_notes_file(folder / "project", id)
-        answers = iter([read_blocks(at, notes=file.path) for at in RECORDED[key]])
+        answers = iter(list(map(read_blocks, RECORDED[key])))
         starts = [at for at, message in enumerate(messages) if message["role"] == "user"]
         self.done: list[NotesResult] = []
         with AnthropicServer(lambda body: next(answers)) as server, FileStore(folder / "memory") as store:
             model, session = open_at(server.url, "anthropic:claude-any", folder), SessionFile(store.state, id)
             for end in (starts[len(starts) // 2], len(messages)):
-                parent = make_parent({**self.row, "messages": messages[:end]}) if form == "notes_fork" else None
-                news = NotesInput([make_message(at) for at in messages[:end]], parent=parent)
+                news = NotesInput([make_message(at) for at in messages[:end]])
                 self.done.append(update_notes(file, session, news, now=now, model=model, force=True))
             self.problems = server.problems
         self.is_over = next(answers, None) is None
@@ -63,7 +62,6 @@ def test_notes_with_a_capable_models_answers(key: str, tmp_path: Path) -> None:
     noted = Noted(key, tmp_path)
     assert (noted.problems, noted.is_over) == ([], True), "each answer is taken over as it is"
     assert all((at.by, at.skipped, at.changed, at.error, at.cut) == ("model", None, True, "", ()) for at in noted.done)
-    assert all(at.ran is not None and at.ran.refused == 0 for at in noted.done)
     notes = parse_notes(noted.text)
     assert [at.heading for at in notes.sections] == [at.heading for at in make_template().sections]
     assert not list_oversize(notes) and measure_notes(notes) < NOTES_TOKENS

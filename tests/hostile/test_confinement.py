@@ -12,7 +12,8 @@ import pytest
 
 import syscalls
 from memdir.conversation.includes import looks_secret
-from memdir.models.agent import TOOLS, MemoryTools, ProjectTree
+from memdir.dream.by_model import SEARCH, TOOLS
+from memdir.models.agent import MemoryTools, ProjectTree
 from memdir.models.staged import Staging
 from memdir.records import ToolCall
 from memdir.store.files import FileStore
@@ -91,7 +92,7 @@ def test_no_tool_opens_anything_outside_or_starts_anything(
 
     def attack() -> list[str]:
         for place in places:
-            for tool in TOOLS:
+            for tool in (tool for tool in TOOLS if tool.name != SEARCH):
                 properties = tool.schema["properties"]
                 assert isinstance(properties, dict)
                 given = {"path": place, "content": NEW, "query": "canary", "old": "sings", "new": "is silent"}

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from memdir.conversation.includes import looks_secret
+from memdir.dream.by_model import SEARCH, TOOLS
 from memdir.limits import FORK_WRITTEN_BYTES
-from memdir.models.agent import TOOLS, MemoryTools, ProjectTree, has_writing_tools
+from memdir.models.agent import MemoryTools, ProjectTree, has_writing_tools
 from memdir.models.staged import Staging
 from memdir.records import ToolCall
 from memdir.store.files import FileStore
@@ -50,10 +51,10 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_own_tools_are_all_understood(desk: Desk) -> None:
     given = {"path": "memory/terse.md", "content": NEW, "query": "closing", "old": "Tuesdays", "new": "Mondays"}
-    for tool in TOOLS:
+    for tool in (tool for tool in TOOLS if tool.name != SEARCH):
         properties = tool.schema["properties"]
         assert isinstance(properties, dict)
-        values = {key: given[key] for key in properties}
+        values = {key: given.get(key, "because") for key in properties}
         answer = desk.hands(ToolCall("c", tool.name, values | ({"path": "memory"} if tool.name == "list" else {})))
         assert not answer.refused, f"{tool.name}: {answer.text}"
 

@@ -111,13 +111,6 @@ def test_a_like_that_is_taken_or_a_link_or_a_file_is_not_used(tmp_path: Path) ->
     assert found == tmp_path / slug(LONG)
 
 
-def test_on_windows_the_drive_letter_is_compared_without_case(tmp_path: Path) -> None:
-    (tmp_path / "c--Users-me-app").mkdir()
-    assert find_project_dir(tmp_path, "C--Users-me-app", windows=True) == tmp_path / "c--Users-me-app"
-    assert find_project_dir(tmp_path, "C--Users-ME-app", windows=True) == tmp_path / "C--Users-ME-app"
-    assert find_project_dir(tmp_path, "C--Users-me-app") == tmp_path / "C--Users-me-app"
-
-
 def test_a_missing_projects_directory_is_no_error(tmp_path: Path) -> None:
     assert find_project_dir(tmp_path / "none", slug(LONG)) == tmp_path / "none" / slug(LONG)
 

@@ -1,11 +1,9 @@
 """Verification against real repositories: verdicts, what is kept of them, and that the project is left alone."""
 
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -167,14 +165,6 @@ def test_a_file_is_read_again_when_it_is_another_and_verified_again_when_it_says
     assert read_verdicts(store)["auth"].signature == render_signature(store.scan()[0].signature) and ways
     path.write_text("---\nname: auth\n---\n\nSee `src/dropped.py`.\n", encoding="utf-8")
     assert look(store, project, now=NOW).has_stale
-
-
-def test_verdicts_of_an_index_that_knew_no_signatures_are_reached_anew(project: Path, store: FileStore) -> None:
-    write(store.root / "auth.md", "---\nname: auth\n---\n\nSee `src/auth.py`.\n")
-    look(store, project, now=NOW)
-    with closing(sqlite3.connect(store.state / "index.db")) as db, db:
-        db.execute("ALTER TABLE verdicts DROP COLUMN signature")
-    assert [look(store, project, now=NOW).fresh for _ in range(2)] == [1, 0]
 
 
 def test_a_deadline_is_looked_at_again_the_next_day(project: Path, store: FileStore) -> None:

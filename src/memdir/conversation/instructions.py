@@ -1,8 +1,6 @@
 """The static part of the prompt: fixed guidance, and the current memory indexes.
 
-    build_instructions(where)                 the instructions for a project, a store, or several stores
-    session_instructions(project, id)         the same, computed once per conversation and kept until it is reset
-    InstructionsCache                         the same for a host with a single process
+    build_instructions(where)     the instructions for a project, a store, or several stores
 
 `Instructions` contains `guidance`, which is stable and suits a cached prefix, `index`, which changes with the memory, and
 `text` with both. Without a `mode`, the settings select one: none if memory is off, else daily log, team or normal. The
@@ -10,33 +8,27 @@ indexes of the project, its team and all projects are loaded; an agent loads onl
 is set, none is loaded and the guidance says so, because an index counts as an instruction file. There are no dates in either
 string, and the same files and settings give the same bytes. The texts are in models/prompts/instructions.
 
-A prompt that changed during a conversation would invalidate the host's cached prefix and tell the model nothing new, so it
-is computed again only after clear or compact. Index lines are cached in the state folder of their directory under one lock,
-so that purging a memory removes them too. If they cannot be cached, the instructions are computed each time.
+A prompt that changed during a conversation would invalidate the host's cached prefix and tell the model nothing new, so a
+host computes it once and again only after clear or compact, as `Session` does.
 """
 
-import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
 from memdir import files
-from memdir.errors import DiskError, LockedError, PathError, SettingsError
+from memdir.errors import SettingsError
 from memdir.format.index import INDEX_FILE, clip_index, parse_index
 from memdir.format.shown import TextVoice, show_text
-from memdir.frozen import dataclass, list_fields, replace
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SECONDS
+from memdir.frozen import dataclass, replace
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Folder, Store, StoreReader, widen
 from memdir.store.facts import find_authors
 from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
-from memdir.store.sessions import SessionFile
-from memdir.store.state import digest_text, hold_sessions
 from memdir.text import fold, one_line
 
 LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
@@ -156,56 +148,6 @@ def build_instructions(
     return Instructions(context.mode, render_parts(context), load_indexes(context))
 
 
-def session_instructions(
-    project: Project,
-    id: str,
-    *,
-    mode: InstructionMode | None = None,
-    agent: AgentDirectory | None = None,
-    keeps_index: bool = False,
-) -> Instructions:
-    """Return the instructions for a conversation. They are cached until its record is reset."""
-    context = replace(find_frame(project, mode=mode, agent=agent), keeps_index=keeps_index)
-    if context.mode is InstructionMode.OFF:
-        return Instructions(InstructionMode.OFF)
-    make_directories(context)  # the kept instructions still name them
-    key = digest_text(f"{agent.scope}\0{agent.path}") if agent else f"{mode or 'chosen'}{'-kept' * keeps_index}"
-    # The conversation's own record comes first, then its files in each loaded directory.
-    states = [project.private.state, *(store.state for store in context.stores if isinstance(store, Folder))]
-    sessions = tuple(SessionFile(state, id) for state in states)
-    cached = _read_cached(key, sessions)
-    if cached is not None:
-        return cached
-    try:
-        with ExitStack() as stack:
-            # A folder may occur twice, but its lock is acquired once.
-            for folder in dict.fromkeys(session.path.parent for session in sessions):
-                stack.enter_context(hold_sessions(folder, SESSION_SECONDS))
-            return _read_cached(key, sessions) or _build_and_cache(key, sessions, context)
-    except (LockedError, DiskError, PathError):
-        return Instructions(context.mode, render_parts(context), load_indexes(context))
-
-
-class InstructionsCache:
-    """Cache instructions for a host with a single process. This class is thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._cached: dict[str, Instructions] = {}
-
-    def take(self, build: Callable[[], Instructions], key: str = "") -> Instructions:
-        """Return the instructions cached under `key`, building them if needed. Other threads wait."""
-        with self._lock:
-            if key not in self._cached:
-                self._cached[key] = build()
-            return self._cached[key]
-
-    def drop(self) -> None:
-        """Clear the cache, for example after the conversation was cleared or compacted."""
-        with self._lock:
-            self._cached.clear()
-
-
 def find_frame(
     where: Project | Store | Sequence[Store],
     *,
@@ -246,7 +188,7 @@ def _find_project_context(
     if private.rule == DIR_NAME:
         transcripts = projects / private.path.parent.name
     else:
-        transcripts = find_project_dir(projects, slug(str(project.places.root.path)), windows=os.name == "nt")
+        transcripts = find_project_dir(projects, slug(str(project.places.root.path)))
     context = InstructionsContext(
         chosen,
         project.stores,
@@ -340,16 +282,13 @@ def _load(
     return LoadedIndex(scope, path, clip, show_text(index, TextVoice.FILE))
 
 
-def render_types(*, team: bool = False) -> str:
-    """Return the description of the four memory types. With `team`, it names the directory for each type."""
-    return _render("types", **{f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind})
-
-
 def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
     is_log = context.mode is InstructionMode.DAILY_LOG
     yield GuidancePart("where", _render_where(context))
     yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))
-    yield GuidancePart("types", render_types(team=context.mode is InstructionMode.TEAM))
+    is_team = context.mode is InstructionMode.TEAM
+    scopes = {f"{kind}_scope": "\n" + _render(f"scope_{kind}") if is_team else "" for kind in Kind}
+    yield GuidancePart("types", _render("types", **scopes))
     yield GuidancePart("omit", _render("omit"))
     yield GuidancePart("save", _render("log") if is_log else _render_save(context))
     loaded = _render("loaded" if context.is_loaded and not context.skip_index else "loaded_files")
@@ -392,44 +331,3 @@ def _render_save(context: InstructionsContext) -> str:
 
 def _render(name: str, **slots: str) -> str:
     return render_prompt(f"instructions/{name}", **slots)
-
-
-def _build_and_cache(key: str, sessions: tuple[SessionFile, ...], context: InstructionsContext) -> Instructions:
-    indexes = [tuple(load_store(context, store)) for store in context.stores]
-    instructions = Instructions(
-        context.mode, render_parts(context), tuple(index for loaded in indexes for index in loaded)
-    )
-    token = os.urandom(8).hex()
-    for session, loaded in zip(sessions[1:], indexes, strict=True):
-        clips = [{name: getattr(index.clip, name) for name in list_fields(Clip)} for index in loaded]
-        rows = [{"scope": index.scope, "path": index.path, "text": index.text} for index in loaded]
-        session.write_prompt(token, {"clips": [{**row, "clip": clip} for row, clip in zip(rows, clips, strict=True)]})
-    parts = [[part.name, part.text] for part in instructions.parts]
-    sessions[0].write_prompt(key, {"token": token, "mode": instructions.mode, "parts": parts})
-    return instructions
-
-
-def _read_cached(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
-    """Return the cached instructions, or None if any part is missing or invalid."""
-    try:
-        first = sessions[0].read_prompt(key)
-        token = str(first["token"])
-        tables = [session.read_prompt(token) for session in sessions[1:]]
-        clips = tuple(_parse_loaded(row) for table in tables for row in _check_list(table["clips"]))
-        rows = map(_check_list, _check_list(first["parts"]))
-        parts = tuple(GuidancePart(str(name), str(text)) for name, text in rows)
-        return Instructions(InstructionMode(str(first["mode"])), parts, clips)
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _parse_loaded(row: object) -> LoadedIndex:
-    if not isinstance(row, dict) or not isinstance(row.get("clip"), dict):
-        raise TypeError(row)
-    return LoadedIndex(Scope(row["scope"]), str(row["path"]), Clip(**row["clip"]), str(row["text"]))
-
-
-def _check_list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise TypeError(value)
-    return value

@@ -18,14 +18,14 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir import files, limits
 from memdir.conversation.confidential import leave_out
-from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
+from memdir.conversation.notes_by_model import NotesTask, ask_for_notes
 from memdir.conversation.notes_file import (
     check_update,
     cut_notes,
@@ -38,8 +38,7 @@ from memdir.conversation.transcripts import describe_transcript, read_pieces
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
-from memdir.models.agent import ForkResult, has_writing_tools, render_ran
-from memdir.models.connection import can_use_tools
+from memdir.models.agent import ForkResult, render_ran
 from memdir.project.hosts import CLAUDE_CODE
 from memdir.project.paths import find_project_home, read_claude_settings
 from memdir.records import Message, Model, SkipReason
@@ -123,7 +122,6 @@ class NotesInput:
 
     messages: Sequence[Message]
     start: int | None = None
-    parent: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,10 +368,7 @@ def _update(
     before = open_notes(text, template)
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
     try:
-        if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
-            after, fork_result = fork_for_notes(model, news.parent, task)
-        else:
-            after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
+        after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:

@@ -409,7 +409,6 @@ _CHAT_LINE = compile_late(
 )
 _SPEAKER = compile_late(r"[ \t]*+(?:\*\*)?[A-Z][\w.-]{1,20}(?: [A-Z][\w.-]{1,20})?(?:\*\*)?: \S")
 _DATA = compile_late(r"\s*+[{\[][\s\S]{60,}[}\]]\s*\Z")
-_ADDRESS = compile_late(r"\s*(?:\S+://\S+|[~/.]?[\w.-]*/\S+|[\w.-]+\.\w{2,6}|`[^`\n]{1,80}`|#?[\w-]{1,30})[.\s]*\Z")
 _PARAGRAPH = compile_late(r"(?:(?!\n[ \t]*\n)[\s\S])+")
 _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MULTILINE)
 _PAYLOAD = compile_late(r"[:：][ \t]*\S[^\n]{20,}")  # text of the user's own after a colon, on the line of a request

@@ -35,7 +35,7 @@ from memdir.models.agent import (
 )
 from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import REASONED, Operation, StagedView, Staging, parse_operations, stage
+from memdir.models.staged import REASONED, Operation, StagedView, Staging, make_object, parse_operations, stage
 from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors
@@ -264,8 +264,7 @@ def _render_texts(dream_input: DreamInput, view: StagedView) -> str:
 
 def _make_tool(name: str, description: str, **parameters: str) -> Tool:
     properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
-    schema = {"type": "object", "properties": properties, "required": [*parameters], "additionalProperties": False}
-    return Tool(name, description, schema)
+    return Tool(name, description, make_object(properties))
 
 
 _FILE = "`memory/NAME.md`"

@@ -28,8 +28,8 @@ from memdir.format.shown import show_byline, show_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import as_list, as_table, sum_usage
-from memdir.models.staged import Staging, make_object
-from memdir.records import Message, Model, Request, Scope, StopReason, Tool, ToolCall, Usage
+from memdir.models.staged import Staging
+from memdir.records import Message, Model, Request, Scope, StopReason, ToolCall, Usage
 from memdir.store.plan import is_team
 from memdir.text import one_line, replace_surrogates, shorten
 
@@ -207,24 +207,6 @@ def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
     return list(islice(hits, FORK_HITS))
 
 
-def _make_tool(name: str, description: str, **parameters: str) -> Tool:
-    properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
-    return Tool(name, description, make_object(properties))
-
-
-# For a fork without a parent.
-TOOLS = (
-    _make_tool("list", "List memories, or files of the project.", path="`memory`, or a glob of project files"),
-    _make_tool("read", "Read a memory or a project file.", path="`memory/NAME.md`, or a project file's path"),
-    _make_tool(
-        "search", "Find lines that hold one of the words.", query="words with | between them", path="`memory` or a glob"
-    ),
-    _make_tool("write", "Write a whole memory file.", path="`memory/NAME.md`", content="frontmatter and body"),
-    _make_tool("edit", "Replace one passage.", path="`memory/NAME.md`", old="the passage, once", new="its replacement"),
-    _make_tool("delete", "Delete a memory.", path="`memory/NAME.md`"),
-)
-
-
 class ToolTarget(NamedTuple):
     """What a path refers to. `where` is `memory` or `project`."""
 
@@ -239,7 +221,6 @@ class MemoryTools:
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
     ) -> None:
         self.staging, self.written = staging, 0
-        self.seen: list[str] = []  # texts of project files, which are not part of the conversation
         self._limit, self._memory, self._tree = limit, memory, tree
 
     def __call__(self, call: ToolCall) -> ToolResult:
@@ -258,12 +239,12 @@ class MemoryTools:
         where, path = self.find(pick(values, PATH_KEYS) or pattern or "memory")
         if where == "memory":
             return show_manifest(self.staging.scan()) or "There is no memory yet."
-        return self._record("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
+        return "\n".join(self._project().list_files(pattern or path or "*")) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
         where, path = self.find(pick(values, PATH_KEYS))
         if where != "memory":
-            return self._record(self._project().read(path))
+            return self._project().read(path)
         if path == INDEX_FILE:
             return show_manifest(self.staging.scan()) or "The index is empty."
         text = self.staging.read(path.removesuffix(".md"))
@@ -272,11 +253,8 @@ class MemoryTools:
     def _search(self, values: Mapping[str, object]) -> str:
         words = pick(values, _WORDS)
         where, path = self.find(pick(values, PATH_KEYS) or "memory")
-        if where == "memory":
-            hits = _search(self._read_memories(), words)
-        else:
-            hits = self._project().search(words, path or "*")
-            self._record("\n".join(hits))
+        is_memory = where == "memory"
+        hits = _search(self._read_memories(), words) if is_memory else self._project().search(words, path or "*")
         return "\n".join(hits) or "No line matches."
 
     def _read_memories(self) -> Iterator[tuple[str, str]]:
@@ -301,8 +279,7 @@ class MemoryTools:
         return self._stage(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:
-        name = self._find_memory(values)
-        return _INDEX_KEPT if name is None else self._forget(name)
+        return _INDEX_KEPT if (name := self._find_memory(values)) is None else self._forget(name)
 
     def _stage(self, name: str, text: str) -> str:
         size = len(text.encode("utf-8", "replace"))
@@ -319,11 +296,6 @@ class MemoryTools:
     def _forget(self, name: str) -> str:
         self.staging.forget(name)
         return f"Deleted {name}.md."
-
-    def _record(self, text: str) -> str:
-        if text:
-            self.seen.append(text)
-        return text
 
     def _project(self) -> ProjectTree:
         if self._tree is None:

@@ -8,7 +8,7 @@ from memdir.frozen import dataclass, replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
 from memdir.records import Edit, InboxItem, InboxKind, InboxState
 from memdir.store.contract import StoreBase
-from memdir.store.inbox import OTHERWISE, find_payload_edits, find_subjects, make_mark
+from memdir.store.inbox import find_payload_edits, find_subjects, make_mark
 from memdir.text import one_line, shorten
 
 _WHY_CHARS = 200
@@ -19,8 +19,7 @@ class ReviewKind:
     """A kind of inbox item, with its texts for all interfaces and the effects of approving and rejecting it.
 
     `approving` and `rejecting` describe the effects, as in "approving it ..."; `yes` and `no` are button labels.
-    `needs_edits`: an item without edits cannot be approved. `no_writes`: rejecting applies the edits that the payload
-    has under `store.inbox.OTHERWISE`.
+    `needs_edits`: an item without edits cannot be approved.
     """
 
     label: str
@@ -29,7 +28,6 @@ class ReviewKind:
     yes: str = "Approve"
     no: str = "Reject"
     needs_edits: bool = False
-    no_writes: bool = False
 
 
 KINDS: Mapping[InboxKind, ReviewKind] = {
@@ -53,8 +51,8 @@ def decide(
     """Approve or reject an item: apply the edits of the decision, if any, as one change, then record the decision.
 
     `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, deciding again
-    does not repeat the change. A rejected item is kept, so that it is not proposed again, and can be approved later
-    unless rejecting it changed memories. Both decisions reject the other pending items about the same memory. Raise
+    does not repeat the change. A rejected item is kept, so that it is not proposed again, and can be approved later.
+    Both decisions reject the other pending items about the same memory. Raise
     ConflictError if the item's state is no longer `seen`, and SettingsError if memories may change and memory is off.
     """
     item = store.inbox_item(item_id)
@@ -62,19 +60,18 @@ def decide(
         hint = f"`memdir inbox show {item.id}` shows it; a rejected item can still be approved"
         raise ConflictError(f"this item is {item.note or f'already {item.state.value}'}", hint=hint)
     kind, state = KINDS[item.kind], InboxState.APPROVED if approve else InboxState.REJECTED
-    if item.state in (InboxState.APPROVED, state) or (item.state is InboxState.REJECTED and kind.no_writes):
+    if item.state in (InboxState.APPROVED, state):
         hint = "`memdir history` shows its change, if it made one, and `memdir undo` reverts it"
         raise ConflictError(f"this item is already {item.state.value}", hint=hint)
     result = WriteResult(WriteAction.UNCHANGED, item.name, store.scope)
-    if approve or kind.no_writes:
+    if approve:
         context.check_on()
-        if edits is None:
-            edits = find_payload_edits(item.payload) if approve else find_payload_edits(item.payload, OTHERWISE)
-        if approve and kind.needs_edits and not edits:
+        edits = find_payload_edits(item.payload) if edits is None else edits
+        if kind.needs_edits and not edits:
             hint = "reject it; its source can propose it again"
             raise FormatError("this item contains no changes", field="edits", hint=hint)
         if edits:
-            result = _apply(store, item, edits, state, context)
+            result = _apply(store, item, edits, context)
     # Once a change is made, its decision is recorded in any case.
     was = item.state if result.change is None else None
     decided = store.inbox_decide(item.id, state, note, name=item.name or result.name, was=was)
@@ -82,14 +79,11 @@ def decide(
     return result, decided
 
 
-def _apply(
-    store: StoreBase, item: InboxItem, edits: tuple[Edit, ...], state: InboxState, context: WriteContext
-) -> WriteResult:
-    why = shorten(one_line(f"{state.value} inbox item {item.id}: {item.why}"), _WHY_CHARS)
+def _apply(store: StoreBase, item: InboxItem, edits: tuple[Edit, ...], context: WriteContext) -> WriteResult:
+    why = shorten(one_line(f"approved inbox item {item.id}: {item.why}"), _WHY_CHARS)
     context = replace(context, origin=replace(context.origin, why=why))
-    verb = "approve" if state is InboxState.APPROVED else "reject"
     try:
-        return change(store, edits, context, verb=verb, mark=make_mark(item)).check_written()
+        return change(store, edits, context, verb="approve", mark=make_mark(item)).check_written()
     except ConflictError as error:
         hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
         raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None

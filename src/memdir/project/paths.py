@@ -187,8 +187,7 @@ def check_directory_setting(value: object, home: Path) -> Path:
     """Return the directory named in a settings file; raises PathError if it is invalid, the home, or above it."""
     if not isinstance(value, str):
         raise PathError(shorten(one_line(str(value)), 60), "not a string")
-    is_in_home = value == "~" or value.startswith(("~/", "~\\" if os.name == "nt" else "~/"))
-    path = _check_path(f"{home}/{value[2:]}" if is_in_home else value)
+    path = _check_path(f"{home}/{value[2:]}" if value == "~" or value.startswith("~/") else value)
     for form, own in ((path, os.path.normpath(home)), (os.path.realpath(path), os.path.realpath(home))):
         if os.path.join(own, "").startswith(os.path.join(form, "")):
             hint = "use a separate directory, for example ~/memory"
@@ -233,7 +232,7 @@ def _find_keyed(environment: Environment, root: GitRoot, base: Path) -> Path:
         return owner is not None and os.path.realpath(owner) != str(root.path)
 
     name = slug(str(root.path))
-    return find_project_dir(base / "projects", name, windows=os.name == "nt", is_taken=is_taken) / "memory"
+    return find_project_dir(base / "projects", name, is_taken=is_taken) / "memory"
 
 
 def _find_user(settings: Settings, base: Path, private: MemoryDirectory) -> tuple[MemoryDirectory | None, str]:
@@ -381,29 +380,24 @@ def _hash(units: list[int]) -> str:
     return digits or "0"
 
 
-def find_project_dir(
-    projects: Path, name: str, *, windows: bool = False, is_taken: Callable[[Path], bool] = lambda _: False
-) -> Path:
+def find_project_dir(projects: Path, name: str, *, is_taken: Callable[[Path], bool] = lambda _: False) -> Path:
     """Return the directory for a slug; a long slug may have an older hash. `is_taken` excludes other projects."""
     exact = projects / name
-    if len(name) <= SLUG_UNITS and not windows:
+    if len(name) <= SLUG_UNITS:
         return exact
-    similar = [path for path in _list_similar(projects, name, windows) if path != exact and not is_taken(path)]
+    similar = [path for path in _list_similar(projects, name) if path != exact and not is_taken(path)]
     order = [exact, *similar]
     with_memory = (path for path in order if (path / "memory").is_dir())
     return next(with_memory, None) or next((path for path in order if path.is_dir()), exact)
 
 
-def _list_similar(projects: Path, name: str, windows: bool) -> list[Path]:
+def _list_similar(projects: Path, name: str) -> list[Path]:
     """Return existing directories whose names may stand for the same path, newest first."""
-    prefix, is_long = name[: SLUG_UNITS + 1], len(name) > SLUG_UNITS
     similar: list[tuple[int, Path]] = []
     try:
         with os.scandir(projects) as entries:
             for entry in entries:
-                is_same_drive = windows and entry.name[:1].lower() == name[:1].lower()
-                other = name[:1] + entry.name[1:] if is_same_drive else entry.name
-                if (other.startswith(prefix) if is_long else other == name) and entry.is_dir(follow_symlinks=False):
+                if entry.name.startswith(name[: SLUG_UNITS + 1]) and entry.is_dir(follow_symlinks=False):
                     similar.append((entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path)))
     except OSError:
         return []
@@ -636,4 +630,4 @@ def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Pat
     if paths.private.rule == DIR_NAME:
         return (projects / paths.private.path.parent.name,)
     names = (slug(os.path.realpath(cwd)), slug(str(paths.root.path)))
-    return tuple(dict.fromkeys(find_project_dir(projects, name, windows=os.name == "nt") for name in names))
+    return tuple(dict.fromkeys(find_project_dir(projects, name) for name in names))

@@ -17,6 +17,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -386,14 +387,12 @@ def _parse_toml(result: ReadResult) -> tuple[dict[str, object], str]:
 
 
 def _find_home(env: Mapping[str, str]) -> Path:
-    home = env.get("HOME") or env.get("USERPROFILE") or ""
+    home = env.get("HOME", "")
     if not os.path.isabs(home):
-        try:
-            import pwd  # missing on Windows
+        import pwd  # most processes have HOME
 
+        with suppress(KeyError):
             home = pwd.getpwuid(os.getuid()).pw_dir
-        except (ImportError, KeyError):
-            home = ""
     if not os.path.isabs(home):
         raise SettingsError("no home directory found", key="HOME", hint="set HOME to an absolute path")
     return Path(home)

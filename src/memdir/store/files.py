@@ -54,7 +54,7 @@ _NOTICE_SECONDS = 0.2
 _TRIES = 5
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, modified, dialect, problem, fields"
 # The cache is made again for other columns or fields; the number changes if one of them is read differently.
-_VERSION = int(digest_of(f"5 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
+_VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
 
 
 class FileStore(StoreBase):

@@ -26,8 +26,7 @@ from memdir.records import Draft, Edit, InboxItem, InboxKind, InboxState, Kind, 
 from memdir.text import fold, replace_surrogates
 
 MASK = "[masked]"
-OTHERWISE = "otherwise"
-PARTS = frozenset(("edits", OTHERWISE, "evidence", "secrets"))  # of a payload; other fields are facts to show
+PARTS = frozenset(("edits", "evidence", "secrets"))  # of a payload; other fields are facts to show
 SINCE = 4  # the `history` migration that added the inbox
 MIGRATION = """
     CREATE TABLE inbox (
@@ -260,8 +259,8 @@ def parse_edits(value: object) -> tuple[Edit, ...]:
     return tuple(_parse_edit(row) for row in value)
 
 
-def find_payload_edits(payload: Mapping[str, object], part: str = "edits") -> tuple[Edit, ...]:
-    return parse_edits(payload.get(part) or ())
+def find_payload_edits(payload: Mapping[str, object]) -> tuple[Edit, ...]:
+    return parse_edits(payload.get("edits") or ())
 
 
 def render_evidence(quotes: Iterable[InboxQuote]) -> list[dict[str, object]]:

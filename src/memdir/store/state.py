@@ -70,7 +70,7 @@ PRUNED = ".pruned"  # next to the records; its time is when old ones were last r
 _TABLE_BYTES = 67_108_864  # all names of a team and its index; far more than a dream may write
 _SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
-_CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _QUOTED = 16  # characters of a sentence; shorter ones occur in conversations by chance
 _OWN_AUTHOR = "default"  # the setting's value for the author in git's configuration
 _AUTHOR_CHARS = 100  # of a name or an address
@@ -492,12 +492,11 @@ def find_own_author(settings: Settings, environment: Environment, root: Path | N
     for path in [*paths, git_dir / "config"] if git_dir is not None else paths:
         data = read_small(path, CONFIG_BYTES).data or b""
         known |= {key: value for key, value in parse_config(data.decode("utf-8", "replace"), "user") if value}
-    try:
-        import pwd  # missing on Windows
+    import pwd  # only signing needs it
 
+    login = environment.home.name
+    with suppress(KeyError):
         login = pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError):
-        login = environment.home.name
     return make_author(known.get("name") or login, known.get("email", ""))
 
 

@@ -22,8 +22,7 @@ from memdir.text import one_line, shorten
 
 _NAME_CHARS = 80
 _SHOWN = 3  # claims in a caveat; `memdir verify` lists all
-_SCHEMA = "1"  # the format of rows; rows in other formats are ignored
-_COLUMNS = "name, kind, digest, state, checked, tree, claims, signature"
+_COLUMNS = "name, digest, state, checked, tree, claims, signature"
 _TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
 _MANY = 400  # values in one IN (…)
 _BUSY_SECONDS = 0.5
@@ -61,7 +60,7 @@ class VerifyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that a memory mentions, with its position. Lines and columns count from 1.
+    """Something that a memory mentions, with its position. Lines count from 1.
 
     `text` is the name without syntax, such as `handleAuth` for `handleAuth()`. `extra` depends on the kind, such as the line
     of a path. `reason` says why the claim cannot be checked. A weak claim counts only if the project has or had the thing.
@@ -70,7 +69,6 @@ class Claim:
     kind: ClaimKind
     text: str
     line: int
-    column: int
     start: int
     end: int
     extra: str = ""
@@ -173,8 +171,8 @@ def read_states(store: Folder) -> dict[str, tuple[VerifyState, str]]:
     if (path := store.find_index_file(write=False)) is None:
         return {}
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
-            rows = db.execute("SELECT name, state, signature FROM verdicts WHERE kind = ?", (_SCHEMA,)).fetchall()
+        with closing(files.read_index(path, _BUSY_SECONDS)) as db:
+            rows = db.execute("SELECT name, state, signature FROM verdicts").fetchall()
             return {name: (VerifyState(state), signature or "") for name, state, signature in rows}
     except (sqlite3.Error, ValueError):
         return {}
@@ -209,11 +207,8 @@ def write_verdicts(store: Folder, verdicts: Iterable[Verdict], deleted: Iterable
             db.execute("BEGIN IMMEDIATE")
             with db:
                 db.execute(_TABLE)
-                # Earlier versions did not have this column.
-                if not db.execute("SELECT 1 FROM pragma_table_info('verdicts') WHERE name = 'signature'").fetchone():
-                    db.execute("ALTER TABLE verdicts ADD COLUMN signature")
                 db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in deleted])
-                insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
                 db.executemany(insert, map(_make_row, verdicts))
     except (sqlite3.Error, OSError):
         return False
@@ -233,18 +228,17 @@ def _make_row(verdict: Verdict) -> tuple[str, ...]:
     # The fields of a claim and of its result, in the order that `_read_row` expects.
     claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in verdict.claims]
     facts = (verdict.digest, verdict.state.value, verdict.checked.isoformat(), verdict.tree)
-    return verdict.name, _SCHEMA, *facts, json.dumps(claims), verdict.signature
+    return verdict.name, *facts, json.dumps(claims), verdict.signature
 
 
 def _read_row(row: tuple[object, ...]) -> Verdict | None:
-    name, schema, digest, state, checked, tree, claims, signature = (str(value or "") for value in row)
+    name, digest, state, checked, tree, claims, signature = (str(value or "") for value in row)
     try:
         checked_claims = []
-        for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(claims):
-            claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
+        for kind, text, line, start, end, extra, reason, is_weak, status, *rest in json.loads(claims):
+            claim = Claim(ClaimKind(kind), text, line, start, end, extra, reason, is_weak)
             checked_claims.append(CheckedClaim(claim, ClaimStatus(status), *rest))
         moment = datetime.fromisoformat(checked)
-        verdict = Verdict(name, digest, VerifyState(state), moment, tuple(checked_claims), tree, signature)
+        return Verdict(name, digest, VerifyState(state), moment, tuple(checked_claims), tree, signature)
     except (ValueError, TypeError):
         return None
-    return verdict if schema == _SCHEMA else None

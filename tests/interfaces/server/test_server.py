@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -13,14 +13,10 @@ import pytest
 
 from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, serve
 from memdir.format.frontmatter import digest_of
-from memdir.frozen import replace
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.app import RateLimit
-from memdir.operations.review import KINDS, ReviewKind
-from memdir.postgres.store import PostgresDatabase, PostgresStore
-from memdir.records import Forget, InboxItem, InboxKind
+from memdir.postgres.store import PostgresDatabase
 from memdir.store.contract import utc_now
-from memdir.store.inbox import OTHERWISE, render_edits
 from postgres import Postgres, Proxy
 
 SECRET = "AKIAQ3EGRMZ7KWYXP5VB"
@@ -224,22 +220,6 @@ def test_secrets_and_persons_are_refused(org: Organisation, store: str) -> None:
     status, refused = put(org.admin, store, "key", memory(body=f"It is {SECRET}."))
     assert status == 422 and SECRET not in json.dumps(refused)
     assert put(org.admin, store, "person", memory().replace("type: project", "type: user"))[0] == 400
-
-
-def test_a_rejection_that_writes_answers_with_its_version(
-    org: Organisation, store: str, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No kind of memdir's own has one; the API did not look."""
-    put(org.admin, store, "deploys", memory())
-    row = replace(KINDS[InboxKind.PROPOSAL], no_writes=True)
-    monkeypatch.setitem(cast("dict[InboxKind, ReviewKind]", KINDS), InboxKind.PROPOSAL, row)
-    found = PostgresStore(postgres.database, org.tenant, UUID(org.admin("GET", store)[1]["id"]))
-    payload = {OTHERWISE: render_edits([Forget("deploys")])}
-    (item,) = found.inbox_add([InboxItem(InboxKind.PROPOSAL, "Still so?", "a test", utc_now(), payload=payload)])
-    status, answer = org.admin("POST", f"{store}/inbox/{item.id}/reject", {})
-    assert (status, answer["version"], answer["item"]["state"]) == (200, 2, "rejected")
-    version = org.admin("GET", f"{store}/versions/2")[1]
-    assert version["verb"] == "reject" and version["actor"].startswith("token:")
 
 
 def test_a_store_that_asks_for_review_gets_it(org: Organisation) -> None:

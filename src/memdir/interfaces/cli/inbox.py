@@ -30,7 +30,7 @@ from memdir.operations.review import KINDS, decide
 from memdir.operations.write import WriteContext
 from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
-from memdir.store.inbox import OTHERWISE, PARTS, find_evidence, find_payload_edits, mask_payload, mask_text
+from memdir.store.inbox import PARTS, find_evidence, find_payload_edits, mask_payload, mask_text
 from memdir.store.open import Project
 from memdir.text import one_line
 
@@ -127,15 +127,14 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
             _show_lines(call, text, placed)
         elif text:
             out.line(Styled(f"  {label:<9}", "dim"), placed.mask(text))
-    for part, answer in (("edits", ""), (OTHERWISE, "if rejected, ")):
-        try:
-            edits = find_payload_edits(item.payload, part)
-        except MemdirError as error:
-            edits = ()
-            out.line(Styled(f"its changes cannot be read ({error})", "red"))
-        for edit in edits:
-            out.line()
-            _show_edit(call, edit, placed, answer)
+    try:
+        edits = find_payload_edits(item.payload)
+    except MemdirError as error:
+        edits = ()
+        out.line(Styled(f"its changes cannot be read ({error})", "red"))
+    for edit in edits:
+        out.line()
+        _show_edit(call, edit, placed)
     for quote in find_evidence(item.payload):
         where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
         out.line()
@@ -227,7 +226,7 @@ def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, a
     return cli.REFUSED if len(rows) < len(chosen) else cli.DONE
 
 
-def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem, answer: str) -> None:
+def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
     text, has_text, diff = "", True, None
     if isinstance(edit, Save):
         draft = edit.draft
@@ -243,7 +242,7 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem, answer: str) ->
         if isinstance(edit, Rewrite | Put):
             diff = cli.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
             action, text = "rewrite", edit.text
-    call.out.line(Styled(f"{answer}would {action} ", "bold"), Styled(name, "cyan"))
+    call.out.line(Styled(f"would {action} ", "bold"), Styled(name, "cyan"))
     if has_text:
         _show_lines(call, text, placed)
     if diff is not None:

@@ -27,7 +27,7 @@ from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine,
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
-from memdir.store.inbox import OTHERWISE, PARTS, find_evidence, find_payload_edits, mask_text
+from memdir.store.inbox import PARTS, find_evidence, find_payload_edits, mask_text
 from memdir.store.plan import index_path, is_index_path
 
 # The inbox.
@@ -128,16 +128,12 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
     mask = partial(mask_text, payload=item.payload)
     quotes = find_evidence(item.payload)
     passage = "\n".join(mask(passage.quote) for passage in quotes)
-    edits, otherwise = tuple[Edit, ...](), tuple[Edit, ...]()
-    problem = ""
+    edits, problem = tuple[Edit, ...](), ""
     try:
-        edits, otherwise = (find_payload_edits(item.payload, part) for part in ("edits", OTHERWISE))
+        edits = find_payload_edits(item.payload)
     except MemdirError as error:
         problem = str(error)
     edit_rows = [_make_edit(store, edit, mask, passage) for edit in edits]
-    for edit in otherwise:
-        row = _make_edit(store, edit, mask, passage)
-        edit_rows.append(row | {"does": f"If rejected: {row['does'][:1].lower()}{row['does'][1:]}"})
     kind = KINDS[item.kind]
     texts = "\n".join(str(row["plain"]) for row in edit_rows)
     return {
