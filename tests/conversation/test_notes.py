@@ -14,13 +14,12 @@ import pytest
 from homes import make_environment, write
 from loads import ROOT
 from memdir.conversation.notes import (
-    NotesCounts,
     NotesFile,
     NotesInput,
     NotesOptions,
     NotesResult,
     NotesSkip,
-    count,
+    count_tokens,
     find_notes_file,
     is_update_due,
     list_notes,
@@ -75,7 +74,7 @@ def talk(tokens: int = 12_000) -> list[Message]:
     """A conversation of at least so many tokens."""
     messages = [said("Write a parser for the access log, please.", id="m0")]
     number = 0
-    while count(messages, None).tokens < tokens:
+    while count_tokens(messages) < tokens:
         number += 1
         messages.append(said(long_text(900), "assistant", id=f"m{number}"))
     return messages
@@ -239,31 +238,25 @@ def test_notes_cannot_end_the_block_they_are_shown_in_nor_imitate_a_memory() -> 
         assert "\n| Memory (saved today)" in shown and "\n| Contents of /app/CLAUDE.md" in shown
 
 
+CALLING = said("Looking.", "assistant", calls=(ToolCall("c", "Read", {"file_path": "a"}), ToolCall("d", "Bash")))
+THANKS = [said("thanks"), said("Welcome.", "assistant")]
+
+
 @table(
-    "counts due",
+    "since tokens first due",
     [
-        (NotesCounts(9_999, None), False),
-        (NotesCounts(10_000, None), True),
-        (NotesCounts(14_999, 10_000, 9, True), False),
-        (NotesCounts(15_000, 10_000, 2, False), False),
-        (NotesCounts(15_000, 10_000, 3, False), True),
-        (NotesCounts(15_000, 10_000, 0, True), True),
-        (NotesCounts(90_000, 10_000, 0, False), False),
+        ([], 9_999, True, False),
+        ([], 10_000, True, True),
+        ([CALLING, CALLING], 4_999, False, False),
+        ([said("go"), CALLING, said("host says", is_meta=True)], 5_000, False, False),
+        ([said("go"), CALLING, CALLING], 5_000, False, True),
+        ([said("go"), CALLING, *THANKS], 5_000, False, True),
     ],
 )
 def test_notes_begin_at_ten_thousand_tokens_and_go_on_after_five_thousand_at_a_pause_or_three_calls(
-    counts: NotesCounts, due: bool
+    since: list[Message], tokens: int, first: bool, due: bool
 ) -> None:
-    assert is_update_due(counts) is due
-
-
-def test_calls_tokens_and_pauses_are_counted_from_the_messages() -> None:
-    calling = said("Looking.", "assistant", calls=(ToolCall("c", "Read", {"file_path": "a"}), ToolCall("d", "Bash")))
-    counts = count([said("go"), calling, said("x", "tool", answers="c")], 100)
-    assert (counts.noted, counts.calls, counts.is_pause) == (100, 2, False) and 110 < counts.tokens < 140
-    assert count([said("go"), calling, said("thanks"), said("Welcome.", "assistant")], 100).is_pause
-    assert count([said("go"), calling, said("host says", is_meta=True)], 100).is_pause is False
-    assert count([], 7) == NotesCounts(7, 7)
+    assert is_update_due(since, tokens, is_first=first) is due
 
 
 def test_of_a_long_result_the_beginning_and_the_end_are_shown() -> None:

@@ -12,7 +12,7 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
-from memdir.format.frontmatter import parse_fields, translate_dialect
+from memdir.format.frontmatter import follow_dialect, parse_fields
 from memdir.records import Dialect
 
 
@@ -67,17 +67,11 @@ def test_the_same_memories_give_the_same_bytes_whoever_reads_them_and_whenever(c
     assert packed[0] == packed[1]
 
 
-def test_a_file_in_the_wanted_dialect_and_one_that_cannot_be_read_keep_every_byte() -> None:
-    assert translate_dialect(DEPLOYS, Dialect.NESTED) == DEPLOYS
-    assert translate_dialect(BILLING, Dialect.FLAT) == BILLING
-    assert translate_dialect(translate_dialect(BILLING, Dialect.NESTED), Dialect.FLAT) == BILLING
-    for odd in (
-        "no head\n",
-        "---\nname: [\n---\n\nx\n",
-        "---\nname: x\ndescription: y\nmetadata: {type: user}\n---\n\nx\n",
-    ):
-        told = translate_dialect(odd, Dialect.FLAT)
-        assert told == odd or parse_fields(told).kind == parse_fields(odd).kind
+def test_a_file_follows_the_dialect_and_one_that_has_it_or_cannot_be_read_keeps_every_byte() -> None:
+    for kept, dialect in ((DEPLOYS, Dialect.NESTED), (BILLING, Dialect.FLAT), ("no head\n", Dialect.NESTED)):
+        assert follow_dialect(kept, dialect) == kept
+    before, after = parse_fields(BILLING), parse_fields(follow_dialect(BILLING, Dialect.NESTED))
+    assert (after.dialect, after.kind, after.title) == (Dialect.NESTED, before.kind, before.title)
 
 
 def test_markdown_is_one_document_in_the_order_of_the_index(cli: Cli) -> None:

@@ -37,8 +37,6 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ExportedChat:
-    """A conversation with its ID, title, end time and messages."""
-
     id: str
     title: str
     at: datetime | None

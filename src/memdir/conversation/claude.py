@@ -16,7 +16,6 @@ the host inserted (hook context, summaries, slash commands, notices, messages of
 snapshots, progress, hook output, thinking and unknown records are ignored.
 """
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -29,7 +28,6 @@ from memdir.conversation.lines import (
     RecordQuery,
     RecordSelection,
     TranscriptHead,
-    TranscriptLine,
     TranscriptReader,
     is_agent_file,
     join_texts,
@@ -37,11 +35,9 @@ from memdir.conversation.lines import (
     list_calls,
     list_results,
     list_strings,
-    make_position,
-    parse_records,
     read_at,
-    read_lines_back,
     read_records_at,
+    read_records_back,
     read_session,
     read_table,
     read_text,
@@ -55,20 +51,15 @@ _TYPES = frozenset(
     "queue-operation content-replacement mode permission-mode agent_metadata".split()
 )
 _MARKS = frozenset(("sessionId", "uuid", "leafUuid", "snapshot"))
-CHAINED = frozenset(("user", "assistant", "system", "attachment", "progress"))
 _PENDING = 20_000  # results whose call was not read yet; more belong to an abandoned branch
 _GROUPS = 64  # messages that may have more records
 _RECENT = 4_096  # ids remembered, to recognise a record that was written twice
 _ATTACHED = frozenset(("file", "directory", "pdf_reference", "compact_file_reference", "mcp_resource"))
-_HOST_MARKS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-_LONG_PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:"([^"\\]{1,100})"|null)')
-_LONG_UUID = re.compile(rb'"uuid"\s*:\s*"([^"\\]{1,100})"')
-_LONG_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A record's position in the tree. `group` is its API message ID; `is_lost` means that it is too long to read."""
+    """A record's position in the tree. `group` is its API message ID."""
 
     uuid: str
     parent: str
@@ -80,7 +71,6 @@ class ChainNode:
     is_result: bool = False
     is_queued: bool = False
     is_boundary: bool = False
-    is_lost: bool = False
 
     @property
     def may_be_leaf(self) -> bool:
@@ -97,7 +87,6 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
 
 
 def find_records(file: BinaryIO, query: RecordQuery) -> RecordSelection:
-    """Return the positions of the records of the current conversation."""
     nodes = partial(_read_nodes, file, is_agent_file(query.path))
     trace = ChainTrace(query, None).run(nodes())
     if trace.is_broken:
@@ -113,7 +102,7 @@ def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Messag
 def parse_node(record: Json) -> ChainNode | None:
     """Return the position of a record in the tree, or None if the record does not belong to the tree."""
     kind, uuid = read_text(record.get("type")), read_text(record.get("uuid"))
-    if kind not in CHAINED or not uuid:
+    if kind not in frozenset(("user", "assistant", "system", "attachment", "progress")) or not uuid:
         return None
     message = read_table(record.get("message"))
     blocks = list_blocks(message.get("content"))
@@ -177,7 +166,7 @@ class ChainTrace:
 
     def _add_to_path(self, position: int, node: ChainNode) -> None:
         """Add a record of the path with the records that belong to it, and continue with its parent."""
-        self._add(position, node.uuid, has_text=not node.is_lost and node.kind != "progress")
+        self._add(position, node.uuid, has_text=node.kind != "progress")
         if node.kind in ("user", "assistant") and (not node.group or node.group != self._last_group):
             self._messages += 1
         if node.group:
@@ -203,7 +192,7 @@ class ChainTrace:
 
     def _keep_sibling(self, position: int, node: ChainNode) -> None:
         """Remember a record outside the path, because it may belong to one on the path."""
-        if node.is_lost or not (node.is_result or node.group):
+        if not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:
             self._add(position, node.uuid)
@@ -216,21 +205,10 @@ class ChainTrace:
 
 def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode]]:
     """Yield the tree's records from last to first. Subagent records are included only in a subagent's own file."""
-    for line in read_lines_back(file):
-        nodes = [parse_node(record) for record in parse_records(line.data)] if line.is_whole else [_parse_long(line)]
-        for index, node in reversed(list(enumerate(nodes))):
-            if node is not None and (is_agent or not node.is_side):
-                yield make_position(line.offset, index), node
-
-
-def _parse_long(line: TranscriptLine) -> ChainNode | None:
-    """Return the position of a line that is too long to read, if its first and last bytes contain it."""
-    parent = _LONG_PARENT.search(line.data)
-    uuid = _LONG_UUID.search(line.data) or next(iter(_LONG_UUID.findall(line.end)[-1:]), None)
-    if parent is None or uuid is None or _LONG_SIDE.search(line.data):
-        return None
-    own, above = uuid if isinstance(uuid, bytes) else uuid[1], parent[1] or b""
-    return ChainNode(own.decode("utf-8", "replace"), above.decode("utf-8", "replace"), "system", is_lost=True)
+    for position, record in read_records_back(file):
+        node = parse_node(record)
+        if node is not None and (is_agent or not node.is_side):
+            yield position, node
 
 
 def merge(records: Iterable[Json]) -> Iterator[Message]:
@@ -255,7 +233,6 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of a single record."""
     kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
@@ -318,7 +295,7 @@ def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> I
 def _is_meta(record: Json, text: str) -> bool:
     """Return whether a user message was written by the host instead of the user."""
     return (
-        any(record.get(mark) is True for mark in _HOST_MARKS)
+        any(record.get(mark) is True for mark in ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"))
         or bool(record.get("teamName"))
         or read_text(read_table(record.get("origin")).get("kind")) not in ("", "human")
         or not strip_host_text(text)

@@ -113,7 +113,6 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    """Yield the messages of one record."""
     kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):

@@ -25,7 +25,7 @@ from memdir.conversation.lines import (
     list_blocks,
     list_strings,
     parse_input,
-    parse_line,
+    parse_records,
     read_at,
     read_in_order,
     read_table,
@@ -62,7 +62,7 @@ def _read_all(file: BinaryIO) -> Iterator[Message]:
     history = _History()
     file.seek(0)
     for number, line in read_transcript_lines(file):
-        for record in parse_line(line):
+        for record in parse_records(line):
             history.add(record, number)
     answered: frozenset[str] = frozenset()
     for _, record in history.messages.values():

@@ -55,16 +55,12 @@ class InstructionMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuidancePart:
-    """A named part of the guidance."""
-
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedIndex:
-    """A memory index with its scope and path, and its text for the prompt."""
-
     scope: Scope
     path: str
     clip: Clip
@@ -73,8 +69,6 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text about memory for the start of a conversation."""
-
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
     clips: tuple[LoadedIndex, ...] = ()
@@ -89,7 +83,6 @@ class Instructions:
 
     @property
     def heading(self) -> str:
-        """Return the heading above the indexes, or "" if there are none."""
         return _render("index") if any(loaded.text for loaded in self.clips) else ""
 
     @property

@@ -1,7 +1,7 @@
 """Shared code for reading transcripts: line readers in both directions, JSON records, and content blocks.
 
 Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
-megabytes. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
+megabytes, which is skipped. Every read is bounded; readable parts are returned and the rest is skipped without an error. A file that grows
 during the read is read up to its initial size. Each format has a module with a `READER`; a row in project/hosts.py names it.
 """
 
@@ -24,7 +24,6 @@ from memdir.records import Message, ToolCall
 from memdir.text import one_line, shorten
 
 LINE_BYTES = 8_388_608  # of one record; a longer line is an image or a dump and is skipped
-EDGE_BYTES = 65_536  # kept of the start and of the end of a longer line, because its ids are there
 BLOCK_BYTES = 262_144  # read at once when going backwards
 IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
 _INDEX_BITS = 8  # of a position: which record of the line
@@ -42,16 +41,6 @@ _OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_
 _AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
 
 Json = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptLine:
-    """A line and its offset. For a line that is too long, `data` contains its first bytes and `end` its last ones."""
-
-    offset: int
-    data: bytes
-    is_whole: bool = True
-    end: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +116,22 @@ def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
             raise _cannot_read(error, path, name) from error
 
 
-def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]]:
-    """Yield each line from the current offset to the end, with its line number."""
-    number, offset = 0, file.tell()
+def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield each line from the current offset to the end, with its line number. A line that is too long is empty."""
+    number, is_rest = 0, False
     while data := file.readline(LINE_BYTES):
-        number += 1
-        line = TranscriptLine(offset, data)
-        offset += len(data)
-        if len(data) == LINE_BYTES and not data.endswith(b"\n"):
-            end = b""
-            while rest := file.readline(BLOCK_BYTES):
-                offset += len(rest)
-                end = (end + rest)[-EDGE_BYTES:]
-                if rest.endswith(b"\n"):
-                    break
-            line = TranscriptLine(line.offset, data[:EDGE_BYTES], False, end)
-        yield number, line
+        is_cut = len(data) == LINE_BYTES and not data.endswith(b"\n")
+        if not is_rest:
+            number += 1
+            yield number, b"" if is_cut else data
+        is_rest = is_cut
 
 
-def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
-    """Yield the non-empty lines from last to first."""
+def read_lines_back(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines from last to first, each with its offset, without empty ones and those that are too long."""
     offset = file.seek(0, os.SEEK_END)
     pieces: list[bytes] = []  # of the line whose start has not been read, last piece first
-    size, end = 0, b""
+    size = 0
     while offset > 0:
         count = min(BLOCK_BYTES, offset)
         offset -= count
@@ -157,14 +139,14 @@ def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
         block = file.read(count)
         stop = len(block)
         while (start := block.rfind(b"\n", 0, stop)) >= 0:
-            yield from _join(offset + start + 1, block[start + 1 : stop], pieces, end)
-            pieces, size, end, stop = [], 0, b"", start
-        pieces.append(block[:stop])
+            data = block[start + 1 : stop] + b"".join(reversed(pieces))
+            if size <= LINE_BYTES and data.strip():
+                yield offset + start + 1, data
+            pieces, size, stop = [], 0, start
         size += stop
-        if size > LINE_BYTES:
-            end = end or b"".join(reversed(pieces))[-EDGE_BYTES:]
-            pieces, size = [block[:EDGE_BYTES]], LINE_BYTES
-    yield from _join(0, b"", pieces, end)
+        pieces = [*pieces, block[:stop]] if size <= LINE_BYTES else []
+    if (data := b"".join(reversed(pieces))).strip():
+        yield 0, data
 
 
 def read_line(file: BinaryIO, offset: int) -> bytes:
@@ -193,14 +175,9 @@ def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
 
 
 def read_records_back(file: BinaryIO) -> Iterator[tuple[int, Json]]:
-    """Yield the records from last to first, each with its position."""
-    for line in read_lines_back(file):
-        for index, record in reversed(list(enumerate(parse_line(line)))):
-            yield make_position(line.offset, index), record
-
-
-def parse_line(line: TranscriptLine) -> list[Json]:
-    return parse_records(line.data) if line.is_whole else []
+    for offset, data in read_lines_back(file):
+        for index, record in reversed(list(enumerate(parse_records(data)))):
+            yield make_position(offset, index), record
 
 
 def parse_records(data: bytes) -> list[Json]:
@@ -218,14 +195,6 @@ def parse_records(data: bytes) -> list[Json]:
         while offset < len(text) and text[offset].isspace():
             offset += 1
     return records
-
-
-def _join(offset: int, start: bytes, pieces: list[bytes], end: bytes) -> Iterator[TranscriptLine]:
-    data = start + b"".join(reversed(pieces))
-    if end:
-        yield TranscriptLine(offset, data[:EDGE_BYTES], False, end)
-    elif data.strip():
-        yield TranscriptLine(offset, data)
 
 
 def _cannot_read(error: OSError, path: str | Path, name: str) -> DiskError:

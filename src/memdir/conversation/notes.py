@@ -37,7 +37,7 @@ from memdir.conversation.notes_file import (
 from memdir.conversation.transcripts import describe_transcript, read_pieces
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, fill, replace
 from memdir.models.agent import ForkResult, render_ran
 from memdir.project.hosts import CLAUDE_CODE
 from memdir.project.paths import find_project_home, read_claude_settings
@@ -126,8 +126,6 @@ class NotesInput:
 
 @dataclass(frozen=True, slots=True)
 class NotesResult:
-    """The result of an update."""
-
     by: str = ""
     skipped: NotesSkip | None = None
     changed: bool = False
@@ -139,19 +137,9 @@ class NotesResult:
 
 
 @dataclass(frozen=True, slots=True)
-class NotesCounts:
-    """The counts that decide whether an update is due."""
-
-    tokens: int
-    noted: int | None
-    calls: int = 0
-    is_pause: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _LastUpdate:
     cursor: Cursor | None = None
-    tokens: int | None = None
+    tokens: int = -1  # of the conversation; -1: there are no notes yet
     failures: int = 0
     failed_tokens: int = 0
 
@@ -168,7 +156,7 @@ def update_notes(
 ) -> NotesResult:
     """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError."""
     result = NotesResult(skipped=find_skip(options, session) or NotesSkip.BUSY)
-    is_short = not force and news.messages and not is_update_due(count(news.messages, None))
+    is_short = not force and news.messages and not is_update_due(news.messages, count_tokens(news.messages))
     if result.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
         return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without creating a folder
     if result.skipped is NotesSkip.BUSY:
@@ -202,7 +190,6 @@ def find_skip(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
 def update_from_transcript(
     project: Project, path: Path, session: SessionFile, file: NotesFile, *, model: Model | None, force: bool = False
 ) -> NotesResult:
-    """Update a session's notes with the transcript's messages since the last update."""
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
     news = NotesInput((), 0)
     if model is not None and find_skip(options, session) is None:
@@ -218,7 +205,6 @@ def find_home(project: Project) -> Path:
 
 
 def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptions:
-    """Return the options for notes in a project."""
     folder = project.environment.claude_home / CONFIG
     template, prompt = (
         (read_small(folder / f"{name}.md", limits.NOTES_BYTES).data or b"")
@@ -239,19 +225,14 @@ def does_compact(project: Project, transcript: Path) -> bool:
     return next((value for value in values if isinstance(value, bool)), True)
 
 
-def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
-    """Count the messages' tokens and tool calls; `noted` is the token count at the last update."""
+def is_update_due(since: Sequence[Message], tokens: int, *, is_first: bool = True) -> bool:
+    """Return whether messages with so many tokens are enough for notes, or for a later update."""
+    if is_first:
+        return tokens >= limits.NOTES_START_TOKENS
     typed = [number for number, message in enumerate(since) if message.role == "user" and not message.is_meta]
-    calls = sum(len(message.calls) for message in since)
     is_pause = bool(since) and not any(message.calls for message in since[typed[-1] if typed else 0 :])
-    return NotesCounts((noted or 0) + count_tokens(since), noted, calls, is_pause)
-
-
-def is_update_due(counts: NotesCounts) -> bool:
-    if counts.noted is None:
-        return counts.tokens >= limits.NOTES_START_TOKENS
-    grown = counts.tokens - counts.noted
-    return grown >= limits.NOTES_STEP_TOKENS and (counts.calls >= limits.NOTES_CALLS or counts.is_pause)
+    calls = sum(len(message.calls) for message in since)
+    return tokens >= limits.NOTES_STEP_TOKENS and (calls >= limits.NOTES_CALLS or is_pause)
 
 
 def count_tokens(messages: Sequence[Message]) -> int:
@@ -307,7 +288,6 @@ def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS)
 
 
 def find_notes(file: NotesFile) -> SavedNotes | None:
-    """Return the notes of a session, or None if they are missing or unreadable."""
     return next(iter(_find_saved(file.project, [file.leaf])), None)
 
 
@@ -360,9 +340,11 @@ def _update(
     if text is None:  # not begun, or deleted, so all messages count again
         last = _LastUpdate(failures=last.failures, failed_tokens=last.failed_tokens)
     since = tuple(news.messages) if news.start is not None else slice_after(news.messages, last.cursor).messages
-    counts = count(since, last.tokens)
-    is_waiting = last.failures >= limits.EXTRACT_TRIES and counts.tokens < last.failed_tokens + limits.NOTES_STEP_TOKENS
-    if not since or (not force and (is_waiting or not is_update_due(counts))):
+    new_tokens = count_tokens(since)
+    tokens = max(last.tokens, 0) + new_tokens
+    is_waiting = last.failures >= limits.EXTRACT_TRIES and tokens < last.failed_tokens + limits.NOTES_STEP_TOKENS
+    is_due = not is_waiting and is_update_due(since, new_tokens, is_first=last.tokens < 0)
+    if not since or not (force or is_due):
         return NotesResult(skipped=NotesSkip.NOT_DUE if since else NotesSkip.NOTHING_NEW, messages=len(since))
     template = make_template(options.template)
     before = open_notes(text, template)
@@ -375,22 +357,16 @@ def _update(
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:
         if not isinstance(error, ConflictError):
-            _save_last(session, replace(last, failures=last.failures + 1, failed_tokens=counts.tokens))
+            _save_last(session, replace(last, failures=last.failures + 1, failed_tokens=tokens))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
-    _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
+    _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), tokens))
     return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), fork_result)
 
 
 def _read_last(record: SessionRecord) -> _LastUpdate:
     last = record.extra.get(_KEY)
     table = last if isinstance(last, dict) else {}
-    tokens, failures, failed_tokens = (table.get(key) for key in ("tokens", "failures", "failed_tokens"))
-    return _LastUpdate(
-        parse_cursor(table.get("cursor")),
-        tokens if type(tokens) is int and tokens >= 0 else None,
-        failures if type(failures) is int and failures >= 0 else 0,
-        failed_tokens if type(failed_tokens) is int else 0,
-    )
+    return replace(fill(_LastUpdate(), table), cursor=parse_cursor(table.get("cursor")))
 
 
 def _save_last(session: SessionFile, last: _LastUpdate) -> None:

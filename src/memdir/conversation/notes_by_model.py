@@ -32,8 +32,6 @@ _KEY = "sections"
 
 @dataclass(frozen=True, slots=True)
 class NotesTask:
-    """The notes to update."""
-
     text: str
     notes: Notes
     template: Notes

@@ -85,7 +85,6 @@ def open_notes(text: str | None, template: Notes) -> Notes:
 
 
 def parse_notes(text: str, *, level: int = 1) -> Notes:
-    """Parse notes into sections. Never raises."""
     preamble: list[str] = []
     blocks: list[list[str]] = []
     for line, fence in walk_lines(text.removeprefix("\ufeff")):

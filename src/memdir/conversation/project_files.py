@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     from memdir.store.inbox import Inbox
 
 DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
-EXCLUDES_KEY = "claudeMdExcludes"
 KEY = "include:"  # prefix of the keys in the inbox
-_LOCAL_SETTINGS = ".claude/settings.local.json"
 # O_PATH needs no permission to list a folder, only to traverse it.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | guard.CLOEXEC
 # Kernel files, and folders where a lookup can mount a remote file system.
@@ -119,8 +117,6 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:
-    """A file that was requested but not loaded, with the reason."""
-
     path: str
     reason: NotLoadedReason
     by: str
@@ -295,14 +291,14 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
     free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (real_cwd,)
 
     def list_patterns(table: Mapping[str, object]) -> list[str]:
-        value = table.get(EXCLUDES_KEY)
+        value = table.get("claudeMdExcludes")
         patterns = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
         homed = (f"{environment.home}/{pattern[2:]}" if pattern.startswith("~/") else pattern for pattern in patterns)
         return [pattern for pattern in homed if pattern.startswith(("/", "**"))]
 
     claude = read_claude_settings(environment, Path(top))
     own, local = [*list_patterns(claude.policy), *list_patterns(claude.user)], list_patterns(claude.local)
-    is_committed = bool(local) and is_tracked(Path(top), _LOCAL_SETTINGS)
+    is_committed = bool(local) and is_tracked(Path(top), ".claude/settings.local.json")
     return LoadContext(
         cwd=real_cwd,
         top=top,
@@ -395,7 +391,6 @@ class InstructionLoader:
         return problem or (None if is_free or self._approved(Path(real)) else NotLoadedReason.OUTSIDE)
 
     def _read(self, path: str, real: str, by: str, reason: NotLoadedReason | None, *, is_named: bool) -> str | None:
-        """Return the text of a file, or None if it is refused."""
         is_full = self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0
         data = reason or (NotLoadedReason.TOO_MANY if is_full else read_bytes(real))
         if isinstance(data, bytes):

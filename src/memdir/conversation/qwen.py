@@ -27,8 +27,6 @@ from memdir.conversation.lines import (
 from memdir.conversation.typed import split_gemini_parts
 from memdir.records import Message
 
-_HOOK_TAGS = ("hook_context", "qwen:user-prompt-submit-context")
-
 
 def _detect(record: Json) -> bool:
     has_parts = isinstance(read_table(record.get("message")).get("parts"), list)
@@ -68,7 +66,7 @@ def make_messages(record: Json) -> Iterator[Message]:
             if isinstance(response := part.get("functionResponse"), dict):
                 result, failed = read_response(response)
                 yield Message("tool", result, id, sent_at, answers=read_text(response.get("id")), failed=failed)
-        typed, inserted = split_gemini_parts(texts, _HOOK_TAGS)
+        typed, inserted = split_gemini_parts(texts, ("hook_context", "qwen:user-prompt-submit-context"))
         if kind == "tool_result" and text:
             yield Message("tool", text, id, sent_at)
         elif kind == "user" and inserted:

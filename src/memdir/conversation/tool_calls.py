@@ -46,11 +46,9 @@ SHELLS = frozenset(
     "runinterminal runcommand terminal powershell".split()
 )
 RECENT_TOOLS = 10  # listed for a selecting model
-COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
 _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "newString", "new_str")
-_WHOLE_KEYS = ("content", "file_text", "new_source")
 _OWN_TOOL = re.compile(
     r"(?:^|[^a-z])memdir[^a-z]+(?:memory[^a-z]+)?(?:save|update|remember|forget|edit|delete|write|log)(?![a-z])"
     r"|^memory_(?:save|update|forget|log)$"  # the name in hosts that omit the server's name
@@ -222,7 +220,7 @@ def _find_faults(write: FileWrite) -> Iterator[str]:
 
 def _read_text(arguments: Mapping[str, object], path: str) -> tuple[str, bool]:
     """Return the text a call writes, and whether it is the complete text of the file."""
-    if (complete := _pick(arguments, _WHOLE_KEYS)) is not None:
+    if (complete := _pick(arguments, ("content", "file_text", "new_source"))) is not None:
         return complete, True
     edits = arguments.get("edits") or arguments.get("replacements")
     rows = [row for row in edits if isinstance(row, dict)] if isinstance(edits, list) else [arguments]
@@ -357,7 +355,7 @@ def _find_written(call: ToolCall, lookup: _Lookup) -> Iterator[str]:
 def _find_in_shell(input: Mapping[str, object], lookup: _Lookup) -> Iterator[str]:
     folder = _pick(input, ("workdir", "working_directory", "cwd"))
     cwd = lookup.cwd if folder is None else folder
-    for key in COMMAND_KEYS:
+    for key in ("command", "cmd", "script", "input"):
         command = input.get(key)
         if isinstance(command, list):
             words = tuple(word for word in command if isinstance(word, str))

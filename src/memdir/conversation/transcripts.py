@@ -6,7 +6,6 @@ missing or not a transcript raises an error. Reading a transcript needs only a f
 Gemini. This module does not extract memories.
 """
 
-import json
 import os
 import re
 import zlib
@@ -36,7 +35,6 @@ from memdir.conversation.lines import (
     list_results,
     open_transcript,
     parse_input,
-    parse_line,
     parse_records,
     read_at,
     read_in_order,
@@ -56,17 +54,13 @@ from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
-from memdir.text import one_line, shorten
+from memdir.text import find_json, one_line, shorten
 
 PLAIN = "plain"  # the key of the format of no host
 _HEAD_LINES = 200  # a record that shows the format comes long before
 _TAIL_LINES = 50
-_DECODER = json.JSONDecoder()
-_TIMES = ("timestamp", "created_at", "at", "date")
 PIECE_MESSAGES = 400
 DOCUMENT_BYTES = 67_108_864  # read of one JSON document
-_ARRAY = re.compile(r'(?:\A[\s\0\ufeff]*|"messages"\s*:\s*)\[[\s\0]*')
-_COMMA = re.compile(r"[\s\0]*,[\s\0]*")
 _BLANK = b"\xef\xbb\xbf\0 \t\r\n"
 _ARRAY_START = re.compile(rb"\[[\0\s]*(\{|\]\s*$)")
 _MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
@@ -212,7 +206,7 @@ def _find_format(file: BinaryIO, path: str | Path) -> str:
     """Return the format of the first known record, or "" for an empty file. Raises FormatError if there is none."""
     file.seek(0)
     for number, line in read_transcript_lines(file):
-        for record in parse_line(line):
+        for record in parse_records(line):
             if key := next((key for key, reader in reversed(READERS.items()) if reader.detect(record)), ""):
                 return key
         if number >= _HEAD_LINES or file.tell() > LINE_BYTES:
@@ -237,11 +231,13 @@ def describe_transcript(path: str | Path) -> TranscriptInfo:
         facts = os.fstat(file.fileno())
         key = _find_format(file, path) or PLAIN
         file.seek(0)
-        for record in (row for _, line in islice(read_transcript_lines(file), _HEAD_LINES) for row in parse_line(line)):
+        for record in (
+            row for _, line in islice(read_transcript_lines(file), _HEAD_LINES) for row in parse_records(line)
+        ):
             head = head.join(READERS[key].read_head(record, path)).join(TranscriptHead(started=read_at(record)))
             if head.session and head.cwd and head.started:
                 break
-        tail = (record for line in islice(read_lines_back(file), _TAIL_LINES) for record in parse_line(line))
+        tail = (record for _, line in islice(read_lines_back(file), _TAIL_LINES) for record in parse_records(line))
         ended = next(filter(None, map(read_at, tail)), head.started)
     modified = datetime.fromtimestamp(facts.st_mtime, UTC)
     return TranscriptInfo(
@@ -259,11 +255,11 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
     """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines. Stops at damaged data."""
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
-    has_lines = any("role" in record for _, line in first for record in parse_line(line))
+    has_lines = any("role" in record for _, line in first for record in parse_records(line))
     file.seek(0)
     is_array = file.read(4096).lstrip(_BLANK).startswith(b"[")
     file.seek(0)
-    rows = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
+    rows = (record for _, line in read_transcript_lines(file) for record in parse_records(line))
     for record in rows if has_lines and not is_array else _read_document(file):
         yield from make_plain_messages(record)
 
@@ -298,7 +294,10 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
     role, content = read_text(record.get("role")), record.get("content")
-    sent_at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
+    sent_at = next(
+        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(read_text(record.get(key))))),
+        None,
+    )
     text = join_texts(content)
     yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):
@@ -320,17 +319,10 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """Yield the elements of a JSON array, or of the array under `messages`."""
-    text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
-    comma = _ARRAY.search(text)
-    while comma:
-        try:
-            element, end = _DECODER.raw_decode(text, comma.end())
-        except (ValueError, RecursionError):
-            return
-        if isinstance(element, dict):
-            yield element
-        comma = _COMMA.match(text, end)
+    """Yield the elements of a JSON array, or of the array under `messages`; of a damaged one those that are whole."""
+    for value in find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace")):
+        rows = value.get("messages", [value]) if isinstance(value, dict) else value
+        yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
 
 
 def list_transcripts(
@@ -410,12 +402,10 @@ def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHi
     with suppress(OSError), open(path, "rb") as file:
         for number, line in read_transcript_lines(file):
             # Most lines contain none of the words, and parsing is slow.
-            low = line.data.lower() if line.is_whole else b""
+            low = line.lower()
             if not all(word.trace in low for word in words):
                 continue
-            for role, text, sent_at in (
-                passage for record in parse_records(line.data) for passage in _list_texts(record)
-            ):
+            for role, text, sent_at in (passage for record in parse_records(line) for passage in _list_texts(record)):
                 if has_all(text, words) and (spot := find_spot(text, words)):
                     yield TranscriptHit(path, number, role, spot.snippet, sent_at, text)
 

@@ -36,8 +36,6 @@ _ESCAPED = compile_late(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 
 
 class SpanOrigin(StrEnum):
-    """The origin of a part of a message: typed by the user, from elsewhere, or unknown."""
-
     TYPED = "typed"
     UNKNOWN = "unknown"
     FOREIGN = "foreign"
@@ -83,7 +81,6 @@ def split_typed(message: Message) -> tuple[MessageSpan, ...]:
 
 
 def find_typed(message: Message) -> str:
-    """Return the text that the user typed in a message, or ""."""
     return "".join(span.text if span.plain else "\n" for span in split_typed(message)).strip()
 
 

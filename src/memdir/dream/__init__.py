@@ -44,13 +44,10 @@ SCAN = "dream-scan.json"
 TASK = "dream"
 _SCAN_BYTES = 65_536
 _RECORD = ".json"
-_UNTRIED = ("locked", "cancelled")
 _Row = dict[str, object]
 
 
 class DreamSkip(SkipReason):
-    """The reasons why a dream did not run or changed nothing."""
-
     OFF = "off", "dreaming is switched off here"
     PAUSED = "paused", "memory is paused"
     TOO_SOON = "too_soon", "the last dream was too recent; see the setting dream_hours"
@@ -70,8 +67,6 @@ class DreamSkip(SkipReason):
 
 @dataclass(frozen=True, slots=True)
 class DreamOptions:
-    """The settings for dreams in a project."""
-
     on: bool = True
     paused: bool = False
     hours: float = DREAM_HOURS
@@ -204,7 +199,7 @@ def find_dream_context(project: Project) -> DreamContext:
 def count_failures(state: Path) -> int:
     """Return how many dreams in a row failed because of the model. Locked and cancelled dreams do not count."""
     rows = (row for row in read_runs(state) if row.get("task") == TASK and not row.get("preview"))
-    attempts = (row for row in rows if row.get("skipped") not in _UNTRIED)
+    attempts = (row for row in rows if row.get("skipped") not in ("locked", "cancelled"))
     return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), attempts))
 
 

@@ -9,6 +9,7 @@ run that staged nothing and gave no answer has failed. `review` decides which wr
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, time
 from pathlib import Path
 
@@ -45,9 +46,7 @@ from memdir.verify.records import Verdict, render_caveat
 PURPOSE = "dream"
 SEARCH = "search_transcripts"
 _NONE = "(none)"
-_PINNED = "Pinned: only the person changes it."
 _ROLES, _NOBODY = {"user": "the person", "assistant": "the agent"}, "a tool, no rule may rest on it"
-_WRITING = ("write", "edit", "delete")
 _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
 _WORDS = 6  # max words of one search, to keep it narrow
@@ -86,7 +85,7 @@ class DreamInput:
     def show_source(self, header: Header) -> str:
         """Describe the source of a memory: its author, if that is not the user, and whether it is pinned."""
         byline = show_byline(header.scope, self.authors.get(header.name, ""))
-        return " ".join(filter(None, (_PINNED if header.pinned else "", byline)))
+        return " ".join(filter(None, ("Pinned: only the person changes it." if header.pinned else "", byline)))
 
     def render_drifted(self) -> str:
         """List the memories that may be outdated, each with a warning."""
@@ -116,8 +115,6 @@ def split_log(log: LogSlice) -> Iterator[Message]:
 
 @dataclass(frozen=True, slots=True)
 class ModelDream:
-    """The result of a model's run, with the reason and evidence for each change by memory name."""
-
     reasons: Mapping[str, str]
     evidence: Mapping[str, str]
     shown: tuple[Message, ...]
@@ -317,14 +314,11 @@ class DreamTools:
     def _run_call(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
         path = pick(values, PATH_KEYS)
-        try:
-            target = self._tools.find(path)
-        except MemdirError:
-            target = None
-        is_memory = target is not None and target.where == "memory"
-        name = target.path.removesuffix(".md") if target is not None else ""
-        result = self._tools(call)
-        if verb in _WRITING and not result.refused:
+        where = inner = ""
+        with suppress(MemdirError):
+            where, inner = self._tools.find(path)
+        is_memory, name, result = where == "memory", inner.removesuffix(".md"), self._tools(call)
+        if verb in ("write", "edit", "delete") and not result.refused:
             if reason := one_line(pick(values, ("reason",))):
                 self.reasons[fold(name)] = shorten(reason, _REASON_CHARS)
             if evidence := pick(values, ("evidence",)):

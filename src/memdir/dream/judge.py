@@ -23,8 +23,6 @@ _SOURCE_CHARS = DREAM_OPINION_CHARS // 4  # of one memory; a log is shown as a w
 
 
 class JudgeAnswer(StrEnum):
-    """The possible answers about a removed sentence."""
-
     ELSEWHERE = "elsewhere"
     OVERTAKEN = "overtaken"
     NEITHER = "neither"

@@ -42,8 +42,6 @@ _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A daily log file with its path relative to the memory directory, its size and its mtime."""
-
     day: date
     path: str
     size: int
@@ -158,7 +156,6 @@ def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
 
 
 def mark_distilled(store: Folder, slices: Iterable[LogSlice]) -> None:
-    """Record that these slices have been summarised."""
     rows = {log.day.isoformat(): (log.end, log.digest, log.mtime_ns) for log in slices}
     if not rows:
         return

@@ -168,7 +168,6 @@ def load(state: Path, id: str) -> PatchSet:
 
 
 def list_sets(state: Path) -> tuple[PatchSet, ...]:
-    """Return all readable patch sets, newest first."""
     sets = []
     for id in kept_sets.list_sets(state):
         with suppress(NotFoundError, FormatError):
@@ -187,7 +186,6 @@ def read_memories(view: StagedView) -> dict[str, StoredMemory]:
 
 _PLAIN = ("summary", "error", "requests", "calls", "refused", "spared")
 _LOG = ("path", "start", "end", "digest", "mtime_ns")  # without its text, which is in the log
-_USAGE = ("fresh", "cached", "output", "stored", "dollars")
 
 
 def render_set(patches: PatchSet) -> dict[str, object]:
@@ -206,7 +204,7 @@ def render_set(patches: PatchSet) -> dict[str, object]:
             for item in patches.proposals
         ],
         "logs": [{**_read_fields(log, _LOG), "day": log.day.isoformat()} for log in patches.logs],
-        "usage": _read_fields(patches.usage, _USAGE),
+        "usage": _read_fields(patches.usage, ("fresh", "cached", "output", "stored", "dollars")),
         **_read_fields(patches, _PLAIN),
     }
 
@@ -243,8 +241,6 @@ def _parse_item(row: Mapping[str, Any]) -> InboxItem:
 
 
 class DreamPhase(StrEnum):
-    """The phases of a dream."""
-
     TIDY = "tidy"
     ORIENT = "orient"
     GATHER = "gather"
@@ -280,7 +276,6 @@ def say_nothing(progress: ProgressStep) -> None:
 
 
 def never_cancelled() -> bool:
-    """Return False. This is the default for `cancelled`."""
     return False
 
 

@@ -71,8 +71,6 @@ _AFTER = timedelta(minutes=1)  # a write this long after the last message still 
 
 
 class ExtractSkip(SkipReason):
-    """The reasons why nothing is learned from a turn, or not yet."""
-
     OFF = "off", "learning is switched off here"
     PAUSED = "paused", "memory is paused"
     PRIVATE = "private", "this conversation is private"
@@ -524,8 +522,6 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The memories and inbox items that a run will write."""
-
     run: _Run
     staging: Staging
     placed: tuple[Placement, ...]

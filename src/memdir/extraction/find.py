@@ -43,10 +43,9 @@ FORGET = "forget"
 _HINT = 'say what is so, or what to do: "the staging db is reset every Sunday", "no emoji in commit messages"'
 SURPRISING = "what was surprising about it? Say that instead"
 _EXPLICIT = (RequestCategory.FORGET, RequestCategory.REQUEST, RequestCategory.ORDER)
-_WAYS = (RequestCategory.ORDER, RequestCategory.PREFERENCE)
 _WHOLE = (RequestCategory.POINTER, RequestCategory.PLAN, RequestCategory.FACT)  # only at the start of a sentence
 _KINDS = {
-    **dict.fromkeys(_WAYS, Kind.FEEDBACK),
+    **dict.fromkeys((RequestCategory.ORDER, RequestCategory.PREFERENCE), Kind.FEEDBACK),
     **dict.fromkeys((RequestCategory.PLAN, RequestCategory.FACT), Kind.PROJECT),
     RequestCategory.IDENTITY: Kind.USER,
     RequestCategory.POINTER: Kind.REFERENCE,

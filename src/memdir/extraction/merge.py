@@ -237,7 +237,6 @@ def _drop_clauses(target: frozenset[str], sentence: str) -> str | None:
 
 
 def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:
-    """Read the memories with these names and those created in this run."""
     new = [memory.name for memory in staging.staged if memory.before is None and memory.text is not None]
     memories = []
     for name in dict.fromkeys([*names, *new]):

@@ -637,7 +637,6 @@ def _mask_file(text: str, secrets: Sequence[str]) -> str:
 
 
 def _mask_name(name: str, secrets: Sequence[str]) -> str:
-    """Mask the secrets in a name."""
     folder, slash, leaf = name.rpartition("/")
     for slug in map(make_slug, secrets):
         leaf = re.sub(re.escape(slug), "masked", leaf, flags=re.IGNORECASE)

@@ -38,7 +38,6 @@ from memdir.store.state import note_run
 from memdir.text import estimate_tokens
 
 LOCK = "extract.lock"
-HEADLESS_ON, HEADLESS_OFF = "on", "off"
 _CHAT_SECONDS = 60.0  # how long an imported conversation waits for a background run
 _TASK_TOKENS = 1_500  # per request, in addition to the conversation; includes the answer
 
@@ -76,8 +75,6 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ExtractEstimate:
-    """The amount of text that a harvest would process."""
-
     transcripts: int = 0
     messages: int = 0
     pieces: int = 0
@@ -144,7 +141,7 @@ def extract_turn(
                     foreign=session.read_foreign(),
                     confidential=is_confidential(record),
                 ),
-                explicit_only=options.explicit_only or (turn.is_headless and options.headless != HEADLESS_ON),
+                explicit_only=options.explicit_only or (turn.is_headless and options.headless != "on"),
                 failures=_read_failures(record),
                 start=turn.start,
                 context=turn.context,
@@ -181,7 +178,7 @@ def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) 
         (ExtractSkip.PAUSED, options.paused),
         (ExtractSkip.PRIVATE, record.private),
         (ExtractSkip.REMOTE, options.remote),
-        (ExtractSkip.HEADLESS, turn.is_headless and options.headless == HEADLESS_OFF),
+        (ExtractSkip.HEADLESS, turn.is_headless and options.headless == "off"),
     )
     return next((skip for skip, applies in skips if applies), None)
 
@@ -225,7 +222,6 @@ def _log(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractR
 
 
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
-    """Return the amount of new text in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
         before = pieces
@@ -266,7 +262,6 @@ def harvest(
 
 
 def estimate_chats(chats: Iterable[ExportedChat]) -> ExtractEstimate:
-    """Return the size of these exported conversations."""
     counts = [(len(chat.messages), sum(1 for _ in cut(chat.messages, None)), chat) for chat in chats]
     chars = sum(len(message.text) for _, _, chat in counts for message in chat.messages)
     pieces = sum(count for _, count, _ in counts)

@@ -53,8 +53,6 @@ class BodyPart:
 
 @dataclass(frozen=True, slots=True)
 class BodySentence:
-    """A sentence of a body, without the list mark or label before it."""
-
     text: str
     start: int
     end: int

@@ -23,7 +23,7 @@ from memdir import limits
 from memdir.errors import FormatError
 from memdir.files import find_refusal, is_name_char
 from memdir.format.fields import FIELDS, FLAG, NO_FIELDS, FieldValue, FrontmatterFields, Node, check_line, read_line
-from memdir.frozen import compile_late, dataclass, replace
+from memdir.frozen import compile_late, dataclass
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
 from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory
 from memdir.text import one_line
@@ -32,10 +32,8 @@ _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _HEADING = compile_late(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _UNQUOTED_KEYS = frozenset(row.key for row in FIELDS if row.schema is FLAG)
 _ORDER = ("name", "description", "type")
-# Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that are moved with them.
+# Keys inside `metadata:` in the nested dialect.
 _NESTED_KEYS = frozenset({"type", "modified", "verified", *(row.key for row in FIELDS if row.is_nested)})
-_MOVED_KEYS = _NESTED_KEYS | {"node_type", "originSessionId"}
-_METADATA = compile_late(r"metadata[ \t]*:[ \t]*(?:#.*)?\r?\n?\Z")
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(.*?))?[ ]*\r?\n?\Z")
 # An unquoted value that contains the beginning of a mapping or a comment.
 _UNQUOTED = compile_late(
@@ -192,39 +190,14 @@ def replace_body(text: str, body: str) -> str:
     return parts.opening + parts.head + parts.closing + (lead.group() if lead else "") + new
 
 
-def translate_dialect(text: str, dialect: Dialect) -> str:
-    """Convert the file to a dialect; return it unchanged if it cannot be converted line by line."""
-    fields, parts = parse_fields(text), split_frontmatter(text)
-    if fields.dialect is None or fields.dialect is dialect or fields.problem:
+def follow_dialect(text: str, dialect: Dialect) -> str:
+    """Return a file that memdir has just composed in the dialect of the directory for which it is meant."""
+    fields = parse_fields(text)
+    if fields.dialect is not Dialect.FLAT or dialect is Dialect.FLAT or fields.problem:
         return text
-    lines = split_lines(parts.head)
-    moved = parts.render("".join(_unnest(lines) if dialect is Dialect.FLAT else _nest(lines, _find_newline(parts))))
-    after = parse_fields(moved)
-    return moved if replace(after, raw=fields.raw) == replace(fields, dialect=dialect) else text
-
-
-def _unnest(lines: list[str]) -> list[str]:
-    start = next((number for number, line in enumerate(lines) if _METADATA.match(line)), None)
-    if start is None:
-        return lines
-    end = start + 1
-    while end < len(lines) and (lines[end].startswith((" ", "\t")) or not lines[end].strip()):
-        end += 1
-    block = lines[start + 1 : end]
-    width = min((len(line) - len(line.lstrip(" ")) for line in block if line.strip()), default=0)
-    return [*lines[:start], *(line[width:] if line.strip() else line for line in block), *lines[end:]]
-
-
-def _nest(lines: list[str], newline: str) -> list[str]:
-    inner: list[str] = []
-    rest: list[str] = []
-    for number, line in enumerate(lines):
-        key = re.match(r"(\w+)[ \t]*:", line)
-        continued = number + 1 < len(lines) and lines[number + 1].startswith((" ", "\t"))
-        (inner if key and key[1] in _MOVED_KEYS and not continued else rest).append(line)
-    if rest and not rest[-1].endswith("\n"):
-        rest[-1] += newline
-    return [*rest, f"metadata:{newline}", *(f"  {line}" for line in inner)]
+    return compose_file(
+        {key: _as_value(node) for key, node in fields.raw.items()}, split_frontmatter(text).body, dialect
+    )
 
 
 def _as_value(node: Node | None) -> FieldValue:

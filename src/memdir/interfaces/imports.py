@@ -30,9 +30,9 @@ from memdir.format.frontmatter import (
     decode,
     digest_of,
     encode,
+    follow_dialect,
     make_slug,
     read_time,
-    translate_dialect,
 )
 from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
@@ -181,7 +181,7 @@ class _Planning:
         except UnicodeEncodeError:  # JSON may contain half of a surrogate pair.
             shown = replace(candidate, text="", said=candidate.source)
             return ImportStep(shown, ImportAction.REFUSED, why="invalid Unicode")
-        text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
+        text = candidate.text if candidate.is_whole else follow_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fields = frontmatter.parse_fields(text)
         if personal := {row.key: None for row, _ in list_set(fields) if row.is_personal}:

@@ -102,13 +102,11 @@ def compile_any(name: str) -> re.Pattern[str]:
 
 @cache
 def load_words(name: str) -> frozenset[str]:
-    """Return a word list from `data/any.toml`, which applies to all languages."""
     return frozenset(read_section("any", "words")[name])
 
 
 @cache
 def load_stop_words(code: str) -> frozenset[str]:
-    """Return the stop words of a language. Chinese and Japanese have none."""
     return frozenset(read_section("filler", "stop").get(code, "").split())
 
 

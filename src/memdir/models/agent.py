@@ -332,7 +332,6 @@ class _Refused(MemdirError):
 
 
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
-    """Return whether a parent has tools that can write a memory."""
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
     names = [_normalise_name(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
     return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)

@@ -30,7 +30,6 @@ _STOPS = {
     "refusal": StopReason.REFUSED,
 }
 _SAMPLING, _OLDER = ("temperature", "top_p", "top_k"), "2023-06-01"
-_THINKING = ("thinking", "redacted_thinking")
 
 
 class AnthropicModel:
@@ -197,7 +196,7 @@ def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedRepl
     )
     stop = _STOPS.get(as_text(message.get("stop_reason")), StopReason.CALLS if calls else StopReason.DONE)
     raw = {"role": "assistant", "content": content} if content else None
-    thought = any(block.get("type") in _THINKING for block in blocks)
+    thought = any(block.get("type") in ("thinking", "redacted_thinking") for block in blocks)
     is_starved = stop is StopReason.LENGTH and thought and not text and not calls
     return AdaptedReply(Reply(text, usage, calls, stop, raw), is_starved)
 

@@ -35,7 +35,6 @@ from memdir.text import find_json, one_line, shorten
 MIN_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
 _CHECK_SECONDS = 0.1
 _PATIENCE = 3  # times the silence allowed to other models, because there is no output until the end
-_NO_SYSTEM = "Answer what is asked, and nothing else."
 _IN_WORDS = "\n\nReply with one JSON value of this schema and nothing else: "
 # Variables that a coding agent sets for the programs it starts; the process started here is not part of its session.
 _OF_A_SESSION = frozenset(
@@ -191,7 +190,7 @@ def render_host_prompt(messages: Sequence[Message]) -> str:
 
 def _write_system(request: Request, folder: Path, more: str = "") -> Path:
     path = folder / "system.md"
-    path.write_text((request.system or _NO_SYSTEM) + more, encoding="utf-8")
+    path.write_text((request.system or "Answer what is asked, and nothing else.") + more, encoding="utf-8")
     return path
 
 
@@ -254,10 +253,9 @@ _CODEX_OFF = (
     "hooks shell_tool unified_exec shell_snapshot view_image apps plugins multi_agent image_generation goals sleep_tool"
     " memories tool_suggest skill_search"
 ).split()
-_CODEX_INCLUDES = ("apps", "collaboration_mode", "permissions")
 _CODEX_SETTINGS = (
     *(f"features.{name}=false" for name in _CODEX_OFF),
-    *(f"include_{name}_instructions=false" for name in _CODEX_INCLUDES),
+    *(f"include_{name}_instructions=false" for name in ("apps", "collaboration_mode", "permissions")),
     *("include_environment_context=false", "skills.bundled.enabled=false", "skills.include_instructions=false"),
     *('model_reasoning_effort="low"', "notify=[]", "project_doc_max_bytes=0", 'web_search="disabled"'),
 )

@@ -29,7 +29,6 @@ from memdir.records import Message, Model, Reply, Request
 from memdir.text import one_line, shorten
 
 NONE = "none"
-OLLAMA = "http://127.0.0.1:11434"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, codex-cli, gemini-cli, none"
 _SDKS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
 _NO_KEY = "none"  # the SDKs require a key, even for an endpoint that needs none
@@ -200,7 +199,7 @@ def _need_key(url: str, variable: str) -> str:
 def _read_ollama_host(host: str) -> str:
     """Convert the value of OLLAMA_HOST to a URL. It may be a host, a port, both or a URL."""
     if not host:
-        return OLLAMA
+        return "http://127.0.0.1:11434"
     try:
         parts = urlsplit(host if "://" in host else f"http://{host}")
         port = parts.port or (443 if parts.scheme == "https" else 11434)

@@ -35,7 +35,6 @@ _STOPS = {
     "function_call": StopReason.CALLS,
 }
 _LIMITS = ("max_completion_tokens", "max_tokens")
-_OURS = (*_LIMITS, "stream", "stream_options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,9 @@ def render_openai_body(
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
         check_openai_parent(request.parent)
-        body = {key: value for key, value in request.parent.items() if key not in _OURS}
+        body = {
+            key: value for key, value in request.parent.items() if key not in (*_LIMITS, "stream", "stream_options")
+        }
         body.setdefault("model", name)
         body["messages"] = [*as_list(request.parent["messages"]), *render_openai_messages(request.messages)]
         # The host uses the name of the limit that its endpoint accepts.

@@ -390,7 +390,6 @@ def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) 
 
 
 def find_day(now: datetime) -> datetime:
-    """Return the start of the day in local time."""
     return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
 
 

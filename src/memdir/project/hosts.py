@@ -262,7 +262,6 @@ def read_install_record(state_home: Path) -> dict[str, InstallRow]:
 
 
 def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) -> None:
-    """Write the record, or remove it if it is empty."""
     path = state_home / FILE
     if not entries:
         path.unlink(missing_ok=True)

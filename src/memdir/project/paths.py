@@ -57,9 +57,7 @@ _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
 _PROJECT_SOURCES = ("local", "project")  # settings files inside the project
 _OWN_FOLDERS = (".claude", "memory")  # the memory folder inside a repository
-_COMMITTED_FOLDERS = ("memory", "agent-memory")
 _LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
-_SETTINGS_NAMES = ("settings.json", "settings.local.json")
 _RECORD_BYTES = 65_536  # three strings, one of them a path
 _TRANSCRIPT_BYTES = 65_536  # the first records name the directory
 
@@ -175,7 +173,11 @@ def is_shared_dir(directory: Path, environment: Environment) -> bool:
     own = {os.path.realpath(home) for home in (environment.home / ".claude", environment.claude_home)}
     real = Path(os.path.realpath(directory))
     for path in (real, *real.parents):
-        if path.parent.name == _OWN_FOLDERS[0] and path.name in _COMMITTED_FOLDERS and str(path.parent) not in own:
+        if (
+            path.parent.name == _OWN_FOLDERS[0]
+            and path.name in ("memory", "agent-memory")
+            and str(path.parent) not in own
+        ):
             return True
         # The team folder of a memory directory, which has an index or a state folder.
         if fold(path.name) == "team" and any(os.path.lexists(path.parent / leaf) for leaf in ("MEMORY.md", STATE)):
@@ -333,7 +335,7 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
 def _read_settings_file(path: Path, is_own: bool) -> ReadResult:
     """Read a settings file; in a project it may link only to another settings file, because a clone can contain any link."""
     with suppress(OSError, RecursionError):
-        if is_own or os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES:
+        if is_own or os.path.basename(os.path.realpath(path)) in ("settings.json", "settings.local.json"):
             return read_small(path, FILE_BYTES)
     return ReadResult(None, "it is a link to something else")
 

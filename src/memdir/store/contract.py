@@ -464,7 +464,6 @@ class StoreBase(StoreReader, Inbox):
             return past.count_recalls()
 
     def find_marked(self, mark: str) -> int | None:
-        """Return the ID of the change made with this idempotency key, or None."""
         with self._reading_history() as past:
             return past.find_marked(mark)
 

@@ -153,7 +153,6 @@ class FileStore(StoreBase):
         return guard.ChangedListing({path: facts for path, facts in signatures.items() if facts}, gone, fresh)
 
     def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
-        """Return the signatures of the files that exist."""
         with guard.open_existing(self.root) as root:
             signatures = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
         return {path: signature for path, signature in signatures.items() if signature}
