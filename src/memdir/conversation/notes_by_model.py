@@ -15,12 +15,12 @@ from pathlib import Path
 from memdir import limits
 from memdir.conversation.notes_file import Notes, check_update, is_empty, list_oversize, parse_notes, render_notes
 from memdir.errors import FormatError, ReplyError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass
 from memdir.models.agent import ForkEnd, ForkResult
 from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import make_object
-from memdir.records import Message, Model, Reply, Request, StopReason
+from memdir.models.staged import ask_repairing, check_reply, make_object
+from memdir.records import Message, Model, Reply, Request
 from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, find_json, one_line, shorten
 
@@ -45,16 +45,15 @@ def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) ->
     content = render_prompt("notes/answer_slice", update=render_update(task), conversation=conversation)
     asked, system = (Message("user", content),), render_prompt("notes/answer_system")
     request = Request(system, asked, limits.FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE)
-    model = mask_model(model)
-    first = model(request)
-    fork_result = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
-    try:
-        return _read_reply(first, task), fork_result
-    except ReplyError as error:
-        repair = Message("user", render_prompt("notes/repair", problem=str(error)))
-    second = model(replace(request, messages=(*asked, Message("assistant", first.text or "(nothing)"), repair)))
-    fork_result = replace(fork_result, text=second.text, turns=2, usage=sum_usage(first.usage, second.usage))
-    return _read_reply(second, task), fork_result
+    updated: list[Notes] = []
+
+    def read(reply: Reply) -> Sequence[str]:
+        updated.append(_read_reply(reply, task))
+        return ()
+
+    replies, _ = ask_repairing(mask_model(model), request, read, "notes/repair")
+    usage, first = sum_usage(*(reply.usage for reply in replies)), replies[0].usage
+    return updated[0], ForkResult(ForkEnd.DONE, replies[-1].text, len(replies), usage=usage, first=first)
 
 
 def render_update(task: NotesTask) -> str:
@@ -103,11 +102,8 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
 
 def _read_reply(reply: Reply, task: NotesTask) -> Notes:
     """Return the updated notes. Raises ReplyError if the reply cannot be used or would delete all notes."""
-    if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
-        declined = reply.stop is StopReason.REFUSED
-        raise ReplyError("the model declined" if declined else "the response was cut off by the token limit")
     try:
-        text = render_notes(task.notes.with_texts(parse_sections(reply.text, task.notes)))
+        text = render_notes(task.notes.with_texts(parse_sections(check_reply(reply), task.notes)))
         notes = check_update(task.notes, text)
     except FormatError as error:
         raise ReplyError(f"{error}{f'; {error.hint}' if error.hint else ''}") from None

@@ -8,7 +8,7 @@ An invalid operation does not affect the others, and writes staged before a run 
 run that staged nothing and gave no answer has failed. `review` decides which writes are saved.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
 from pathlib import Path
@@ -19,7 +19,7 @@ from memdir.conversation.transcripts import search_transcripts
 from memdir.dream.logs import _ENTRY, LogSlice, select_logs
 from memdir.dream.records import DreamPhase, DreamProgress, read_memories
 from memdir.dream.stale import find_drifted, render_passed
-from memdir.errors import MemdirError, ModelError, ReplyError
+from memdir.errors import MemdirError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.age import HALF_LIVES, HalfLives
 from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_manifest, show_text
@@ -36,8 +36,18 @@ from memdir.models.agent import (
 )
 from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import REASONED, Operation, StagedView, Staging, make_object, parse_operations, stage
-from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
+from memdir.models.staged import (
+    REASONED,
+    Operation,
+    StagedView,
+    Staging,
+    ask_repairing,
+    check_reply,
+    make_object,
+    parse_operations,
+    stage,
+)
+from memdir.records import Header, Message, Model, Reply, Request, Tool, ToolCall
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors
 from memdir.text import find_json, fold, one_line, shorten
@@ -186,21 +196,18 @@ def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: 
 def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]) -> ModelDream:
     """Ask the model for operations and stage them. Invalid operations are sent back once."""
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
-    messages: tuple[Message, ...] = (Message("user", render_prompt("dream/ask", **slots)),)
+    messages = (Message("user", render_prompt("dream/ask", **slots)),)
     operations: dict[str, Operation] = {}
-    while True:
-        try:
-            reply = model(Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE))
-        except ModelError:
-            if not operations:
-                raise
-            break
+    pinned_count = 0
+
+    def read(reply: Reply) -> Sequence[str]:
+        nonlocal pinned_count
         staged, problems, pinned_count = _stage_operations(reply, staging)
-        operations |= staged
-        if not problems or len(messages) > 1:
-            break
-        repair = render_prompt("dream/repair", problems="\n".join(f"- {problem}" for problem in problems))
-        messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
+        operations.update(staged)
+        return problems
+
+    request = Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE)
+    _, problems = ask_repairing(model, request, read, "dream/repair")
     if problems and not operations:
         raise ReplyError(f"the model's answer cannot be used: {problems[0]}", hint=_AGAIN)
     reasons = {fold(name): operation.reason for name, operation in operations.items() if operation.reason}
@@ -210,12 +217,7 @@ def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]
 
 def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
     """Stage the operations in a reply. Return the valid ones, the problems, and how many concern pinned memories."""
-    if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
-        return {}, ("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short",), 0
-    try:
-        operations = parse_operations(reply.text, limit=limits.DREAM_OPERATIONS)
-    except ReplyError as error:
-        return {}, (str(error),), 0
+    operations = parse_operations(check_reply(reply), limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
     fixed = [operation for operation in operations if fold(operation.name) in pinned]
     # What contradicts a pinned memory is staged for `review`, which asks the person; its cues are not for a dream to change.

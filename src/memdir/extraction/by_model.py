@@ -23,9 +23,9 @@ from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
 from memdir.models.connection import sum_usage
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, stage
+from memdir.models.staged import SCHEMA, Staging, ask_repairing, check_reply, parse_operations, stage
 from memdir.recall.select import LocalSearch
-from memdir.records import TEAM_FOLDER, Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
+from memdir.records import TEAM_FOLDER, Header, Message, Model, Query, Reply, Request, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.facts import find_authors
 from memdir.store.secrets import mask_model
@@ -106,26 +106,18 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
         conversation=show_fenced(render_conversation(task.messages, task.foreign)),
     )
     system = render_prompt("extract_system", rules=render_prompt("extract_rules"))
-    messages: tuple[Message, ...] = (Message("user", content),)
     evidence: dict[str, str] = {}
-    usages: list[Usage] = []
-    for turn in (1, 2):
-        reply = mask_model(model)(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
-        usages.append(reply.usage)
-        try:
-            result = stage(_parse(reply), staging)
-            evidence |= {name: operation.evidence for name, operation in result.done.items()}
-            problems = result.problems
-        except ReplyError as error:
-            if turn == 2 and not evidence:
-                raise
-            problems = (str(error),)
-        if not problems:
-            break
-        repair = render_prompt("extract_repair", problems="\n".join(f"- {problem}" for problem in problems))
-        messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
-    fork_result = ForkResult(ForkEnd.DONE, reply.text, turn, usage=sum_usage(*usages), first=usages[0])
-    return ModelExtraction(fork_result, evidence, problems)
+
+    def read(reply: Reply) -> Sequence[str]:
+        result = stage(parse_operations(check_reply(reply)), staging)
+        evidence.update((name, operation.evidence) for name, operation in result.done.items())
+        return result.problems
+
+    request = Request(system, (Message("user", content),), FORK_TOKENS, SCHEMA, purpose=PURPOSE)
+    replies, problems = ask_repairing(mask_model(model), request, read, "extract_repair")
+    usage, first = sum_usage(*(reply.usage for reply in replies)), replies[0].usage
+    fork_result = ForkResult(ForkEnd.DONE, replies[-1].text, len(replies), usage=usage, first=first)
+    return ModelExtraction(fork_result, evidence, tuple(problems))
 
 
 def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _MESSAGE_CHARS) -> str:
@@ -157,14 +149,6 @@ def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
 def _render_call(name: str, arguments: Mapping[str, object]) -> str:
     values = (arg if isinstance(arg, str) else json.dumps(arg, ensure_ascii=False) for arg in arguments.values())
     return f"calls {name}: {shorten(one_line(' '.join(values)), _CALL_CHARS)}"
-
-
-def _parse(reply: Reply) -> Sequence[Operation]:
-    if reply.stop is StopReason.REFUSED:
-        raise ReplyError("the model declined")
-    if reply.stop is StopReason.LENGTH:
-        raise ReplyError("the response was cut off by the token limit")
-    return parse_operations(reply.text)
 
 
 def _find_closest(task: ExtractTask, limit: int) -> list[Header]:

@@ -8,7 +8,7 @@ one. All problems are returned together as text for the model. This is also used
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -22,7 +22,24 @@ from memdir.format.frontmatter import check_description, decode, digest_of, enco
 from memdir.format.when import PATTERN_KEYS, keep_valid, read_when
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
-from memdir.records import Draft, Edit, Forget, Header, Kind, Put, Rewrite, Save, StoredMemory, When
+from memdir.models.prompts import render_prompt
+from memdir.records import (
+    Draft,
+    Edit,
+    Forget,
+    Header,
+    Kind,
+    Message,
+    Model,
+    Put,
+    Reply,
+    Request,
+    Rewrite,
+    Save,
+    StopReason,
+    StoredMemory,
+    When,
+)
 from memdir.store.plan import StoreView, WriteRules, check_file, number_names, plan_write, resolve_text
 from memdir.text import check_text, find_rows, fold, fold_link, one_line, shorten
 
@@ -273,6 +290,39 @@ class StageResult:
 
     done: Mapping[str, Operation]
     problems: tuple[str, ...] = ()
+
+
+def check_reply(reply: Reply) -> str:
+    """Return the text of a reply. Raises ReplyError if the model declined or was cut off."""
+    if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
+        declined = reply.stop is StopReason.REFUSED
+        raise ReplyError("the model declined" if declined else "the response was cut off by the token limit")
+    return reply.text
+
+
+def ask_repairing(
+    model: Model, request: Request, read: Callable[[Reply], Sequence[str]], repair: str
+) -> tuple[list[Reply], Sequence[str]]:
+    """Send a request, and once more with the problems that `read` finds in its reply, in the prompt `repair`.
+
+    Return the replies and the problems of the last one. Raises ReplyError if no reply could be read.
+    """
+    replies: list[Reply] = []
+    unread = 0
+    while True:
+        replies.append(model(request))
+        try:
+            problems = read(replies[-1])
+        except ReplyError as error:
+            unread, problems = unread + 1, (str(error),)
+        if not problems or len(replies) > 1:
+            break
+        text = render_prompt(repair, problems="\n".join(f"- {problem}" for problem in problems))
+        turn = (Message("assistant", replies[-1].text or "(nothing)"), Message("user", text))
+        request = replace(request, messages=(*request.messages, *turn))
+    if unread == len(replies):
+        raise ReplyError(problems[0])
+    return replies, problems
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
