@@ -96,7 +96,7 @@ def test_pinned_memories_and_those_without_a_project_are_left_alone(memory: Path
 
 def claim(text: str, where: str, status: ClaimStatus, to: str = "", line: int = 7) -> CheckedClaim:
     start = text.index(where)
-    made = Claim(ClaimKind.PATH, where, line, start, start + len(where))
+    made = Claim(ClaimKind.PATH, where, line, 1, start, start + len(where))
     return CheckedClaim(made, status, to=to)
 
 
@@ -105,7 +105,7 @@ def test_a_repair_keeps_every_word_and_every_line_end() -> None:
     moved = claim(text, "b.py and", ClaimStatus.MOVED)
     stale = [
         CheckedClaim(
-            Claim(ClaimKind.PATH, "b.py", 5, moved.claim.start, moved.claim.start + 4),
+            Claim(ClaimKind.PATH, "b.py", 5, 5, moved.claim.start, moved.claim.start + 4),
             ClaimStatus.MOVED,
             to="d/b.py",
         ),

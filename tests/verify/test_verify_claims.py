@@ -33,9 +33,9 @@ def test_what_no_project_can_settle_is_claimed_as_not_checkable(text: str, reaso
 def test_a_claim_keeps_its_place() -> None:
     text = "---\nname: x\ndescription: about `a/b.py` here\ntype: project\n---\n\nFirst.\n\n- calls `doIt()` twice\n"
     found = find_claims(text)
-    assert [(at.text, at.line, text[at.start : at.end]) for at in found] == [
-        ("a/b.py", 3, "a/b.py"),
-        ("doIt", 9, "doIt"),
+    assert [(at.text, at.line, at.column, text[at.start : at.end]) for at in found] == [
+        ("a/b.py", 3, 21, "a/b.py"),
+        ("doIt", 9, 10, "doIt"),
     ]
 
 

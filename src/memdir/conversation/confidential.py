@@ -73,9 +73,9 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
-        if texts[number] and (patterns := _find_languages(find_typed(message))):
-            for found in patterns:
-                whole = _cover(texts, number, found, hidden) or whole
+        typed = _normalise_quotes(find_typed(message)) if texts[number] else ""
+        for patterns in (patterns for patterns in _load_patterns() if patterns.ask.search(typed)):
+            whole = _cover(texts, number, patterns, hidden) or whole
     if whole:
         gone = "\n".join(text for text in texts if text)
         return OpenMessages(tuple(replace(one, text="", calls=()) for one in messages), gone, True)
@@ -83,10 +83,6 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
         return OpenMessages(tuple(messages))
     gone = "\n".join(texts[number][slice(*span)] for number, spans in hidden.items() for span in spans)
     return OpenMessages(tuple(_cut(messages, texts, hidden, find_runs(gone))), gone)
-
-
-def _find_languages(typed: str) -> list[_RequestPatterns]:
-    return [patterns for patterns in _load_patterns() if patterns.ask.search(_normalise_quotes(typed))]
 
 
 def _normalise_quotes(text: str) -> str:

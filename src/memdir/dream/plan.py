@@ -96,7 +96,9 @@ def plan_dream(
     tidied = _tidy(store, now)
     busy = tidied.busy
     free = [memory for name, memory in memories.items() if name not in busy]
-    repairs = [proposal for proposal in propose_repairs(free, verdicts, now) if _is_new(store, proposal[1])]
+    repairs = [
+        proposal for proposal in propose_repairs(free, verdicts, now) if store.inbox_find(proposal[1].key) is None
+    ]
     reviews = propose_reviews(store, free, verdicts, context.half_lives, now)
     tidied = replace(tidied, proposals=(*tidied.proposals, *repairs, *reviews))
     overlay = StoreOverlay(store, [patch.edits for patch in tidied.patches], now=now)
@@ -129,7 +131,10 @@ def plan_dream(
         patch_set,
         by=records.MODEL,
         patches=(*tidied.patches, *accepted),
-        proposals=(*tidied.list_items(accepted, doubtful), *(item for item in doubtful if _is_new(store, item))),
+        proposals=(
+            *tidied.list_items(accepted, doubtful),
+            *(item for item in doubtful if store.inbox_find(item.key) is None),
+        ),
         logs=gathered.logs,
         summary=mask_words(run.summary, store.rules.find),
         refused=run.refused,
@@ -197,7 +202,7 @@ def _plan_from_logs(store: StoreBase, folder: Folder, overlay: StoreOverlay, now
         kind = "create" if memory.before is None else "update"
         edits = make_edits([memory if memory.before is None else replace(memory, text=stamp(memory.text or "", now))])
         patches.append(Patch(kind, (memory.name,), edits, f"from the log of {days[memory.name]}"))
-    waiting = tuple(((), item) for item in items if _is_new(store, item))
+    waiting = tuple(((), item) for item in items if store.inbox_find(item.key) is None)
     return TidyResult(_drop_undone(store, patches), waiting, logs=logs)
 
 
@@ -243,7 +248,7 @@ def _tidy(store: StoreBase, now: datetime) -> TidyResult:
         tidied = plan_tidy(store, now=now, keep=spared)
         left = _drop_undone(store, [patch for patch in tidied.patches if not _changes_team(patch)])
     proposals = [*tidied.proposals, *(_make_team_item(patch, now) for patch in all_patches if _changes_team(patch))]
-    new = tuple(proposal for proposal in proposals if _is_new(store, proposal[1]))
+    new = tuple(proposal for proposal in proposals if store.inbox_find(proposal[1].key) is None)
     return TidyResult(left, new, len(patches) - len(accepted))
 
 
@@ -291,10 +296,6 @@ def reject_patches(store: StoreBase, patches: Sequence[Patch], now: datetime) ->
 def is_rejected(store: StoreBase, patch: Patch) -> bool:
     item = store.inbox_find(make_key(render_edits(patch.edits)))
     return item is not None and item.state is InboxState.REJECTED
-
-
-def _is_new(store: StoreBase, item: InboxItem) -> bool:
-    return store.inbox_find(item.key) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,11 +460,9 @@ def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[
 
 def _has_invalid_name(name: str) -> bool:
     """Return whether a name is invalid, such as "x (1)" from a sync tool. Such a memory can only be deleted."""
-    try:
-        check_name(name)
-    except MemdirError:
-        return True
-    return False
+    with suppress(MemdirError):
+        return not check_name(name)
+    return True
 
 
 def _read_indexes(store: StoreBase) -> dict[str, str]:
@@ -552,11 +551,10 @@ def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str
 
 def _is_missing(store: StoreBase, path: str) -> bool:
     """Return whether a path is valid but the file does not exist."""
-    try:
+    with suppress(MemdirError):
         check_path(path)
         return store.read_bytes(path) is None
-    except MemdirError:
-        return False
+    return False
 
 
 def _shorten_line(line: IndexLine) -> str:

@@ -90,7 +90,9 @@ def review_patches(
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
     for group in sorted(review.group(removed), key=lambda group: group.founded):
-        if review.is_idle(group):
+        # Changes of pinned memories alone are proposed only if newer text contradicts these.
+        is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
+        if is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed):
             continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
         if doubt or group.founded is SentenceFate.LOST or group.emptied > room:
@@ -355,11 +357,6 @@ class _Review:
         if len(cues := tuple(cue for cue in fields.cues if cue not in unfounded)) < len(fields.cues):
             changes["cues"] = cues or None
         return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
-
-    def is_idle(self, group: _Group) -> bool:
-        """Return whether a group only changes pinned memories that no newer text contradicts."""
-        is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
-        return is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed)
 
     def find_doubt(self, staged: StagedMemory) -> str:
         """Return why a new text needs review, or ""."""

@@ -470,16 +470,12 @@ class _Run:
             placed = place(request, staging)
         except FormatError:
             return (Placement("", "unclear", request, request.quote),)
-        if any(_has_removed(staging, result.name) and self._is_newer(result.name, request.at) for result in placed):
+        removed_from = [result.name for result in placed if request.at and _has_removed(staging, result.name)]
+        times = [change.at for name in removed_from for change in self.store.changes(name, limit=1)]
+        if any(self.now >= at > request.at for at in times if request.at):  # one in the future says nothing
             staging.restore(before)
             return tuple(replace(result, action="unchanged") for result in placed)
         return placed
-
-    def _is_newer(self, name: str, said_at: datetime | None) -> bool:
-        """Return whether a memory has changed since `said_at`. Changes dated in the future are ignored."""
-        return said_at is not None and any(
-            self.now >= change.at > said_at for change in self.store.changes(name, limit=1)
-        )
 
     def _drop_saved(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
         """Drop requests that an interrupted run already saved, because the user may have undone them since."""
@@ -564,18 +560,15 @@ class _Plan:
         elif skipped is None and not staged and not self.doubts:
             skipped = ExtractSkip.NOTHING_FOUND
         texts = {memory.new_name: memory.text or "" for memory in staged}
-        reasons = []
-        for one in self.placed:
-            why = one.request.why if one.request else "by the model"
-            reasons.append(ExtractReason(one.name, one.action, why, one.quote, texts.get(one.name, "")))
-        reasons += [
-            ExtractReason(name, "trim", "the person did not say it", sentence)
-            for name, sentences in self.trimmed.items()
-            for sentence in sentences
-        ]
-        reasons += [ExtractReason(name, "forget", "you asked not to keep it") for name in self.unlearned]
-        for doubt in self.doubts:
-            reasons.append(ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or ""))
+        placed = ((one, one.request.why if one.request else "by the model") for one in self.placed)
+        cut = ((name, sentence) for name, sentences in self.trimmed.items() for sentence in sentences)
+        doubts = ((doubt, doubt.staged) for doubt in self.doubts)
+        reasons = (
+            *(ExtractReason(one.name, one.action, why, one.quote, texts.get(one.name, "")) for one, why in placed),
+            *(ExtractReason(name, "trim", "the person did not say it", sentence) for name, sentence in cut),
+            *(ExtractReason(name, "forget", "you asked not to keep it") for name in self.unlearned),
+            *(ExtractReason(memory.name, "wait", one.why, one.quote, memory.text or "") for one, memory in doubts),
+        )
         return ExtractResult(
             written=() if repeated else tuple(memory.new_name for memory in own if memory.text is not None),
             forgotten=() if repeated else tuple(memory.name for memory in own if memory.text is None),
@@ -587,7 +580,7 @@ class _Plan:
             change=change,
             ran=self.ran,
             error=self.error,
-            reasons=tuple(reasons),
+            reasons=reasons,
             trimmed=tuple(self.trimmed),
             foreign=self.run.foreign,
             unlearned=() if repeated else self.unlearned,
@@ -627,12 +620,9 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
 def _read_past(store: StoreBase, name: str) -> Iterator[str]:
     """Yield the texts that a memory had before its last changes."""
     files = (file for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
-    for file in files:
-        if file.before is not None and file.splice is None:
-            try:
-                yield decode(store.read_content(file.before))
-            except NotFoundError:
-                continue  # purged
+    for digest in (file.before for file in files if file.before is not None and file.splice is None):
+        with suppress(NotFoundError):  # purged
+            yield decode(store.read_content(digest))
 
 
 def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> bool:

@@ -363,9 +363,6 @@ class _TypedText:
     def says(self, sentence: str) -> bool:
         return fold_words(sentence) in self.sentences
 
-    def resembles(self, sentence: str) -> bool:
-        return any(_is_alike(sentence, typed) for typed in self.sentences.values())
-
     def has_quote(self, quote: str | None) -> bool:
         """Return whether the user typed a quote, which may have gaps. An empty quote matches any text."""
         if not quote:
@@ -417,7 +414,8 @@ class _Writing:
         writing = _Writing(staged, source, fields, document, sentences, frozenset(known - {""}), gone)
         said = source.said.add(before)
         texts = [text for text in (*writing._list_head(), *sentences) if fold_words(text) not in known]
-        theirs = {text for text in texts if _is_among(fold_words(text), shared) and not source.resembles(text)}
+        alike = (text for text in texts if _is_among(fold_words(text), shared))
+        theirs = {text for text in alike if not any(_is_alike(text, typed) for typed in source.sentences.values())}
         return replace(
             writing,
             barred=frozenset(

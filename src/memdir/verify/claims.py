@@ -65,7 +65,7 @@ _Token = tuple[str, int, int]  # a word of a command, its start and end
 
 def _name(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, is_weak: bool = False) -> Claim:
     """Return a claim with a position relative to the given text."""
-    return Claim(kind, text, 0, start, end, extra, is_weak=is_weak)
+    return Claim(kind, text, 0, 0, start, end, extra, is_weak=is_weak)
 
 
 def _move(claim: Claim, offset: int) -> Claim:
@@ -315,14 +315,16 @@ def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
         yield from (_place(line, claim) for claim in _read_line(line))
         if kind is Kind.PROJECT and not line.is_shell:
             for day, begin, end in _find_deadlines(line.text):
-                yield Claim(ClaimKind.DATE, day.isoformat(), line.number, line.start + begin, line.start + end)
-    number = offset = 0
+                start = line.start
+                yield Claim(ClaimKind.DATE, day.isoformat(), line.number, begin + 1, start + begin, start + end)
+    number, begin, offset = 1, 0, 0
     for link, row in find_links(text):
-        while number < row - 1:
-            offset, number = text.find("\n", offset) + 1, number + 1
+        while number < row:
+            begin = offset = text.find("\n", begin) + 1
+            number += 1
         start = text.find(link, offset)
         offset = start + len(link)
-        yield Claim(ClaimKind.LINK, link, row, start, offset)
+        yield Claim(ClaimKind.LINK, link, row, start - begin + 1, start, offset)
 
 
 def _read_line(line: _Line) -> Iterator[Claim]:
@@ -353,7 +355,8 @@ def _place(line: _Line, claim: Claim) -> Claim:
         find_pattern("denied_before").search(before.rstrip("`*([ ")) or find_pattern("denied_after").match(after)
     ):
         reason = _NO_MORE
-    return _move(replace(claim, kind=kind, line=line.number, reason=reason), line.start)
+    placed = replace(claim, kind=kind, line=line.number, column=begin + 1, reason=reason)
+    return _move(placed, line.start)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:

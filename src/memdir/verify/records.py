@@ -60,7 +60,7 @@ class VerifyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that a memory mentions, with its position. Lines count from 1.
+    """Something that a memory mentions, with its position. Lines and columns count from 1.
 
     `text` is the name without syntax, such as `handleAuth` for `handleAuth()`. `extra` depends on the kind, such as the line
     of a path. `reason` says why the claim cannot be checked. A weak claim counts only if the project has or had the thing.
@@ -69,6 +69,7 @@ class Claim:
     kind: ClaimKind
     text: str
     line: int
+    column: int
     start: int
     end: int
     extra: str = ""
@@ -235,8 +236,8 @@ def _read_row(row: tuple[object, ...]) -> Verdict | None:
     name, digest, state, checked, tree, claims, signature = (str(value or "") for value in row)
     try:
         checked_claims = []
-        for kind, text, line, start, end, extra, reason, is_weak, status, *rest in json.loads(claims):
-            claim = Claim(ClaimKind(kind), text, line, start, end, extra, reason, is_weak)
+        for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(claims):
+            claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
             checked_claims.append(CheckedClaim(claim, ClaimStatus(status), *rest))
         moment = datetime.fromisoformat(checked)
         return Verdict(name, digest, VerifyState(state), moment, tuple(checked_claims), tree, signature)
