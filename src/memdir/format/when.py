@@ -12,7 +12,7 @@ cannot slow an action. Reading drops what is invalid; writing refuses it with th
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memdir.errors import FormatError
 from memdir.frozen import replace
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memdir.format.fields import FieldValue
 
 PATTERN_KEYS = ("paths", "commands", "content")
+_EXPRESSION_BYTES = 131_072  # of a compiled expression; it bounds the time for a text, too
 _HINT = "lookarounds and backreferences are not supported; `memdir rule --try` tests an expression"
 
 
@@ -77,19 +78,25 @@ def check_when(when: When) -> None:
 
 def check_expression(pattern: str) -> None:
     """Raise FormatError if this is not a valid regular expression, or it matches every text."""
+    if compile_expression(pattern).search(""):
+        hint = "make it match specific commands or words"
+        raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
+
+
+def compile_expression(pattern: str, *, ignores_case: bool = False) -> Any:
+    """Compile an expression with RE2, with so little memory that a large one is refused. Raises FormatError."""
     # Imported here: reading needs no expressions, and every prompt would load the library.
     import re2
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _EXPRESSION_BYTES
+    options.case_sensitive = not ignores_case
     try:
-        expression = re2.compile(pattern, options)
+        return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         raise FormatError(f"invalid regular expression {pattern!r}: {reason}", field="when", hint=_HINT) from None
-    if expression.search(""):
-        hint = "make it match specific commands or words"
-        raise FormatError(f"the regular expression {pattern!r} matches every text", field="when", hint=hint)
 
 
 def keep_valid(when: When) -> When | None:

@@ -8,6 +8,7 @@ files. Scores are computed in `select`.
     bodies    a document's passages (including its cues), vectors, and properties that do not depend on a query
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
+    triggers  the actions that call for a document (`recall.triggers`)
     totals    counts over all documents; the type of the index; the listing and the folders at the last update
 
 The documents of a term are stored in blocks by number, so that changing one document rewrites one block per term.
@@ -40,7 +41,8 @@ from memdir.format.frontmatter import read_time
 from memdir.format.shown import find_heads
 from memdir.frozen import dataclass
 from memdir.recall.terms import parse_terms, split_passages
-from memdir.records import TEAM_FOLDER, Kind
+from memdir.recall.triggers import TRIGGER_COLUMNS, Trigger, list_triggers
+from memdir.records import TEAM_FOLDER, Kind, When
 from memdir.store import files
 from memdir.text import fold, fold_link
 
@@ -193,13 +195,14 @@ def _find_length(values: bytes) -> float:
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of a word stop counting
 _BLOCK_BITS = 11  # 2,048 documents per block
 COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"3-{sys.byteorder}"  # an index with another schema is built again
+_SCHEMA = f"4-{sys.byteorder}"  # an index with another schema is built again
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
     " modified REAL, pinned INTEGER, kind TEXT",
     "terms": "id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE, df INTEGER NOT NULL",
     "postings": "term INTEGER, block INTEGER, data BLOB NOT NULL, PRIMARY KEY (term, block)",
+    "triggers": TRIGGER_COLUMNS,
     "totals": "name TEXT PRIMARY KEY, value",
 }
 _APPEND = (
@@ -235,7 +238,7 @@ class IndexRow:
     """An indexed document. `passages` are its words by passage, and `length` their number.
 
     `vectors` are those of its cues (or title and description), of the full document, and of each passage if there are
-    several. `heads` are the words of the cues; they are not stored.
+    several. `heads` are the words of the cues; they are not stored. `triggers` are rows of their own table.
     """
 
     path: str
@@ -244,6 +247,7 @@ class IndexRow:
     vectors: bytes
     priors: MemoryPriors
     heads: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +455,8 @@ class Catalog:
                 posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
         self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?)", bodies)
+        rules = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
+        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", rules)
         numbered = [
             (row.path, signatures[row.path], doc, fold(row.path.removesuffix(".md")))
             for doc, row in enumerate(rows, first)
@@ -475,6 +481,7 @@ class Catalog:
             db.executemany("UPDATE terms SET df = df - ? WHERE word = ?", lost)
             db.executemany("DELETE FROM terms WHERE word = ? AND df <= 0", [(word,) for word in holders])
             db.execute(f"DELETE FROM bodies WHERE doc IN ({numbers})")
+            db.execute(f"DELETE FROM triggers WHERE doc IN ({numbers})")
             db.execute(f"DELETE FROM files WHERE doc IN ({numbers})")
 
     def _remove_postings(self, term: int, docs: set[int]) -> None:
@@ -567,10 +574,13 @@ def parse_memory(path: str, text: str, signature: str) -> IndexRow:
     links = frozenset(fold_link(link.removesuffix(".md")) for link, _ in find_links(text))
     written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
     modified = max(written, read_time(fields.verified) or written)
-    pinned = fields.pinned and not path.startswith(f"{TEAM_FOLDER}/")  # as in a header
+    is_own = not path.startswith(f"{TEAM_FOLDER}/")
+    pinned = fields.pinned and is_own  # as in a header
+    when = fields.when if is_own else When()
     priors = MemoryPriors(modified, pinned, fields.kind, links)
     joined = "\n".join(map(" ".join, passages))
-    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads))
+    called = list_triggers(when, "\n".join((title, fields.description, body)))
+    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(called))
 
 
 def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:

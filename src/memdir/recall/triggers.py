@@ -1,0 +1,329 @@
+"""Find the memories that an action of an agent calls for: their triggers, the table of them, and what matches an action.
+
+A trigger is written or derived. Written triggers are the entries of `when:`. If a memory has none, paths, commands and
+names that its text mentions in code spans are its triggers, and in prose only those that cannot be ordinary words.
+
+    kind      key                                 pattern
+    paths     literals, one of which must occur   a glob below the project's root
+    commands  the same                            a regular expression
+    content   the same                            a regular expression
+    file      the last part of a path             a file or folder
+    program   the first word of a command         a command; its words occur in this order
+    name      the rarest part of a name           an identifier, as `sync_all` or `Repo.delete_all`
+
+The table is part of the derived index, so it is renewed, purged and rebuilt with it. A hook reads the few rows that can
+match without loading the modules of recall: derived triggers are looked up by key, and literals are tested before an
+expression is compiled. Expressions are matched by RE2 with little memory, so that none can slow an action. The table only
+proposes memories: what is shown comes from the file, and a row whose file has changed is not used.
+"""
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memdir.frozen import dataclass
+from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
+
+if TYPE_CHECKING:
+    from memdir.records import When
+
+TRIGGER_COLUMNS = "doc INTEGER, kind TEXT, key TEXT, pattern TEXT, PRIMARY KEY (kind, key, doc, pattern)"
+COMMON = 3  # a name or file that more memories mention says too little
+_MANY = 400  # values in one IN (…)
+_ALTERNATIVES = 12
+_BUSY_SECONDS = 0.05
+_SPAN_CHARS = 80
+_CALL_CHARS = 5
+_DEPTH = 8
+_PLAIN = re.compile(r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+")
+_ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
+_GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
+# A piece of an expression. What is not known here, as `\x41` or `\Q`, ends the search for literals.
+_PIECE = re.compile(
+    r"(?P<group>\((?:\?P?<\w+>|\?[a-zA-Z-]*:)?(?!\?))|(?P<edge>\(\?[a-zA-Z-]+\)|[\^$]|\\[bBAz])"
+    r"|(?P<some>\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[dDwWsSntrfv])|(?P<sign>\\[^\w\s]|[^\\.\[\]()*+?{}|^$])",
+    re.DOTALL,
+)
+_COUNT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
+_NAME = re.compile(r"[A-Za-z_]\w+")
+_WORDS = re.compile(r"[^\s;|&()<>\"'`]+")
+
+
+class TriggerKind(StrEnum):
+    PATHS = "paths"
+    COMMANDS = "commands"
+    CONTENT = "content"
+    FILE = "file"
+    PROGRAM = "program"
+    NAME = "name"
+
+
+WRITTEN = (TriggerKind.PATHS, TriggerKind.COMMANDS, TriggerKind.CONTENT)
+
+
+class Trigger(NamedTuple):
+    kind: str
+    key: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a tool call is about to do. `paths` are below the project's root, `text` is what is written or replaced."""
+
+    paths: tuple[str, ...] = ()
+    command: str = ""
+    text: str = ""
+    replaced: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerMatch:
+    """A memory with the triggers that match."""
+
+    name: str
+    triggers: tuple[Trigger, ...]
+
+
+# --- which memories match an action ----------------------------------------------------------------------------------
+
+
+def find_matches(index: Path, action: Action) -> list[TriggerMatch]:
+    """Return the memories of an index whose triggers match. Returns none if the index is missing or cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
+            matches: dict[int, list[Trigger]] = {}
+            for doc, trigger in _match_rows(db, action):
+                matches.setdefault(doc, []).append(trigger)
+            rows = _select(db, "SELECT doc, path FROM bodies WHERE doc IN", list(matches))
+            return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc])) for doc, path in rows]
+    except (sqlite3.Error, ValueError, TypeError):
+        return []
+
+
+def match_triggers(triggers: Iterable[Trigger], action: Action) -> tuple[Trigger, ...]:
+    """Return the triggers that match an action, as those of a file that has changed since the table was made."""
+    facts = _ActionFacts(action)
+    return tuple(trigger for trigger in triggers if _matches(trigger, facts))
+
+
+class _ActionFacts:
+    """The texts of an action in the forms in which triggers are compared with them."""
+
+    def __init__(self, action: Action) -> None:
+        text, replaced = action.text[:ACTION_CHARS], action.replaced[:ACTION_CHARS]
+        command = action.command[:ACTION_CHARS]
+        if "<<" in command and not text:
+            text = command  # a here-document is written somewhere
+        self.paths = action.paths
+        self.texts = {TriggerKind.COMMANDS: command, TriggerKind.CONTENT: text}
+        self.lowered = {kind: value.lower() for kind, value in self.texts.items()}
+        self.lowered[TriggerKind.PATHS] = "\n".join(self.paths).lower()
+        self.words = _WORDS.findall(command)
+        self.names = "\n".join((text, replaced, command))
+        mentioned = [word.lstrip("./") for word in self.words if "/" in word or "." in word]
+        self.files = [*self.paths, *mentioned]
+        self._until = 0.0
+
+    def has_time(self) -> bool:
+        """Return whether another expression may be tried. The first one starts the clock."""
+        self._until = self._until or time.perf_counter() + ACTION_SECONDS
+        return time.perf_counter() < self._until
+
+    def list_keys(self) -> dict[TriggerKind, list[str]]:
+        """Return the keys of the derived triggers that may match."""
+        parts = (part for path in self.files for part in path.split("/") if part)
+        words = (word.partition("=")[0] for word in self.words)
+        return {
+            TriggerKind.FILE: list(dict.fromkeys(parts)),
+            TriggerKind.PROGRAM: list(dict.fromkeys(words)),
+            TriggerKind.NAME: list(dict.fromkeys(_NAME.findall(self.names))),
+        }
+
+
+def _match_rows(db: sqlite3.Connection, action: Action) -> Iterator[tuple[int, Trigger]]:
+    facts = _ActionFacts(action)
+    for kind in WRITTEN:
+        if facts.lowered[kind]:
+            # Those without a literal come last.
+            rows = db.execute("SELECT doc, kind, key, pattern FROM triggers WHERE kind = ? ORDER BY key DESC", (kind,))
+            for doc, *trigger in rows:
+                if _matches(row := Trigger(*trigger), facts):
+                    yield doc, row
+    for kind, keys in facts.list_keys().items():
+        by_pattern: dict[Trigger, list[int]] = {}
+        for doc, *trigger in _select(db, f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN", keys):
+            by_pattern.setdefault(Trigger(*trigger), []).append(doc)
+        for row, docs in by_pattern.items():
+            if len(docs) <= COMMON and _matches(row, facts):
+                yield from ((doc, row) for doc in docs)
+
+
+def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
+    kind, key, pattern = trigger
+    if kind in WRITTEN:
+        lowered = facts.lowered[TriggerKind(kind)]
+        if not lowered or (key and not any(literal in lowered for literal in key.split("\n"))):
+            return False
+        if not facts.has_time():
+            return False
+        if kind == TriggerKind.PATHS:
+            glob = _compile(render_glob(pattern), ignores_case=False)
+            return glob is not None and any(glob.fullmatch(path) for path in facts.paths)
+        expression = _compile(pattern, ignores_case=kind == TriggerKind.COMMANDS)
+        return expression is not None and bool(expression.search(facts.texts[TriggerKind(kind)]))
+    if kind == TriggerKind.FILE:
+        return any(f"/{pattern}/" in f"/{path}/" for path in facts.files)
+    if kind == TriggerKind.PROGRAM:
+        words = iter(facts.words)
+        return all(any(word in (other, other.partition("=")[0]) for other in words) for word in pattern.split(" "))
+    return pattern in facts.names
+
+
+def _select(db: sqlite3.Connection, select: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), _MANY):
+        batch = values[start : start + _MANY]
+        yield from db.execute(f"{select} ({','.join('?' * len(batch))})", batch)
+
+
+def _compile(pattern: str, *, ignores_case: bool) -> Any:
+    from memdir.errors import FormatError
+    from memdir.format.when import compile_expression
+
+    try:
+        return compile_expression(pattern, ignores_case=ignores_case)
+    except FormatError:
+        return None
+
+
+# --- the triggers of a memory ----------------------------------------------------------------------------------------
+
+
+def list_triggers(when: "When", text: str) -> list[Trigger]:
+    """Return the triggers of a memory: those of `when`, or else those derived from its text."""
+    if not when.has_patterns:
+        return list(dict.fromkeys(_derive(text)))[:TRIGGERS]
+    patterns = [(kind, pattern) for kind in WRITTEN for pattern in getattr(when, kind)]
+    return [Trigger(kind, "\n".join(find_literals(pattern, is_glob=kind == TriggerKind.PATHS)), pattern) for kind, pattern in patterns]
+
+
+def _derive(text: str) -> Iterator[Trigger]:
+    # Imported here: the hook reads what was derived.
+    from memdir.text import find_code_spans
+    from memdir.verify import claims
+
+    spans = find_code_spans(text) if "`" in text else ()
+    for start, end in spans:
+        token = " ".join(text[start:end].split())
+        if not token or len(token) > _SPAN_CHARS or claims.find_path_problem(token):
+            continue
+        if " " in token:
+            if claims.is_command(token):
+                words = [word for word in token.removeprefix("$ ").split(" ") if not word.startswith("$")]
+                yield Trigger(TriggerKind.PROGRAM, max(words, key=len), " ".join(words))
+            continue
+        yield from _derive_token(token, is_code=True)
+    for match in _PLAIN.finditer(text):
+        if not any(start <= match.start() < end for start, end in spans):
+            yield from _derive_token(match[0], is_code=False)
+
+
+
+def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
+    from memdir.verify import claims
+
+    token = _ARITY.sub("", token)
+    path = claims.find_place(token)[0].removeprefix("./").rstrip("/")
+    if flag := claims.FLAG.match(token):
+        yield Trigger(TriggerKind.PROGRAM, flag[1], flag[1])
+    elif claims.is_path(token, is_code=is_code) and ("/" in path or "." in path) and not path.startswith("/"):
+        yield Trigger(TriggerKind.FILE, path.rpartition("/")[2], path)
+    elif match := claims.SYMBOL.fullmatch(token):
+        name = match[1].rstrip("!?")
+        parts = claims.PARTS.split(name)
+        if len(parts) > 1 or claims.is_identifier(name) or (match[2] and len(name) > _CALL_CHARS):
+            yield Trigger(TriggerKind.NAME, max(parts, key=len), name)
+
+
+
+
+# --- the texts that every match of an expression contains ------------------------------------------------------------
+
+
+def render_glob(glob: str) -> str:
+    """Return a glob as a regular expression: `*` and `?` stay within a folder, `**` stands for any folders."""
+    parts = []
+    for match in _GLOB.finditer(glob.removeprefix("./")):
+        sign = match[0]
+        if match.lastgroup == "choice":
+            parts.append("(?:" + "|".join(re.escape(one) for one in sign[1:-1].split(",")) + ")")
+        elif match.lastgroup == "letters":
+            parts.append("[" + ("^" if sign[1] in "!^" else "") + sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[") + "]")
+        else:
+            parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
+    return "".join(parts) + (".*" if glob.endswith("/") else "")
+
+
+
+
+def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
+    """Return texts in lower case, one of which is in every match of an expression, or none if that is not known."""
+    if is_glob:
+        longest = max((match[0] for match in _GLOB.finditer(pattern.removeprefix("./")) if match[0][0] not in "*?{["), key=len, default="")
+        return (longest.lower(),) if longest.strip("/") else ()
+    found, end = _read_choices(pattern, 0, 0)
+    return found if end == len(pattern) and all(len(literal) > 1 for literal in found) else ()
+
+
+def _read_choices(text: str, start: int, depth: int) -> tuple[tuple[str, ...], int]:
+    """Read the alternatives of an expression from an offset up to its end or a closing bracket."""
+    literals: list[str] = []
+    is_known = depth < _DEPTH
+    while True:
+        best, start = _read_sequence(text, start, depth)
+        is_known = is_known and bool(best)
+        literals += best
+        if start >= len(text) or text[start] != "|":
+            return (tuple(literals) if is_known and len(literals) <= _ALTERNATIVES else ()), start
+        start += 1
+
+
+def _read_sequence(text: str, start: int, depth: int) -> tuple[tuple[str, ...], int]:
+    """Read expressions that follow each other, and return the most telling literals of them."""
+    best: tuple[str, ...] = ()
+    run = ""
+    while start < len(text) and text[start] not in "|)":
+        match = _PIECE.match(text, start)
+        if match is None or depth > _DEPTH:
+            return (), len(text) + 1
+        piece, kind, start = match[0], match.lastgroup, match.end()
+        inner: tuple[str, ...] = ()
+        if kind == "group":
+            inner, start = _read_choices(text, start, depth + 1)
+            if start >= len(text) or text[start] != ")":
+                return (), len(text) + 1
+            start += 1
+        count = _COUNT.match(text, start)
+        is_optional = count is not None and (count[0][0] in "*?" or count[0].startswith(("{0", "{,")))
+        start = count.end() if count else start
+        if kind == "edge":
+            continue
+        if kind == "sign" and not is_optional:
+            run += piece[-1].lower()
+            if count is None:
+                continue
+        best = _prefer(best, (run,) if run else (), () if is_optional else inner)
+        run = ""
+    return _prefer(best, (run,) if run else ()), start
+
+
+def _prefer(*choices: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the choice whose shortest literal is longest."""
+    return max(choices, key=lambda choice: (min(map(len, choice), default=0), -len(choice)))
+
+
