@@ -99,8 +99,8 @@ def make_private_dirs(path: Path) -> None:
         sync_dir(path.parent)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file atomically, mode 0600: readers see the old bytes or the new ones, even after a crash."""
+def write_private(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace a file atomically, mode 0600: readers see the old bytes or the new ones; if `durable`, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     with raise_disk_errors(path):
         make_private_dirs(path.parent)
@@ -109,12 +109,14 @@ def write_private(path: Path, data: bytes) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(handle)
+                if durable:
+                    os.fsync(handle)
             os.replace(temporary, path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        sync_dir(path.parent)
+        if durable:
+            sync_dir(path.parent)
 
 
 def append_private(path: Path, line: bytes) -> int:

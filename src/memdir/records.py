@@ -412,6 +412,17 @@ class Excerpt(_Titled):
         return len(self.text.encode("utf-8", "replace"))
 
 
+class Moment(StrEnum):
+    """When a memory was shown; the last two say what became of an action for which it was shown."""
+
+    START = "start"
+    PROMPT = "prompt"
+    ACTION = "action"
+    FAILURE = "failure"
+    CARRIED_OUT = "carried out"
+    OVERRIDDEN = "overridden"
+
+
 @dataclass(frozen=True, slots=True)
 class Surfacing:
     """A row of the recall log, with a shown memory, the time, the query and the conversation."""
@@ -422,6 +433,7 @@ class Surfacing:
     session: str = ""
     selector: str = ""
     score: float = 0.0
+    moment: Moment = Moment.PROMPT
 
 
 @dataclass(frozen=True, slots=True)

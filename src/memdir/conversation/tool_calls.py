@@ -27,24 +27,10 @@ from memdir.format.frontmatter import parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, LOG_BYTES
+from memdir.project.hosts import EDITOR_VERBS, EDITORS, PATH_KEYS, SHELLS, WRITERS, plain_name
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
 from memdir.store.secrets import SecretFinding, render_findings
 
-# Tools that write the file they name, in lower case without `_` and `-`.
-WRITERS = frozenset(
-    "write edit multiedit notebookedit "  # Claude Code
-    "writefile replace savefile "  # Gemini
-    "editfile searchreplace strreplace deletefile delete reapply "  # Cursor
-    "createfile replacestringinfile multireplacestringinfile inserteditintofile "  # VS Code
-    "applypatch updatefile patchfile".split()
-)
-PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "target_file", "target_notebook", "absolute_path")
-EDITORS = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
-EDITOR_VERBS = frozenset(("create", "str_replace", "insert", "delete", "rename"))
-SHELLS = frozenset(
-    "bash shell localshell execcommand shellcommand containerexec runshellcommand runterminalcmd runterminalcommand "
-    "runinterminal runcommand terminal powershell".split()
-)
 RECENT_TOOLS = 10  # listed for a selecting model
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
@@ -328,11 +314,6 @@ def list_recent_tools(messages: Sequence[Message]) -> tuple[str, ...]:
     """Return the names of the tools called in these messages, most recent first."""
     calls = [call.name for message in messages for call in message.calls]
     return tuple(dict.fromkeys(reversed(calls)))[:RECENT_TOOLS]
-
-
-def plain_name(tool: str) -> str:
-    """Return a tool's name in lower case without the server prefix."""
-    return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1].lower())
 
 
 def _find_written(call: ToolCall, lookup: _Lookup) -> Iterator[str]:

@@ -4,10 +4,9 @@
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, PathError
@@ -20,17 +19,14 @@ from memdir.interfaces.hooks import (
     HookReply,
     open_hook_project,
     render_line,
-    render_recalled,
     take_saved_titles,
 )
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
-from memdir.project.paths import MEMBERSHIP, find_root
-from memdir.records import Origin, Scope, ToolCall
+from memdir.project.paths import MEMBERSHIP
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import (
     DAY,
-    SELECTION,
     STARTED,
     QueuedTurn,
     SessionFile,
@@ -45,9 +41,7 @@ from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync,
 from memdir.text import estimate_tokens, fold, shorten
 
 if TYPE_CHECKING:
-    from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict
-    from memdir.recall.pipeline import RecallResult
-    from memdir.store.secrets import SecretFinding
+    pass
 
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
@@ -233,123 +227,6 @@ def _is_member(project: Project) -> bool:
     return project.settings.flag("team") and os.path.isfile(project.private.state / MEMBERSHIP)
 
 
-def handle_tool(call: HookInput, output: HookOutput) -> None:
-    """Check a tool's write to memory before it runs. After a tool, show newly selected memories, and record the
-    memories that the tool read or wrote."""
-    if call.event is HookEvent.BEFORE_TOOL:
-        from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
-
-        if plain_name(call.text("tool_name")) in WRITERS | EDITORS | SHELLS:
-            _check_write(call, output)
-    elif call.session and not call.is_subagent:
-        with open_hook_project(call, output) as project:
-            if project is not None:
-                _note_read(call, project)
-                _show_selected(call, project, output)
-
-
-def _check_write(call: HookInput, output: HookOutput) -> None:
-    from memdir.conversation.tool_calls import find_writes, judge_write
-
-    tool_call = ToolCall("", call.text("tool_name"), call.find_tool_input())
-    with open_hook_project(call, output) as project:
-        if project is None:
-            return
-        cwd, home = call.text("cwd") or str(call.cwd), str(project.environment.home)
-        writes = list(find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home))
-        today = project.now().astimezone().date()
-        verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
-        if not any(verdict.refused for verdict in verdicts):
-            verdicts += [_hold_back(project, write, call.session) for write in writes]
-        refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
-        remarks = "; ".join(text for verdict in verdicts for text in verdict.said)
-        if refused:
-            output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
-        elif remarks:
-            text = f"memdir noticed in what is written to memory: {remarks}."
-            output.reply = HookReply(context=text, message=text)
-
-
-def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerdict":
-    """Refuse to pin memories, and send writes to team memory to the inbox if the user reviews them."""
-    from memdir.conversation.tool_calls import WriteVerdict
-    from memdir.format.frontmatter import decode, parse_fields
-    from memdir.store.plan import FileChange, is_index_path, is_team
-
-    store = project.private
-    is_held = store.rules.review and is_team(write.path) and write.directory.root == store.root
-    try:
-        before = store.read_bytes(write.path) if write.directory.root == store.root else None
-    except MemdirError:
-        before = None
-    if not is_held:
-        is_new_pin = (
-            write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
-        )
-        return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
-    if is_index_path(write.path):
-        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
-    if not write.is_whole:
-        return WriteVerdict(
-            "changes to team memories need the user's review: write the complete file, so that it can be reviewed"
-        )
-    change = FileChange(write.path, before, write.text.encode("utf-8", "replace"))
-    return WriteVerdict(str(store.hold_for_review([change], Origin("agent", "by its file tools", session))))
-
-
-def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
-    """Return every memory directory in use, including a worktree's own; the last of equal paths wins."""
-    from memdir.conversation.tool_calls import MemoryRoot
-
-    root, home = project.places.root.path, project.environment.claude_home
-    for top in (root, find_root(cwd, worktree="own").path):
-        yield MemoryRoot(top / ".claude" / "memory", is_shared=True)
-    yield MemoryRoot(root / ".claude" / "agent-memory", is_shared=True)
-    yield MemoryRoot(root / ".claude" / "agent-memory-local")
-    yield MemoryRoot(home / "agent-memory")
-    for store in project.stores:
-        yield MemoryRoot(store.root, is_shared=store.scope is Scope.PROJECT, has_logs=True)
-
-
-def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
-    from memdir.store.secrets import open_finder
-
-    return open_finder(project.environment, forgive=True)(text)
-
-
-def _show_selected(call: HookInput, project: Project, output: HookOutput) -> None:
-    session = SessionFile(project.private.state, call.session)
-    if not session.find_prompt_file(SELECTION).is_file():
-        return
-    from memdir.recall.pipeline import take_selection
-
-    def show(found: "RecallResult") -> None:
-        output.reply = render_recalled(project, found.memories, saved=take_saved_titles(project))
-
-    take_selection(project, call.session, show)
-
-
-def _note_read(call: HookInput, project: Project) -> None:
-    values = call.find_tool_input()
-    if not any(isinstance(value, str) and value.endswith(".md") for value in values.values()):
-        return  # most tools name no memory, and the modules below take longer to load than all of this
-    from memdir.conversation.tool_calls import EDITORS, PATH_KEYS, WRITERS, plain_name
-    from memdir.recall.pipeline import find_key
-    from memdir.recall.select import LocalSearch
-
-    if plain_name(call.text("tool_name")) not in WRITERS | EDITORS | _READERS:
-        return
-    paths = [value for key in PATH_KEYS if isinstance(value := values.get(key), str)]
-    paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
-    session, cwd = SessionFile(project.private.state, call.session), call.text("cwd") or str(call.cwd)
-    files = [Path(os.path.join(cwd, path)) for path in paths]
-    keys = [key for file in files if (key := find_key(session, project.stores, file)) is not None]
-    session.note_read(keys)
-    if keys and plain_name(call.text("tool_name")) not in _READERS:
-        with LocalSearch(project.stores) as search:
-            search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
-
-
 def handle_end(call: HookInput, output: HookOutput) -> None:
     """Queue the turn and start a worker, because a turn or session ends or the host is about to compact."""
     # Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
@@ -419,6 +296,5 @@ def handle_agent(call: HookInput, output: HookOutput) -> None:
 HANDLERS: Mapping[HookEvent, Callable[[HookInput, HookOutput], None]] = {
     HookEvent.START: handle_start,
     HookEvent.AGENT: handle_agent,
-    **dict.fromkeys((HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL), handle_tool),
     **dict.fromkeys((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END), handle_end),
 }

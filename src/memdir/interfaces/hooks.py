@@ -40,18 +40,20 @@ from memdir.project.hosts import (
     find_name,
 )
 from memdir.project.settings import Environment, read_environment
-from memdir.store.open import Project, open_project
+from memdir.store.sessions import SessionFile
 from memdir.store.state import note_event, note_problem, take_saved
 from memdir.text import cut_middle, estimate_tokens, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.recall.pipeline import RecallResult
     from memdir.records import Excerpt
+    from memdir.store.open import Project
 
 _SECONDS = {
     HookEvent.PROMPT: HOOK_PROMPT_SECONDS,
     HookEvent.BEFORE_TOOL: HOOK_PROMPT_SECONDS,
     HookEvent.AFTER_TOOL: HOOK_PROMPT_SECONDS,
+    HookEvent.TOOL_FAILURE: HOOK_PROMPT_SECONDS,
     HookEvent.START: HOOK_START_SECONDS,
 }
 _MOST_PATIENCE = 300.0
@@ -105,11 +107,13 @@ class HookInput:
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """The reply: `context` for the model, `message` for the user, `refused` as the reason to block a tool."""
+    """The reply: `context` for the model, `message` for the user, `refused` as the reason to block a tool, `asked` as the
+    reason to ask the user first."""
 
     context: str = ""
     message: str = ""
     refused: str = ""
+    asked: str = ""
 
 
 class HookOutput:
@@ -165,20 +169,25 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
         table["systemMessage"] = reply.message
     if reply.context and event in host.shows_after:
         specific["additionalContext"] = reply.context
-    if reply.refused and event is HookEvent.BEFORE_TOOL:
+    if (reason := reply.refused or reply.asked) and event is HookEvent.BEFORE_TOOL:
+        # A host that cannot ask refuses with the reason.
+        decision = "ask" if reply.asked and host.can_ask and not reply.refused else "deny"
         if host.style is ReplyStyle.GEMINI:
-            table |= {"decision": "deny", "reason": reply.refused}
+            table |= {"decision": decision, "reason": reason}
         else:
-            specific |= {"permissionDecision": "deny", "permissionDecisionReason": reply.refused}
+            specific |= {"permissionDecision": decision, "permissionDecisionReason": reason}
     if specific:
         table["hookSpecificOutput"] = {"hookEventName": find_name(event, host), **specific}
     return json.dumps(table) if table else ""
 
 
 @contextmanager
-def open_hook_project(call: HookInput, output: HookOutput) -> Iterator[Project | None]:
+def open_hook_project(call: HookInput, output: HookOutput) -> "Iterator[Project | None]":
     """Open the project of a call, or return None if memory is off. Records the event last, because `handle_start` reads
     the previous one."""
+    # Imported here: most tool calls need no store.
+    from memdir.store.open import open_project
+
     project = open_project(call.cwd)
     is_on = project.places.switch.on
     try:
@@ -209,6 +218,14 @@ def _work(event: HookEvent, output: HookOutput, table: Mapping[str, object] | No
         output.host, output.patience, output.cwd = call.host, call.patience, call.cwd
         if event is HookEvent.PROMPT:
             _handle_prompt(call, output)
+        elif event is HookEvent.BEFORE_TOOL:
+            from memdir.interfaces.hook_tools import handle_before
+
+            handle_before(call, output)
+        elif event in (HookEvent.AFTER_TOOL, HookEvent.TOOL_FAILURE):
+            from memdir.interfaces.hook_tools import handle_after
+
+            handle_after(call, output)
         else:
             from memdir.interfaces.hook_events import HANDLERS
 
@@ -287,7 +304,7 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model memories relevant to the prompt, and with the first prompt the index if START did not."""
     from memdir.conversation.typed import strip_host_text
-    from memdir.recall.pipeline import RecallSkip, recall_in_project, take_selection
+    from memdir.recall.pipeline import RecallSkip, leave_ranking, recall_in_project, take_selection
 
     text = strip_host_text(cut_middle(call.text("prompt"), _PROMPT_CHARS, "…"))
     with open_hook_project(call, output) as project:
@@ -317,12 +334,14 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         last = recall_in_project(project, text, session=call.session, trusts=True, on_found=show)
         if last is not now[0]:
             show(last)
+        if call.session:
+            leave_ranking(SessionFile(project.private.state, call.session), last)
         if call.session and last.skipped in (None, RecallSkip.NOTHING_FITS):
             _start_selection(call, project, text)
 
 
 def render_recalled(
-    project: Project, memories: "Sequence[Excerpt]", before: str = "", saved: Sequence[str] = ()
+    project: "Project", memories: "Sequence[Excerpt]", before: str = "", saved: Sequence[str] = ()
 ) -> HookReply:
     """Return the text for the model and the line for the user. The text is `before` and as many memories as fit the
     hook limits; the line lists the titles of recalled and saved memories."""
@@ -338,14 +357,16 @@ def render_recalled(
     return HookReply(used + fit_memories(memories, now=now, chars=chars, tokens=tokens), message)
 
 
-def take_saved_titles(project: Project) -> tuple[str, ...]:
+def take_saved_titles(project: "Project") -> tuple[str, ...]:
     """Return titles saved in the background since the last call, or none if the setting `visible` is off."""
     return take_saved(project.private.state) if project.settings.flag("visible") else ()
 
 
-def render_line(recalled: Sequence[str], saved: Sequence[str]) -> str:
-    """Return one line for the user with the titles of recalled and saved memories, or ""."""
+def render_line(recalled: Sequence[str], saved: Sequence[str], reminded: Sequence[str] = ()) -> str:
+    """Return one line for the user with the titles of the memories recalled, saved and shown for an action, or ""."""
     parts = []
+    if reminded:
+        parts.append(f"reminded of {_list_titles(reminded)}")
     if recalled:
         parts.append(f"recalled {len(recalled)} ({_list_titles(recalled)})")
     if saved:
@@ -358,10 +379,10 @@ def _list_titles(titles: Sequence[str]) -> str:
     return ", ".join(shorten(one_line(title), _TITLE_CHARS) for title in titles[:_TITLES]) + more
 
 
-def _start_selection(call: HookInput, project: Project, text: str) -> None:
+def _start_selection(call: HookInput, project: "Project", text: str) -> None:
     """Start background selection if a model or encoder is configured; a later hook shows the result."""
     from memdir.recall.pipeline import selects_in_background
-    from memdir.store.sessions import QUESTION, SessionFile
+    from memdir.store.sessions import QUESTION
 
     if not selects_in_background(project):
         return
@@ -371,17 +392,16 @@ def _start_selection(call: HookInput, project: Project, text: str) -> None:
     start_detached(call.cwd, "select", "--session", call.session)
 
 
-def _give_date(call: HookInput, project: Project) -> str:
+def _give_date(call: HookInput, project: "Project") -> str:
     # Imported here: few projects keep a daily log.
     from memdir.interfaces.hook_events import give_date
 
     return give_date(call, project)
 
 
-def _load_first_index(call: HookInput, project: Project, output: HookOutput) -> str:
+def _load_first_index(call: HookInput, project: "Project", output: HookOutput) -> str:
     # Imported here: few hosts need it, and those once in a conversation.
     from memdir.interfaces.hook_events import load_index
-    from memdir.store.sessions import SessionFile
 
     session = SessionFile(project.private.state, call.session)
     if not call.session or session.find_index():

@@ -5,6 +5,7 @@ clients, the others only against their documented formats.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +20,30 @@ _RECORD_BYTES = 1_048_576
 # A memdir hook command, whether a script, `python -m memdir` or `uvx memdir`, quoted or not.
 OURS = compile_late(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
 
+# --- tools, in lower case without `_` and `-` -------------------------------------------------------------------------
+
+# Tools that write the file they name.
+WRITERS = frozenset(
+    "write edit multiedit notebookedit "  # Claude Code
+    "writefile replace savefile "  # Gemini
+    "editfile searchreplace strreplace deletefile delete reapply "  # Cursor
+    "createfile replacestringinfile multireplacestringinfile inserteditintofile "  # VS Code
+    "applypatch updatefile patchfile".split()
+)
+PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "target_file", "target_notebook", "absolute_path")
+EDITORS = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
+EDITOR_VERBS = frozenset(("create", "str_replace", "insert", "delete", "rename"))
+SHELLS = frozenset(
+    "bash shell localshell execcommand shellcommand containerexec runshellcommand runterminalcmd runterminalcommand "
+    "runinterminal runcommand terminal powershell".split()
+)
+READERS = frozenset("read readfile viewfile view readmanyfiles grep grepsearch searchfilecontent search".split())
+
+
+def plain_name(tool: str) -> str:
+    """Return a tool's name in lower case without the server prefix."""
+    return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1].lower())
+
 
 class HookEvent(StrEnum):
     """Events in a conversation, by memdir's names; `memdir hook EVENT` accepts them."""
@@ -27,6 +52,7 @@ class HookEvent(StrEnum):
     PROMPT = "user-prompt"
     BEFORE_TOOL = "before-tool"
     AFTER_TOOL = "after-tool"
+    TOOL_FAILURE = "tool-failure"
     STOP = "stop"
     COMPACT = "before-compact"
     AGENT = "subagent-start"
@@ -62,7 +88,8 @@ class Host:
     model, `reader` the module of `conversation/` that reads its transcripts.
 
     `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context to
-    the model; if the session start is not among them, the index is added to the first prompt.
+    the model; if the session start is not among them, the index is added to the first prompt. `can_ask`: a hook before a
+    tool can let the host ask the user.
     """
 
     key: str
@@ -79,8 +106,16 @@ class Host:
     loads_index: bool = False
     unit: int = 1
     shows_after: frozenset[HookEvent] = frozenset(
-        (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL, HookEvent.AGENT)
+        (
+            HookEvent.START,
+            HookEvent.PROMPT,
+            HookEvent.BEFORE_TOOL,
+            HookEvent.AFTER_TOOL,
+            HookEvent.TOOL_FAILURE,
+            HookEvent.AGENT,
+        )
     )
+    can_ask: bool = False
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
     model: str = ""
 
@@ -92,8 +127,9 @@ CLAUDE_CODE = Host(
     "Claude Code",
     (
         *_OPENING,
-        Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Write|Edit|MultiEdit|NotebookEdit|Bash"),
+        Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Write|Edit|MultiEdit|NotebookEdit|Bash|Read|Grep"),
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
+        Hook(HookEvent.TOOL_FAILURE, "PostToolUseFailure", tools="Bash"),
         *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
@@ -102,6 +138,7 @@ CLAUDE_CODE = Host(
     instructions="CLAUDE.md",
     reader="claude",
     loads_index=True,
+    can_ask=True,
     model="claude-cli",
 )
 CODEX = Host(
@@ -158,6 +195,7 @@ VSCODE = Host(
     ),
     folder=".copilot",
     hooks_files=("hooks/memdir.json", ".github/hooks/memdir.json"),
+    can_ask=True,
     servers_files=("", ".vscode/mcp.json"),
     servers_key="servers",
 )
@@ -166,7 +204,11 @@ QWEN = Host(
     "Qwen Code",
     (
         *_OPENING,
-        Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="write_file|edit|replace|notebook_edit|run_shell_command"),
+        Hook(
+            HookEvent.BEFORE_TOOL,
+            "PreToolUse",
+            tools="write_file|edit|replace|notebook_edit|run_shell_command|read_file|grep_search",
+        ),
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         Hook(HookEvent.STOP, "Stop"),
     ),

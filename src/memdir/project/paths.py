@@ -149,6 +149,11 @@ def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
     return environment.state_home / "dirs" / f"{slug(real)[-60:].strip('-')}-{digest}"
 
 
+def find_cache_dir(memory_dir: Path, environment: Environment) -> Path:
+    """Return the folder for what is derived from a memory directory that cannot be written to."""
+    return environment.cache_home / "dirs" / slug(str(memory_dir))[-100:].strip("-")
+
+
 def find_base(environment: Environment) -> tuple[Path, str]:
     """Return the default base directory for memory, and a note if a mount was refused."""
     mount = environment.remote_memory_dir

@@ -30,13 +30,25 @@ from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
-from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
+from memdir.records import (
+    Evidence,
+    Excerpt,
+    Header,
+    Moment,
+    Pick,
+    Query,
+    Scope,
+    Selector,
+    SkipReason,
+    StoredMemory,
+    Surfacing,
+)
 from memdir.store.contract import Folder, Store, StoreBase, StoreReader, utc_now, widen
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
-from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key
+from memdir.store.sessions import RANKING, SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key
 from memdir.text import cut_middle, fold
 
 # Why a candidate was dropped; the selector has more reasons.
@@ -87,11 +99,13 @@ class RecallRequest:
     limit: int | None = None
     on: bool = True
     paused: bool = False
+    moment: Moment = Moment.PROMPT
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones."""
+    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `leaders` are
+    the best by rank, shown or not."""
 
     query: str
     selector: str
@@ -100,6 +114,7 @@ class RecallResult:
     skipped: RecallSkip | None = None
     elapsed_ms: float = 0.0
     owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # of `memories`, one each
+    leaders: tuple[tuple[Scope, str], ...] = field(default=(), repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Excerpt]:
         return iter(self.memories)
@@ -153,15 +168,13 @@ def recall_in_project(
     """
     lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
-        request = replace(
-            _make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit
-        )
+        request = replace(make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit)
         result = find_recalled(request)
         on_found(result)
         return result if peek else record_recall(result, request)
 
 
-def _make_request(project: Project, query: str, selector: Selector | StoreFinder, session: str) -> RecallRequest:
+def make_request(project: Project, query: str, selector: Selector | StoreFinder, session: str) -> RecallRequest:
     settings = project.settings
     return RecallRequest(
         project.stores,
@@ -235,13 +248,42 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
     match file.read_prompt(SELECTION):
         case {"query": str(query), "by": str(by), "names": list(rows)}:
             names = [(str(row[0]), str(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
-            request = _make_request(project, query, NamedMemories(project.stores, names, by), session)
+            request = make_request(project, query, NamedMemories(project.stores, names, by), session)
             result = find_recalled(request)
             if not file.drop_prompt(SELECTION) or not result.memories:
                 return
             show(result)
             if (last := record_recall(result, request)) is not result:
                 show(last)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRanking:
+    """The best memories for the last prompt of a conversation, for the actions that follow. `off`: the prompt asks to leave
+    memory out of the answer."""
+
+    turn: str = ""
+    names: tuple[tuple[Scope, str], ...] = ()
+    off: bool = False
+
+
+def leave_ranking(file: SessionFile, result: RecallResult) -> None:
+    """Save the best memories for a prompt. A prompt of one word continues the work of the one before."""
+    names = result.leaders
+    if result.skipped is RecallSkip.ONE_WORD:
+        names = read_ranking(file).names
+    is_off = result.skipped in (RecallSkip.IGNORE_TURN, RecallSkip.IGNORE_CONVERSATION)
+    table = {"turn": os.urandom(6).hex(), "names": [[scope.value, name] for scope, name in names], "off": is_off}
+    file.write_prompt(RANKING, table, durable=False)
+
+
+def read_ranking(file: SessionFile) -> PromptRanking:
+    """Return what `leave_ranking` saved; empty if there was no prompt yet."""
+    match file.read_prompt(RANKING):
+        case {"turn": str(turn), "names": list(rows), "off": bool(off)}:
+            pairs = [row for row in rows if isinstance(row, list) and len(row) == 2 and row[0] in list(Scope)]
+            return PromptRanking(turn, tuple((Scope(scope), str(name)) for scope, name in pairs), off)
+    return PromptRanking()
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:
@@ -256,7 +298,7 @@ def find_recalled(request: RecallRequest) -> RecallResult:
         with suppress(MemdirError):
             request.session.set_ignoring(ignoring)
     empty = RecallResult(request.text, str(getattr(request.selector, "name", "local")), skipped=skip)
-    result = empty if skip else _select(request, record, empty)
+    result = empty if skip else select_memories(request, record, empty)
     return replace(result, elapsed_ms=(time.perf_counter() - start) * 1000)
 
 
@@ -285,7 +327,9 @@ def record_recall(result: RecallResult, request: RecallRequest, *, seconds: floa
     query = mask_secrets(result.query) if result.memories else ""
     session = request.session.id if request.session else ""
     for excerpt, owner in zip(result.memories, result.owners, strict=True):
-        row = Surfacing(excerpt.header.name, request.now, query, session, result.selector, excerpt.score)
+        row = Surfacing(
+            excerpt.header.name, request.now, query, session, result.selector, excerpt.score, request.moment
+        )
         rows.setdefault(id(owner), []).append(row)
     for owner in {id(owner): owner for owner in result.owners}.values():
         widen(owner).note_recalls(rows[id(owner)])
@@ -362,7 +406,7 @@ def _make_key(session: SessionFile, store: StoreReader, name: str) -> str:
     return make_key(session, name, state=state, place=place)
 
 
-def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) -> RecallResult:
+def select_memories(request: RecallRequest, record: SessionRecord, empty: RecallResult) -> RecallResult:
     selector, stores = request.selector, request.stores
     limit = SELECTED if request.limit is None else max(0, request.limit)
     if isinstance(selector, StoreFinder):
@@ -385,6 +429,7 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
             *(replace(pick, dropped=reason) for (pick, _), reason in zip(pairs, reasons, strict=True) if reason),
             *(pick for pick in picks if pick.dropped),
         ),
+        leaders=selector.leaders if isinstance(selector, LocalSearch) else (),
         memories=tuple(excerpts),
         owners=tuple(store.original for _, _, store in read),
         skipped=skipped,

@@ -126,6 +126,7 @@ class Gate:
 
 DATE = 0.2  # a question that names the day
 PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence, which only breaks near ties
+LEFT = 20  # of the best are left for the actions of the turn
 SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # A memory that matches no word of the question and has less than this share of the best score is a candidate only because
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
@@ -183,6 +184,7 @@ class LocalSearch:
         self._on_read = on_read
         self._reads = 0
         self._catalogs: dict[int, Catalog] = {}
+        self.leaders: tuple[tuple[Scope, str], ...] = ()  # the best of the last search, shown or not
         self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
         self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
@@ -245,6 +247,7 @@ class LocalSearch:
         limit = limit if query.wide else min(limit, SHOWN)
         ranked: list[tuple[Pick, StoreReader, PreparedQuery]] = []
         dropped: list[Pick] = []
+        leading: list[tuple[float, Scope, str]] = []
         for number, store in enumerate(self._stores):
             for _ in range(2 if self._trusts else 1):  # again if a file differs from its index row
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
@@ -254,12 +257,17 @@ class LocalSearch:
                 if not (self._trusts and picks and self._reindex_files(number, headers)):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
+            scope = _find_store_scope(store.scope)
+            every = [*scores.kept, *(memory for memory, _ in scores.dropped)]
+            leading += [(memory.score, scope, memory.path.removesuffix(".md")) for memory in every]
             left = sorted(scores.dropped, key=lambda row: -row[0].score)[:SHORTLIST]
             reasons = {memory.path: reason for memory, reason in left}
             for pick in _make_picks(store, [(memory, 0.0) for memory, _ in left], self.name):
                 dropped.append(replace(pick, dropped=reasons[pick.header.file]))
         ranked.sort(key=lambda row: (-row[0].score, -row[0].header.modified.timestamp(), row[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
+        best_first = sorted(leading, key=lambda row: -row[0])[:LEFT]
+        self.leaders = tuple((scope, name) for _, scope, name in best_first)
         selected: list[tuple[Pick, StoreReader]] = []
         worse, weak = list[Pick](), list[Pick]()
         # The gate was trained without priors, which only break near ties.

@@ -40,7 +40,9 @@ _BUSY_SECONDS = 0.05
 _SPAN_CHARS = 80
 _CALL_CHARS = 5
 _DEPTH = 8
-_PLAIN = re.compile(r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+")
+_PLAIN = re.compile(
+    r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+"
+)
 _ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
 _GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
 # A piece of an expression. What is not known here, as `\x41` or `\Q`, ends the search for literals.
@@ -74,12 +76,14 @@ class Trigger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a tool call is about to do. `paths` are below the project's root, `text` is what is written or replaced."""
+    """What a tool call is about to do. `paths` are below the project's root, `text` is what is written; in `replaced`, which
+    has what is replaced or searched for, only names count. `is_write`: it writes a file or runs a command."""
 
     paths: tuple[str, ...] = ()
     command: str = ""
     text: str = ""
     replaced: str = ""
+    is_write: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,9 @@ def _match_rows(db: sqlite3.Connection, action: Action) -> Iterator[tuple[int, T
                     yield doc, row
     for kind, keys in facts.list_keys().items():
         by_pattern: dict[Trigger, list[int]] = {}
-        for doc, *trigger in _select(db, f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN", keys):
+        for doc, *trigger in _select(
+            db, f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN", keys
+        ):
             by_pattern.setdefault(Trigger(*trigger), []).append(doc)
         for row, docs in by_pattern.items():
             if len(docs) <= COMMON and _matches(row, facts):
@@ -209,7 +215,10 @@ def list_triggers(when: "When", text: str) -> list[Trigger]:
     if not when.has_patterns:
         return list(dict.fromkeys(_derive(text)))[:TRIGGERS]
     patterns = [(kind, pattern) for kind in WRITTEN for pattern in getattr(when, kind)]
-    return [Trigger(kind, "\n".join(find_literals(pattern, is_glob=kind == TriggerKind.PATHS)), pattern) for kind, pattern in patterns]
+    return [
+        Trigger(kind, "\n".join(find_literals(pattern, is_glob=kind == TriggerKind.PATHS)), pattern)
+        for kind, pattern in patterns
+    ]
 
 
 def _derive(text: str) -> Iterator[Trigger]:
@@ -233,7 +242,6 @@ def _derive(text: str) -> Iterator[Trigger]:
             yield from _derive_token(match[0], is_code=False)
 
 
-
 def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
     from memdir.verify import claims
 
@@ -250,8 +258,6 @@ def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
             yield Trigger(TriggerKind.NAME, max(parts, key=len), name)
 
 
-
-
 # --- the texts that every match of an expression contains ------------------------------------------------------------
 
 
@@ -263,18 +269,25 @@ def render_glob(glob: str) -> str:
         if match.lastgroup == "choice":
             parts.append("(?:" + "|".join(re.escape(one) for one in sign[1:-1].split(",")) + ")")
         elif match.lastgroup == "letters":
-            parts.append("[" + ("^" if sign[1] in "!^" else "") + sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[") + "]")
+            parts.append(
+                "["
+                + ("^" if sign[1] in "!^" else "")
+                + sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[")
+                + "]"
+            )
         else:
             parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
     return "".join(parts) + (".*" if glob.endswith("/") else "")
 
 
-
-
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
     """Return texts in lower case, one of which is in every match of an expression, or none if that is not known."""
     if is_glob:
-        longest = max((match[0] for match in _GLOB.finditer(pattern.removeprefix("./")) if match[0][0] not in "*?{["), key=len, default="")
+        longest = max(
+            (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")) if match[0][0] not in "*?{["),
+            key=len,
+            default="",
+        )
         return (longest.lower(),) if longest.strip("/") else ()
     found, end = _read_choices(pattern, 0, 0)
     return found if end == len(pattern) and all(len(literal) > 1 for literal in found) else ()
@@ -325,5 +338,3 @@ def _read_sequence(text: str, start: int, depth: int) -> tuple[tuple[str, ...], 
 def _prefer(*choices: tuple[str, ...]) -> tuple[str, ...]:
     """Return the choice whose shortest literal is longest."""
     return max(choices, key=lambda choice: (min(map(len, choice), default=0), -len(choice)))
-
-

@@ -43,11 +43,11 @@ from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, StoreReader, Workplace, hold_state, utc_now
 from memdir.store.history import CompactResult, History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
+from memdir.store.state import INDEX, find_header_cache
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
 
-FILE = "index.db"
 SYNC = "sync"  # the origin of teammates' changes, which come with their author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
@@ -302,7 +302,7 @@ class FileStore(StoreBase):
                     count += older.purge(name)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
         if self._cache is not None:
-            drop_index(self._cache / FILE)
+            drop_index(self._cache / INDEX)
         return count
 
     def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
@@ -563,16 +563,6 @@ def _read(root: int, path: str) -> bytes | None:
 
 def _digest(data: bytes | None) -> str | None:
     return digest_of(data) if data is not None else None
-
-
-def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
-    """Return the path of the derived index: in the state folder or, if that is read-only, in the user's cache."""
-    folder = state
-    if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
-        folder = cache or state
-    if write and not os.path.isdir(folder) and (folder is cache or os.access(root, os.W_OK)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / FILE
 
 
 def open_index(path: Path, seconds: float) -> sqlite3.Connection:

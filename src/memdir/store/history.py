@@ -29,7 +29,7 @@ from memdir.format.frontmatter import digest_of
 from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Change, ChangedFile, Header, Origin, RecallCounts, Signature, StoredMemory, Surfacing
+from memdir.records import Change, ChangedFile, Header, Moment, Origin, RecallCounts, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_words, replace_surrogates
@@ -76,6 +76,7 @@ MIGRATIONS = (
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID
     """,
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE recalls ADD COLUMN moment TEXT NOT NULL DEFAULT 'prompt'",
 )
 # The migrations that added a table or columns: only writers migrate, so a reader may meet an older format.
 _RECALLS_SINCE = 2
@@ -83,6 +84,8 @@ _MARKS_SINCE = 3
 _DATES_SINCE = 5
 _SEEN_SINCE = 6
 _AUTHORS_SINCE = 7
+_MOMENTS_SINCE = 8
+SHOWN_MOMENTS = "('start', 'prompt', 'action', 'failure')"  # the others are not recalls
 # Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})
@@ -489,11 +492,17 @@ class History(Database):
 
     def add_recalls(self, recalls: Sequence[Surfacing]) -> None:
         """Add rows to the recall log, and delete the oldest rows that exceed its limit."""
-        insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
+        insert = "INSERT INTO recalls (at, name, query, session, selector, score, moment) VALUES (?, ?, ?, ?, ?, ?, ?)"
         with self.transaction(durable=False) as db:
             for recall in recalls:
                 texts = (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session)
-                row = (recall.at.isoformat(), *map(replace_surrogates, texts), recall.selector, recall.score)
+                row = (
+                    recall.at.isoformat(),
+                    *map(replace_surrogates, texts),
+                    recall.selector,
+                    recall.score,
+                    recall.moment,
+                )
                 db.execute(insert, row)
             db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
 
@@ -509,17 +518,22 @@ class History(Database):
         """Return the rows of one memory, or of all, newest first."""
         if self.version < _RECALLS_SINCE:
             return ()
-        select = "SELECT name, at, query, session, selector, score FROM recalls"
+        moment = "moment" if self.version >= _MOMENTS_SINCE else f"'{Moment.PROMPT}'"
+        select = f"SELECT name, at, query, session, selector, score, {moment} FROM recalls"
         where = "WHERE :name IS NULL OR name = :name ORDER BY id DESC LIMIT :limit"
         with self.reading() as db:
             rows = db.execute(f"{select} {where}", {"name": name, "limit": limit}).fetchall()
-        return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
+        return tuple(
+            Surfacing(name, datetime.fromisoformat(time), query, session, selector, score, Moment(moment))
+            for name, time, query, session, selector, score, moment in rows
+        )
 
     def count_recalls(self) -> RecallCounts:
         if self.version < _RECALLS_SINCE:
             return RecallCounts()
         with self.reading() as db:
-            by_name = dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name"))
+            shown = f"WHERE moment IN {SHOWN_MOMENTS}" if self.version >= _MOMENTS_SINCE else ""
+            by_name = dict(db.execute(f"SELECT name, count(*) FROM recalls {shown} GROUP BY name"))
         return RecallCounts(sum(by_name.values()), by_name)
 
     def _drop_recalls(self, name: str) -> None:

@@ -42,7 +42,15 @@ from memdir.format import frontmatter
 from memdir.frozen import asdict, dataclass
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
 from memdir.project import paths
-from memdir.project.paths import MEMBERSHIP, MemoryDirectory, ProjectPaths, find_git_dir, find_state_dir, slug
+from memdir.project.paths import (
+    MEMBERSHIP,
+    MemoryDirectory,
+    ProjectPaths,
+    find_cache_dir,
+    find_git_dir,
+    find_state_dir,
+    slug,
+)
 from memdir.project.settings import Environment, Settings, read_environment
 from memdir.records import Scope
 from memdir.store.contract import Clock, utc_now
@@ -198,14 +206,14 @@ def _open_files(
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
     """Open a store. With `root`, the directory must belong to that project; the first write records it as the owner."""
-    state, name = find_state_dir(path, environment), slug(str(path))[-100:].strip("-")
+    state = find_state_dir(path, environment)
     find = _make_finder(environment)
     if root is not None:
         check_identity(state, root)
     return FileStore(
         path,
         state=state,
-        cache=environment.cache_home / "dirs" / name,
+        cache=find_cache_dir(path, environment),
         scope=scope,
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),

@@ -20,9 +20,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
+from memdir.errors import MemdirError
 from memdir.files import raise_disk_errors, write_private
 from memdir.frozen import asdict, dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
@@ -34,9 +35,11 @@ PROMPT = ".prompt"
 DAY = "day"  # in a record: the last date given to the conversation
 STARTED = "started"  # in a record: memory was on at the start; whether the user or a program writes
 QUESTION, SELECTION = "question", "selection"  # prompts: the background question and its selection
+RANKING, ACTED = "ranking", "acted"  # prompts: the best memories for the last prompt, and the last action with a memory
 CONFIDENTIAL = "confidential"  # in a record: the user asked to keep nothing of the conversation
 _INDEXED = "indexed"
 _FOREIGN, _TRIMMED = "foreign", "trimmed"
+_OVERRIDE_TIME = timedelta(days=1)  # an unused one is no longer meant
 _ENTRY_BYTES = 16_384  # of a queue entry: two paths and an id
 _ENTRY_SUFFIX = ".json"
 
@@ -100,10 +103,10 @@ class SessionFile:
     def read_prompt(self, key: str) -> Mapping[str, object]:
         return self._read_table(self.find_prompt_file(key))
 
-    def write_prompt(self, key: str, table: Mapping[str, object]) -> None:
+    def write_prompt(self, key: str, table: Mapping[str, object], *, durable: bool = True) -> None:
         """Save a prompt. The caller must hold the folder's lock."""
         path = self.find_prompt_file(key)
-        write_table(path.parent, path.name, table)
+        write_table(path.parent, path.name, table, durable=durable)
 
     def drop_prompt(self, key: str) -> bool:
         """Remove a prompt; return True in only one of several concurrent processes."""
@@ -327,6 +330,28 @@ def render_cursor(cursor: Cursor) -> Mapping[str, object]:
 
 def digest_message(message: Message) -> str:
     return digest_text(f"{message.role}\0{message.text}\0{message.answers}")
+
+
+def add_override(state: Path, name: str, session: str = "", *, now: datetime) -> None:
+    """Let the next action that a rule would ask about or refuse happen, in one conversation or in any, within a day."""
+    with files.hold_sessions(state / files.SESSIONS_FOLDER, SESSION_SECONDS):
+        write_table(state, files.OVERRIDES, {**read_table(state, files.OVERRIDES), name: [session, now.isoformat()]})
+
+
+def take_override(state: Path, name: str, session: str, now: datetime) -> bool:
+    """Use up the override of a rule, and return whether there was one. If that cannot be recorded, there was none."""
+    if not os.path.isfile(state / files.OVERRIDES):
+        return False
+    try:
+        with files.hold_sessions(state / files.SESSIONS_FOLDER, SESSION_SECONDS):
+            table = read_table(state, files.OVERRIDES)
+            match table.pop(name, None):
+                case [str(only), str(since)] if only in ("", session) and (added_at := files.read_time(since)):
+                    write_table(state, files.OVERRIDES, table)
+                    return timedelta(0) <= now - added_at < _OVERRIDE_TIME
+    except MemdirError:
+        pass
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,9 @@ OWN_COPY = "sync.git"  # this and the next are in the folder of `find_own_sync`
 OWN_SETUP = "sync.json"
 OWN_FOLDER = "sync"
 _NOT_IN_NAMES = str.maketrans(dict.fromkeys('"“”„«»<>[]{}`*#|\\:;：；', " "))
+INDEX = "index.db"
 EVENTS_FOLDER = "events"
+OVERRIDES = "overrides.json"
 PROBLEMS = "problems.jsonl"
 SAVED = "saved.jsonl"
 LEARNED = "imported-chats"
@@ -138,6 +140,16 @@ def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> Non
                 row.purge(folder, memory)
 
 
+def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
+    """Return the path of the derived index: in the state folder or, if that is read-only, in the user's cache."""
+    folder = state
+    if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
+        folder = cache or state
+    if write and not os.path.isdir(folder) and (folder is cache or os.access(root, os.W_OK)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / INDEX
+
+
 def find_link(folder: Path) -> Path | None:
     """Return the folder or its parent if that is a symbolic link, or None."""
     return next((path for path in (folder.parent, folder) if os.path.islink(path)), None)
@@ -159,10 +171,10 @@ def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, 
     return table if isinstance(table, dict) else {}
 
 
-def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
+def write_table(folder: Path, file: str, table: Mapping[str, object], *, durable: bool = True) -> None:
     """Replace a file with this table. Raises DiskError or PathError."""
     check_no_link(folder / file)
-    write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n")
+    write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n", durable=durable)
 
 
 def read_time(value: object) -> datetime | None:
@@ -387,7 +399,7 @@ def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory
 
 STATE_FILES = (
     StateFile("history.db", "every change, the recall log, the inbox"),  # FileStore purges it, under the lock
-    StateFile("index.db", "derived: headers, postings, verification results", _drop_file("index.db")),
+    StateFile(INDEX, "derived: headers, postings, triggers, verification results", _drop_file(INDEX)),
     StateFile("encoded.db", "derived: vectors of memories", _drop_file("encoded.db")),
     StateFile(
         SESSIONS_FOLDER,
@@ -399,6 +411,7 @@ STATE_FILES = (
     StateFile(CHATS_FOLDER, "`memdir chat` conversations", _drop_chats, is_folder=True),
     StateFile(AUTHORS, "authors of team memories", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations already learned from"),
+    StateFile(OVERRIDES, "rules that a person lets pass once", _drop_file(OVERRIDES)),
     StateFile(RUNS, "background runs; an error may name a memory", _drop_file(RUNS)),
     StateFile(SAVED, "titles saved in the background and not shown yet", _drop_file(SAVED)),
     StateFile(PROBLEMS, "hook problems; an error may name a memory", _drop_file(PROBLEMS)),

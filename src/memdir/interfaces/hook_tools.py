@@ -1,0 +1,392 @@
+"""Hook events of tool calls: a write to memory is checked, and an action brings the memories that it calls for.
+
+Before a tool runs, only settings and derived indexes are read; stores are opened if a memory matches, or if the tool may
+write to memory. Hosts that show no context before a tool get the memories after it. A failed command is a question: the
+command and its error are searched for. After a tool, memories that were selected in the background are shown.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memdir.errors import MemdirError
+from memdir.frozen import dataclass
+from memdir.interfaces.hooks import (
+    HookInput,
+    HookOutput,
+    HookReply,
+    open_hook_project,
+    render_line,
+    render_recalled,
+    take_saved_titles,
+)
+from memdir.project.hosts import EDITORS, PATH_KEYS, READERS, SHELLS, WRITERS, HookEvent, plain_name
+from memdir.project.paths import ProjectPaths, find_cache_dir, find_root, find_state_dir, read_paths
+from memdir.project.settings import Settings
+from memdir.recall.triggers import Action, TriggerMatch, find_matches
+from memdir.records import Enforce, Moment, Origin, Scope, ToolCall
+from memdir.store.sessions import ACTED, SELECTION, SessionFile
+from memdir.store.state import digest_text, find_header_cache, note_event
+from memdir.text import cut_middle, one_line, shorten
+
+if TYPE_CHECKING:
+    from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict
+    from memdir.recall.action import ActionRecall
+    from memdir.recall.pipeline import RecallResult
+    from memdir.store.open import Project
+    from memdir.store.secrets import SecretFinding
+
+_COMMAND_KEYS = ("command", "cmd", "script", "input")
+_NEW_KEYS = ("content", "file_text", "new_source", "new_string", "newString", "new_str", "code")
+_OLD_KEYS = ("old_string", "oldString", "old_str", "pattern", "query")  # searched for names only
+_PATCH = "*** Begin Patch"
+_EXIT = re.compile(r"^(?:Exit Code|Process exited with code):? -?[1-9]", re.MULTILINE)
+_ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
+_CALL_CHARS = 200  # of a tool call in the recall log
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The settings and paths of a call, and the state folder of the project's memory."""
+
+    settings: Settings
+    paths: ProjectPaths
+    state: Path
+
+    @property
+    def folders(self) -> dict[Scope, Path]:
+        places = (self.paths.private, self.paths.project, self.paths.user)
+        return {place.scope: place.path for place in places if place is not None}
+
+
+def handle_before(call: HookInput, output: HookOutput) -> None:
+    """Refuse writes that memory must not contain, enforce rules, and show the memories that the action calls for."""
+    name = plain_name(call.text("tool_name"))
+    with _open_paths(call, output) as places:
+        if places is None:
+            return
+        if name in WRITERS | EDITORS | SHELLS and _may_write_memory(call, places):
+            _check_write(call, output)
+        if output.reply == HookReply():
+            _recall_action(call, output, places, name)
+
+
+def handle_after(call: HookInput, output: HookOutput) -> None:
+    """Show memories that have become ready, or those about a command that failed, and record which ones were read."""
+    name = plain_name(call.text("tool_name"))
+    if not call.session:
+        return
+    if not call.is_subagent and call.event is HookEvent.AFTER_TOOL:
+        with open_hook_project(call, output) as project:
+            if project is not None:
+                _note_read(call, project)
+                _note_carried_out(call, project)
+                _show_selected(call, project, output)
+    error = _find_error(call) if name in SHELLS else ""
+    is_late = HookEvent.BEFORE_TOOL not in call.host.shows_after
+    if output.reply == HookReply() and (error or is_late):
+        with _open_paths(call, output) as places:
+            if places is not None and error:
+                _recall_failure(call, output, places, error)
+            elif places is not None:
+                _recall_action(call, output, places, name)
+
+
+@contextmanager
+def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_Places | None]:
+    """Read settings and paths without opening a store, or return None if memory is off. Records the event."""
+    environment = call.environment
+    settings, paths = read_paths(environment, call.cwd.absolute())
+    state = find_state_dir(paths.private.path, environment)
+    output.state, output.patience = state, settings.number("hook_patience")
+    is_on = paths.switch.on
+    yield _Places(settings, paths, state) if is_on else None
+    if is_on:
+        note_event(state, call.host.key, call.event.value, environment.now or datetime.now(UTC))
+
+
+# --- actions -----------------------------------------------------------------------------------------------------------
+
+
+def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: str) -> None:
+    """Show the memories that a tool call calls for. Before the call, the host asks or refuses if one of them says so."""
+    if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
+        return
+    action = _find_action(call, places, name)
+    matches = _find_all_matches(call, places, action) if action is not None else []
+    if action is None or not matches:
+        return
+    # Imported here, as below: few actions match a trigger.
+    from memdir.recall.action import recall_at_action
+    from memdir.store.open import open_project
+
+    project = open_project(call.cwd)
+    try:
+        recalled = recall_at_action(
+            project,
+            call.session,
+            action,
+            matches,
+            text=shorten(one_line(f"{call.text('tool_name')} {action.command or ' '.join(action.paths)}"), _CALL_CHARS),
+            agent=call.text("agent_id"),
+            shows=call.event in call.host.shows_after,
+            enforces=call.event is HookEvent.BEFORE_TOOL,
+            on_found=partial(_show_action, call, project, output),
+        )
+        if names := recalled.names:
+            table = {"call": _digest_call(call), "names": [[scope.value, name] for scope, name in names]}
+            SessionFile(project.private.state, call.session).write_prompt(ACTED, table, durable=False)
+    finally:
+        project.close()
+
+
+def _find_all_matches(call: HookInput, places: _Places, action: Action) -> list[tuple[Scope, TriggerMatch]]:
+    matches = []
+    for scope, folder in places.folders.items():
+        state = find_state_dir(folder, call.environment)
+        index = find_header_cache(folder, state, find_cache_dir(folder, call.environment), write=False)
+        matches += [(scope, match) for match in find_matches(index, action)]
+    return matches
+
+
+def _show_action(call: HookInput, project: "Project", output: HookOutput, recalled: "ActionRecall") -> None:
+    from memdir.recall.action import show_reminder
+
+    texts = [show_reminder(excerpt) for excerpt in recalled.memories]
+    titles = [excerpt.header.title for excerpt in recalled.memories] if project.settings.flag("visible") else []
+    message = render_line((), (), reminded=titles)
+    reason = asks = ""
+    if recalled.rule is not None:
+        reason = f"memdir: a rule of the user applies. {show_reminder(recalled.rule)}"
+        asks = "asks" if recalled.decision is Enforce.ASK and call.host.can_ask else "refuses"
+        name = recalled.rule.header.name
+        line = f"memdir: “{one_line(recalled.rule.header.title)}” {asks}; `memdir rule override {name}` allows it once"
+        message = "\n".join(filter(None, (line, message)))
+    is_asked = asks == "asks"
+    output.reply = HookReply("\n\n".join(texts), message, "" if is_asked else reason, reason if is_asked else "")
+
+
+def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error: str) -> None:
+    """Search for a failed command with its error, and show what is about them."""
+    if not places.settings.flag("recall") or places.settings.flag("paused"):
+        return
+    from memdir.recall.action import recall_at_failure
+    from memdir.store.open import open_project
+
+    command = " ".join(_list_texts(call.find_tool_input(), _COMMAND_KEYS))
+    project = open_project(call.cwd)
+    try:
+        show = partial(_show_action, call, project, output)
+        recall_at_failure(project, call.session, command, error, agent=call.text("agent_id"), on_found=show)
+    finally:
+        project.close()
+
+
+def _find_action(call: HookInput, places: _Places, name: str) -> Action | None:
+    """Return what a tool call is about to do, or None if the tool neither writes, reads nor runs anything."""
+    if name not in WRITERS | EDITORS | SHELLS | READERS:
+        return None
+    values = call.find_tool_input()
+    edits = values.get("edits") or values.get("replacements")
+    tables = [values, *(row for row in edits if isinstance(row, dict))] if isinstance(edits, list) else [values]
+    command = "\n".join(_list_texts(values, _COMMAND_KEYS)) if name in SHELLS | WRITERS else ""
+    text = "\n".join(part for table in tables for part in _list_texts(table, _NEW_KEYS))
+    replaced = "\n".join(part for table in tables for part in _list_texts(table, _OLD_KEYS))
+    paths = _list_texts(values, PATH_KEYS)
+    if _PATCH in (patch := command or text):
+        from memdir.conversation.tool_calls import PATCHED
+
+        paths += PATCHED.findall(patch)
+        lines = patch.split("\n")
+        text, replaced = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
+        command = ""
+    cwd = call.text("cwd") or str(call.cwd)
+    tops = [find_root(Path(cwd), worktree="own").path, places.paths.root.path]
+    below = [path for path in (_find_below(path, cwd, tops) for path in paths) if path]
+    return Action(tuple(below), command if name in SHELLS else "", text, replaced, is_write=name not in READERS)
+
+
+def _find_below(path: str, cwd: str, tops: Sequence[Path]) -> str:
+    """Return a path relative to the project's root, or "" if it is elsewhere."""
+    if "\0" in path:
+        return ""
+    plain = os.path.normpath(os.path.join(cwd, path))
+    for whole in (plain, os.path.realpath(plain)):
+        for top in tops:
+            if whole.startswith(os.path.join(top, "")):
+                return os.path.relpath(whole, top)
+    return ""
+
+
+def _list_texts(values: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    """Return the texts of these fields; lists of words are joined."""
+    texts = (values.get(key) for key in keys)
+    joined = (
+        " ".join(word for word in value if isinstance(word, str)) if isinstance(value, list) else value
+        for value in texts
+    )
+    return [value for value in joined if isinstance(value, str) and value]
+
+
+def _find_error(call: HookInput) -> str:
+    """Return the error of a failed tool call, or ""."""
+    response = call.table.get("tool_response")
+    if error := call.text("error"):
+        return "" if call.table.get("is_interrupt") is True else cut_middle(error, _ERROR_CHARS, "…")
+    table: Mapping[str, object] = response if isinstance(response, dict) else {"output": response}
+    metadata = table.get("metadata")
+    codes = [
+        row.get(key)
+        for row in (table, metadata if isinstance(metadata, dict) else {})
+        for key in ("exit_code", "exitCode", "returncode")
+    ]
+    text = "\n".join(_list_texts(table, ("error", "stderr", "output", "stdout", "llmContent")))
+    has_failed = table.get("success") is False or table.get("is_error") is True or bool(table.get("error"))
+    if has_failed or any(type(code) is int and code for code in codes) or _EXIT.search(text[:_ERROR_CHARS]):
+        return cut_middle(text, _ERROR_CHARS, "…")
+    return ""
+
+
+def _digest_call(call: HookInput) -> str:
+    values = sorted((key, str(value)) for key, value in call.find_tool_input().items() if key != "description")
+    return digest_text(f"{call.text('tool_name')}\0{values}")
+
+
+def _note_carried_out(call: HookInput, project: "Project") -> None:
+    """Record that an action was carried out after a memory had been shown for it."""
+    session = SessionFile(project.private.state, call.session)
+    if not session.find_prompt_file(ACTED).is_file():
+        return
+    table = session.read_prompt(ACTED)
+    if table.get("call") == _digest_call(call) and session.drop_prompt(ACTED):
+        from memdir.recall.action import note_moment
+
+        note_moment(project, call.session, table.get("names"), Moment.CARRIED_OUT)
+
+
+# --- writes to memory --------------------------------------------------------------------------------------------------
+
+
+def _may_write_memory(call: HookInput, places: _Places) -> bool:
+    """Return whether a tool call contains the name of a memory directory. Most do not, and need no closer look."""
+    folders = [*places.folders.values(), Path("memory"), Path("agent-memory")]
+    names = {os.path.basename(path) for folder in folders for path in (folder, os.path.realpath(folder))}
+    texts = [call.text("cwd"), *_list_all(call.find_tool_input())]
+    plain = (text.translate(_UNQUOTED).casefold() for text in texts)
+    return any(name.casefold() in text for text in plain for name in names)
+
+
+_UNQUOTED = str.maketrans(dict.fromkeys("\"'\\"))
+
+
+def _list_all(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _list_all(item)
+
+
+def _check_write(call: HookInput, output: HookOutput) -> None:
+    from memdir.conversation.tool_calls import find_writes, judge_write
+
+    tool_call = ToolCall("", call.text("tool_name"), call.find_tool_input())
+    with open_hook_project(call, output) as project:
+        if project is None:
+            return
+        cwd, home = call.text("cwd") or str(call.cwd), str(project.environment.home)
+        writes = list(find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home))
+        today = project.now().astimezone().date()
+        verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
+        if not any(verdict.refused for verdict in verdicts):
+            verdicts += [_hold_back(project, write, call.session) for write in writes]
+        refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
+        remarks = "; ".join(text for verdict in verdicts for text in verdict.said)
+        if refused:
+            output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
+        elif remarks:
+            text = f"memdir noticed in what is written to memory: {remarks}."
+            output.reply = HookReply(context=text, message=text)
+
+
+def _hold_back(project: "Project", write: "FileWrite", session: str) -> "WriteVerdict":
+    """Refuse to pin memories, and send writes to team memory to the inbox if the user reviews them."""
+    from memdir.conversation.tool_calls import WriteVerdict
+    from memdir.format.frontmatter import decode, parse_fields
+    from memdir.store.plan import FileChange, is_index_path, is_team
+
+    store = project.private
+    is_held = store.rules.review and is_team(write.path) and write.directory.root == store.root
+    try:
+        before = store.read_bytes(write.path) if write.directory.root == store.root else None
+    except MemdirError:
+        before = None
+    if not is_held:
+        is_new_pin = (
+            write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
+        )
+        return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
+    if is_index_path(write.path):
+        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
+    if not write.is_whole:
+        return WriteVerdict(
+            "changes to team memories need the user's review: write the complete file, so that it can be reviewed"
+        )
+    change = FileChange(write.path, before, write.text.encode("utf-8", "replace"))
+    return WriteVerdict(str(store.hold_for_review([change], Origin("agent", "by its file tools", session))))
+
+
+def _list_memory_roots(project: "Project", cwd: Path) -> "Iterator[MemoryRoot]":
+    """Return every memory directory in use, including a worktree's own; the last of equal paths wins."""
+    from memdir.conversation.tool_calls import MemoryRoot
+
+    root, home = project.places.root.path, project.environment.claude_home
+    for top in (root, find_root(cwd, worktree="own").path):
+        yield MemoryRoot(top / ".claude" / "memory", is_shared=True)
+    yield MemoryRoot(root / ".claude" / "agent-memory", is_shared=True)
+    yield MemoryRoot(root / ".claude" / "agent-memory-local")
+    yield MemoryRoot(home / "agent-memory")
+    for store in project.stores:
+        yield MemoryRoot(store.root, is_shared=store.scope is Scope.PROJECT, has_logs=True)
+
+
+def _find_secrets(project: "Project", text: str) -> "Sequence[SecretFinding]":
+    from memdir.store.secrets import open_finder
+
+    return open_finder(project.environment, forgive=True)(text)
+
+
+def _show_selected(call: HookInput, project: "Project", output: HookOutput) -> None:
+    session = SessionFile(project.private.state, call.session)
+    if not session.find_prompt_file(SELECTION).is_file():
+        return
+    from memdir.recall.pipeline import take_selection
+
+    def show(found: "RecallResult") -> None:
+        output.reply = render_recalled(project, found.memories, saved=take_saved_titles(project))
+
+    take_selection(project, call.session, show)
+
+
+def _note_read(call: HookInput, project: "Project") -> None:
+    values = call.find_tool_input()
+    if not any(isinstance(value, str) and value.endswith(".md") for value in values.values()):
+        return  # most tools name no memory, and the modules below take longer to load than all of this
+    from memdir.recall.pipeline import find_key
+    from memdir.recall.select import LocalSearch
+
+    if plain_name(call.text("tool_name")) not in WRITERS | EDITORS | READERS:
+        return
+    paths = [value for key in PATH_KEYS if isinstance(value := values.get(key), str)]
+    paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
+    session, cwd = SessionFile(project.private.state, call.session), call.text("cwd") or str(call.cwd)
+    files = [Path(os.path.join(cwd, path)) for path in paths]
+    keys = [key for file in files if (key := find_key(session, project.stores, file)) is not None]
+    session.note_read(keys)
+    if keys and plain_name(call.text("tool_name")) not in READERS:
+        with LocalSearch(project.stores) as search:
+            search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
