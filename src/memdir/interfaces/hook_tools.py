@@ -28,7 +28,7 @@ from memdir.interfaces.hooks import (
 from memdir.project.hosts import EDITORS, PATH_KEYS, READERS, SHELLS, WRITERS, HookEvent, plain_name
 from memdir.project.paths import ProjectPaths, find_cache_dir, find_root, find_state_dir, read_paths
 from memdir.project.settings import Settings
-from memdir.recall.triggers import Action, TriggerMatch, find_matches
+from memdir.recall.triggers import ENFORCING, Action, TriggerMatch, find_candidates, find_matches, read_ranking
 from memdir.records import Enforce, Moment, Origin, Scope, ToolCall
 from memdir.store.sessions import ACTED, SELECTION, SessionFile
 from memdir.store.state import digest_text, find_header_cache, note_event
@@ -117,9 +117,15 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
     """Show the memories that a tool call calls for. Before the call, the host asks or refuses if one of them says so."""
     if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
         return
-    action = _find_action(call, places, name)
-    matches = _find_all_matches(call, places, action) if action is not None else []
-    if action is None or not matches:
+    ranking = read_ranking(SessionFile(places.state, call.session))
+    if ranking.off or (action := _find_action(call, places, name)) is None:
+        return
+    matches = _find_all_matches(call, places, action)
+    shows = call.event in call.host.shows_after
+    candidates = find_candidates(matches, ranking, action) if shows else []
+    is_before = call.event is HookEvent.BEFORE_TOOL
+    rules = [(scope, match.name) for scope, match in matches if is_before and match.kinds & ENFORCING]
+    if not candidates and not rules:
         return
     # Imported here, as below: few actions match a trigger.
     from memdir.recall.action import recall_at_action
@@ -131,11 +137,12 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
             project,
             call.session,
             action,
-            matches,
+            candidates,
+            rules,
+            turn=ranking.turn,
             text=shorten(one_line(f"{call.text('tool_name')} {action.command or ' '.join(action.paths)}"), _CALL_CHARS),
             agent=call.text("agent_id"),
-            shows=call.event in call.host.shows_after,
-            enforces=call.event is HookEvent.BEFORE_TOOL,
+            shows=shows,
             on_found=partial(_show_action, call, project, output),
         )
         if names := recalled.names:

@@ -331,7 +331,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
 
         if call.session:
             take_selection(project, call.session, show_late)
-        last = recall_in_project(project, text, session=call.session, trusts=True, on_found=show)
+        last = recall_in_project(project, text, session=call.session, trusts=True, leads=True, on_found=show)
         if last is not now[0]:
             show(last)
         if call.session:

@@ -1,12 +1,11 @@
 """Choose the memories that are shown at an action, and whether a rule asks or refuses.
 
-A trigger alone is weak evidence: half of all edits match one. So a memory must also agree with what is going on: it is
-among the best for the last prompt, by the ranking that the prompt's hook left. How good it must be depends on the trigger:
-an expression or a name that was matched says more than the path of a file. The triggers are read again from the file that
-is shown, so neither an outdated index nor one that others wrote decides anything. A rule with `enforce` needs no agreement.
+`triggers` proposes them. Here the triggers are read again from the files, so that neither an outdated index nor one that
+others wrote decides anything, and what the conversation has already is left out. A rule with `enforce` needs no agreement,
+and applies each time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from memdir.errors import MemdirError
@@ -20,25 +19,20 @@ from memdir.recall.pipeline import (
     find_skip,
     make_excerpt,
     make_request,
-    read_ranking,
     record_recall,
     select_memories,
 )
 from memdir.recall.select import LocalSearch
-from memdir.recall.triggers import Action, Trigger, TriggerKind, TriggerMatch, list_triggers, match_triggers
+from memdir.recall.triggers import ENFORCING, Action, ActionCandidate, Trigger, list_triggers, match_triggers
 from memdir.records import Enforce, Excerpt, Moment, Scope, StoredMemory, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.sessions import SessionFile, take_override
 from memdir.text import fold_words, one_line, shorten
 
-MATCHED_RANK = 10  # the worst rank for the last prompt of a memory whose expression, command or name matches
-PATH_RANK = 5  # of one whose path matches, if it also agrees with the new text
 TURN = "turn"  # in a session record: the turn and the number of memories shown at its actions
 _RULE_CHARS, _REASON_CHARS = 240, 120
-_READ = 30  # memories read at one action
-_PATHS = frozenset((TriggerKind.PATHS, TriggerKind.FILE))
-_ENFORCING = frozenset((TriggerKind.COMMANDS, TriggerKind.CONTENT))
+BY = "triggers"
 Names = tuple[tuple[Scope, str], ...]
 
 
@@ -60,47 +54,36 @@ def recall_at_action(
     project: Project,
     session_id: str,
     action: Action,
-    matches: Sequence[tuple[Scope, TriggerMatch]],
+    candidates: Sequence[ActionCandidate],
+    rules: Sequence[tuple[Scope, str]],
     *,
+    turn: str = "",
     text: str,
     agent: str = "",
     shows: bool = True,
-    enforces: bool = True,
     on_found: Callable[[ActionRecall], None] = lambda recalled: None,
 ) -> ActionRecall:
-    """Return the memories for an action and record them as shown. `text` describes the action in the recall log.
+    """Return the memories to show at an action and record them. `text` describes the action in the recall log.
 
-    A subagent (`agent`) has a record of its own, and the prompt of the conversation. `on_found` is called before anything
-    is recorded, as it is better to show a memory twice than never.
+    `rules` are memories that may ask or refuse; `shows` is whether the host shows context now. A subagent (`agent`) has
+    a record of its own. `on_found` is called before anything is recorded: better shown twice than never.
     """
     session = find_own_session(project, session_id, agent)
-    request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=Moment.ACTION)
     record = session.read()
-    ranking = read_ranking(SessionFile(project.private.state, session_id))
-    if ranking.off or find_skip("an action", record, on=request.on, paused=request.paused):
+    request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=Moment.ACTION)
+    if find_skip("an action", record, on=request.on, paused=request.paused):
         return ActionRecall()
-    ranks = {key: rank for rank, key in enumerate(ranking.names, 1)}
-    ordered = sorted(matches, key=lambda match: ranks.get((match[0], match[1].name), _READ))
+    rule, decision = _find_rule(project, session_id, rules, action, text)
+    count = _count_shown(record.extra.get(TURN), turn)
+    room = max(0, min(ACTION_SHOWN, ACTION_TURN - count)) if shows else 0
     chosen: list[tuple[Scope, str]] = []
-    rules: list[tuple[Enforce, FileStore, StoredMemory]] = []
-    for scope, match in ordered[:_READ]:
-        if (current := _read_matching(project, scope, match.name, action)) is None:
-            continue
-        store, memory, triggers = current
-        kinds = {TriggerKind(trigger.kind) for trigger in triggers}
-        if memory.header.when.enforce and enforces and kinds & _ENFORCING:
-            rules.append((memory.header.when.enforce, store, memory))
-        elif agrees(triggers, ranks.get((memory.header.scope, memory.name)), action):
-            chosen.append((memory.header.scope, memory.name))
-    rule, decision = _find_rule(project, session_id, rules, text)
-    count = _count_shown(record.extra.get(TURN), ranking.turn)
-    room = min(ACTION_SHOWN, ACTION_TURN - count) if shows else 0
-    request = replace(request, selector=NamedMemories(project.stores, chosen, "triggers"), limit=max(room, 0))
-    result = (
-        select_memories(request, record, RecallResult(text, "triggers"))
-        if chosen and room > 0
-        else RecallResult(text, "")
-    )
+    for candidate in candidates if room else ():
+        is_current = not candidate.triggers or _read_matching(project, candidate.scope, candidate.name, action)
+        if is_current and (rule is None or candidate.name != rule.header.name):
+            chosen.append((candidate.scope, candidate.name))
+    request = replace(request, selector=NamedMemories(project.stores, chosen, BY), limit=room)
+    result = RecallResult(text, BY)
+    result = select_memories(request, record, result) if chosen else result
     recalled = ActionRecall(result.memories, rule, decision)
     if not recalled.names:
         return recalled
@@ -110,7 +93,7 @@ def recall_at_action(
         on_found(recalled)
     if recalled.memories:
         with suppress(MemdirError):
-            total = [ranking.turn, count + len(recalled.memories)]
+            total = [turn, count + len(recalled.memories)]
             session.change(lambda record: replace(record, extra={**record.extra, TURN: total}))
     return recalled
 
@@ -126,8 +109,6 @@ def recall_at_failure(
 ) -> None:
     """Search for a failed command and its error, and record what is shown."""
     session = find_own_session(project, session_id, agent)
-    if read_ranking(SessionFile(project.private.state, session_id)).off:
-        return
     with LocalSearch(project.stores, half_lives=project.settings.half_lives(), trusts=True) as search:
         request = make_request(project, f"{command}\n{error}", search, "")
         request = replace(request, session=session, moment=Moment.FAILURE)
@@ -152,15 +133,6 @@ def show_reminder(excerpt: Excerpt) -> str:
     body = show_text(said, find_voice(header.scope))
     notes = [note for note in (show_byline(header.scope, excerpt.author), show_line(excerpt.caveat)) if note]
     return "\n".join([*notes, f"Memory ({show_line(header.file)}): {body}"])
-
-
-def agrees(triggers: Iterable[Trigger], rank: int | None, action: Action) -> bool:
-    """Return whether a memory with these matching triggers is shown, by its rank for the last prompt."""
-    if rank is None:
-        return False
-    if any(TriggerKind(trigger.kind) not in _PATHS for trigger in triggers):
-        return rank <= MATCHED_RANK
-    return rank <= PATH_RANK and action.is_write
 
 
 def find_own_session(project: Project, session_id: str, agent: str) -> SessionFile:
@@ -194,9 +166,16 @@ def _read_matching(
 
 
 def _find_rule(
-    project: Project, session_id: str, rules: Sequence[tuple[Enforce, FileStore, StoredMemory]], text: str
+    project: Project, session_id: str, names: Sequence[tuple[Scope, str]], action: Action, text: str
 ) -> tuple[Excerpt | None, Enforce | None]:
-    """Return the strictest rule that was not overridden, and its decision. It is recorded each time."""
+    """Return the strictest rule that applies and was not overridden, and its decision. It is recorded each time."""
+    rules: list[tuple[Enforce, FileStore, StoredMemory]] = []
+    for scope, name in names:
+        if (current := _read_matching(project, scope, name, action)) is not None:
+            store, memory, triggers = current
+            kinds = {trigger.kind for trigger in triggers}
+            if memory.header.when.enforce and kinds & ENFORCING:
+                rules.append((memory.header.when.enforce, store, memory))
     for decision, store, memory in sorted(rules, key=lambda rule: rule[0] is not Enforce.DENY):
         is_overridden = take_override(store.state, memory.name, session_id, project.now())
         moment = Moment.OVERRIDDEN if is_overridden else Moment.ACTION

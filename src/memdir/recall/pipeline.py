@@ -30,6 +30,7 @@ from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
+from memdir.recall.triggers import LeadingMemory, read_ranking
 from memdir.records import (
     Evidence,
     Excerpt,
@@ -114,7 +115,7 @@ class RecallResult:
     skipped: RecallSkip | None = None
     elapsed_ms: float = 0.0
     owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # of `memories`, one each
-    leaders: tuple[tuple[Scope, str], ...] = field(default=(), repr=False, compare=False)
+    leaders: tuple[LeadingMemory, ...] = field(default=(), repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Excerpt]:
         return iter(self.memories)
@@ -156,13 +157,15 @@ def recall_in_project(
     semantic: bool = True,
     peek: bool = False,
     trusts: bool = False,
+    leads: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
     on_found: Callable[[RecallResult], None] = lambda result: None,
     make_selector: Callable[[LocalSearch], Selector | StoreFinder] = lambda search: search,
 ) -> RecallResult:
     """Recall from the stores of a project, with its settings, in the conversation `session`.
 
-    `peek` records nothing as shown; `trusts` does not check every file of a large directory. `on_read` is called with
+    `peek` records nothing as shown; `trusts` does not check every file of a large directory; `leads` returns the leaders,
+    too. `on_read` is called with
     the number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes
     another selector from the local search.
     """
@@ -171,6 +174,8 @@ def recall_in_project(
         request = replace(make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit)
         result = find_recalled(request)
         on_found(result)
+        if leads:
+            result = replace(result, leaders=search.find_leaders(query))
         return result if peek else record_recall(result, request)
 
 
@@ -257,33 +262,12 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
                 show(last)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptRanking:
-    """The best memories for the last prompt of a conversation, for the actions that follow. `off`: the prompt asks to leave
-    memory out of the answer."""
-
-    turn: str = ""
-    names: tuple[tuple[Scope, str], ...] = ()
-    off: bool = False
-
-
 def leave_ranking(file: SessionFile, result: RecallResult) -> None:
     """Save the best memories for a prompt. A prompt of one word continues the work of the one before."""
-    names = result.leaders
-    if result.skipped is RecallSkip.ONE_WORD:
-        names = read_ranking(file).names
+    leaders = read_ranking(file).leaders if result.skipped is RecallSkip.ONE_WORD else result.leaders
     is_off = result.skipped in (RecallSkip.IGNORE_TURN, RecallSkip.IGNORE_CONVERSATION)
-    table = {"turn": os.urandom(6).hex(), "names": [[scope.value, name] for scope, name in names], "off": is_off}
-    file.write_prompt(RANKING, table, durable=False)
-
-
-def read_ranking(file: SessionFile) -> PromptRanking:
-    """Return what `leave_ranking` saved; empty if there was no prompt yet."""
-    match file.read_prompt(RANKING):
-        case {"turn": str(turn), "names": list(rows), "off": bool(off)}:
-            pairs = [row for row in rows if isinstance(row, list) and len(row) == 2 and row[0] in list(Scope)]
-            return PromptRanking(turn, tuple((Scope(scope), str(name)) for scope, name in pairs), off)
-    return PromptRanking()
+    rows = [[leader.scope.value, leader.name, leader.words] for leader in leaders]
+    file.write_prompt(RANKING, {"turn": os.urandom(6).hex(), "leaders": rows, "off": is_off}, durable=False)
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:
@@ -429,7 +413,6 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
             *(replace(pick, dropped=reason) for (pick, _), reason in zip(pairs, reasons, strict=True) if reason),
             *(pick for pick in picks if pick.dropped),
         ),
-        leaders=selector.leaders if isinstance(selector, LocalSearch) else (),
         memories=tuple(excerpts),
         owners=tuple(store.original for _, _, store in read),
         skipped=skipped,

@@ -44,6 +44,7 @@ from memdir.recall.terms import (
     parse_prompt,
     parse_terms,
 )
+from memdir.recall.triggers import LeadingMemory
 from memdir.records import Evidence, Header, Pick, Query, Scope
 from memdir.store.contract import Folder, StoreReader
 from memdir.text import fold_link
@@ -126,7 +127,9 @@ class Gate:
 
 DATE = 0.2  # a question that names the day
 PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence, which only breaks near ties
-LEFT = 20  # of the best are left for the actions of the turn
+LEADING = 16  # of the best memories count at the actions of a turn, each with some words
+LEADING_TERMS, LEADING_WORDS = 100, 32  # terms of one that are looked at, and the rarest of them
+LEADING_WEIGHT = 0.1  # of a word: common ones say nothing
 SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # A memory that matches no word of the question and has less than this share of the best score is a candidate only because
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
@@ -184,7 +187,7 @@ class LocalSearch:
         self._on_read = on_read
         self._reads = 0
         self._catalogs: dict[int, Catalog] = {}
-        self.leaders: tuple[tuple[Scope, str], ...] = ()  # the best of the last search, shown or not
+        self._leading: list[tuple[float, int, str]] = []  # scores, stores and paths of the best of the last search
         self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
         self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
@@ -247,7 +250,7 @@ class LocalSearch:
         limit = limit if query.wide else min(limit, SHOWN)
         ranked: list[tuple[Pick, StoreReader, PreparedQuery]] = []
         dropped: list[Pick] = []
-        leading: list[tuple[float, Scope, str]] = []
+        leading: list[tuple[float, int, str]] = []
         for number, store in enumerate(self._stores):
             for _ in range(2 if self._trusts else 1):  # again if a file differs from its index row
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
@@ -257,17 +260,15 @@ class LocalSearch:
                 if not (self._trusts and picks and self._reindex_files(number, headers)):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
-            scope = _find_store_scope(store.scope)
             every = [*scores.kept, *(memory for memory, _ in scores.dropped)]
-            leading += [(memory.score, scope, memory.path.removesuffix(".md")) for memory in every]
+            leading += [(memory.score, number, memory.path) for memory in every]
             left = sorted(scores.dropped, key=lambda row: -row[0].score)[:SHORTLIST]
             reasons = {memory.path: reason for memory, reason in left}
             for pick in _make_picks(store, [(memory, 0.0) for memory, _ in left], self.name):
                 dropped.append(replace(pick, dropped=reasons[pick.header.file]))
         ranked.sort(key=lambda row: (-row[0].score, -row[0].header.modified.timestamp(), row[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
-        best_first = sorted(leading, key=lambda row: -row[0])[:LEFT]
-        self.leaders = tuple((scope, name) for _, scope, name in best_first)
+        self._leading = sorted(leading, key=lambda row: -row[0])[:LEADING]
         selected: list[tuple[Pick, StoreReader]] = []
         worse, weak = list[Pick](), list[Pick]()
         # The gate was trained without priors, which only break near ties.
@@ -292,6 +293,29 @@ class LocalSearch:
                 worse.append(replace(pick, dropped=WORSE))
         owners = tuple(store for _, store in selected)
         return SearchResult(tuple(pick for pick, _ in selected), (*worse, *weak, *dropped), owners)
+
+    def find_leaders(self, text: str) -> tuple[LeadingMemory, ...]:
+        """Return the best memories of the last search, shown or not, with the words that set them apart.
+
+        Words of the text itself are left out: at an action they would be no new evidence.
+        """
+        used, leaders = frozenset(parse_terms(text)), []
+        for _, number, path in self._leading:
+            catalog = self._open(number)
+            totals, rows = catalog.read_totals(), catalog.read_rows(catalog.find_docs([path]))
+            terms = dict.fromkeys(rows[0].passages.split()) if rows else {}
+            chosen = [term for term in list(terms)[:LEADING_TERMS] if term not in used and len(term) > 2]
+            known, scale = catalog.find_terms(chosen), math.log1p(totals.docs)
+            weights = {
+                term: totals.idf(df) / scale * (catalog.table.rarity(term) if catalog.table else 1.0)
+                for term, (_, df) in known.items()
+                if not term.isdigit()
+            }
+            rarest = sorted(weights, key=lambda term: -weights[term])[:LEADING_WORDS]
+            words = {term: round(weights[term], 2) for term in rarest if weights[term] >= LEADING_WEIGHT}
+            scope = _find_store_scope(self._stores[number].scope)
+            leaders.append(LeadingMemory(scope, path.removesuffix(".md"), words))
+        return tuple(leaders)
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()

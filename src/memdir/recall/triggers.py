@@ -17,10 +17,12 @@ expression is compiled. Expressions are matched by RE2 with little memory, so th
 proposes memories: what is shown comes from the file, and a row whose file has changed is not used.
 """
 
+import math
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.frozen import dataclass
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
+from memdir.records import Scope
+from memdir.store.sessions import RANKING, SessionFile
 
 if TYPE_CHECKING:
     from memdir.records import When
@@ -52,6 +56,10 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _COUNT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
+_LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
+_GLOB_SIGNS, _ENDING = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\*"), re.compile(r"\.\w{1,5}\Z")
+_STEM_CHARS = 4  # of a file's name in a glob; fewer match too much
+_ENDING_CHARS = 4  # of an inflected word behind its stem
 _NAME = re.compile(r"[A-Za-z_]\w+")
 _WORDS = re.compile(r"[^\s;|&()<>\"'`]+")
 
@@ -65,6 +73,7 @@ class TriggerKind(StrEnum):
     NAME = "name"
 
 
+ENFORCING = frozenset((TriggerKind.COMMANDS, TriggerKind.CONTENT))
 WRITTEN = (TriggerKind.PATHS, TriggerKind.COMMANDS, TriggerKind.CONTENT)
 
 
@@ -92,6 +101,124 @@ class TriggerMatch:
 
     name: str
     triggers: tuple[Trigger, ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(trigger.kind for trigger in self.triggers)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingMemory:
+    """One of the best memories for a prompt, with the words that set it apart and their weights."""
+
+    scope: Scope
+    name: str
+    words: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRanking:
+    """The best memories for the last prompt of a conversation. `off`: the prompt asks to leave memory out."""
+
+    turn: str = ""
+    leaders: tuple[LeadingMemory, ...] = ()
+    off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCandidate:
+    """A memory that an action may call for, with the evidence for it beyond what its rank for the prompt asks for."""
+
+    scope: Scope
+    name: str
+    evidence: float
+    triggers: tuple[Trigger, ...] = ()
+
+
+# --- agreement ---------------------------------------------------------------------------------------------------------
+# A trigger alone is weak evidence: half of all edits match one. So the evidence of trigger and words must be the stronger
+# the worse the memory ranks for the last prompt. Numbers from 112 prompts of three projects; docs/log.md has the curve.
+
+_WEIGHTS = {
+    TriggerKind.NAME: 3.1,  # alone enough at any rank
+    TriggerKind.PROGRAM: 3.1,
+    TriggerKind.COMMANDS: 1.5,
+    TriggerKind.CONTENT: 1.5,
+    TriggerKind.PATHS: 1.0,
+    TriggerKind.FILE: 1.0,
+}
+_BROAD_PATH = 0.5  # that names a folder or an ending, not a file
+_READ_LESS = 0.5  # the same for an action that only reads
+_COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
+_NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
+_LAST_RANK = 40  # also of memories without a rank
+
+
+def read_ranking(file: SessionFile) -> PromptRanking:
+    """Return the ranking that the prompt's hook has left, empty if there was no prompt yet."""
+    match file.read_prompt(RANKING):
+        case {"turn": str(turn), "leaders": list(rows), "off": bool(off)}:
+            return PromptRanking(turn, tuple(leader for row in rows if (leader := _read_leader(row))), off)
+    return PromptRanking()
+
+
+def _read_leader(row: object) -> LeadingMemory | None:
+    match row:
+        case [str(scope), str(name), dict(words)] if scope in list(Scope):
+            weights = {str(word): float(value) for word, value in words.items() if isinstance(value, int | float)}
+            return LeadingMemory(Scope(scope), name, weights)
+    return None
+
+
+def find_candidates(
+    matches: Sequence[tuple[Scope, TriggerMatch]], ranking: PromptRanking, action: Action
+) -> list[ActionCandidate]:
+    """Return the memories with enough evidence, best first."""
+    triggers = {(scope, match.name): match.triggers for scope, match in matches}
+    leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
+    words = sorted(
+        {
+            word.lower()
+            for word in _LETTERS.findall(f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS])
+        }
+    )
+    candidates = []
+    for key in dict.fromkeys((*triggers, *leaders)):
+        rank, leader = leaders.get(key, (_LAST_RANK, None))
+        found = triggers.get(key, ())
+        evidence = max(map(_weigh_trigger, found), default=0.0) - (0.0 if action.is_write else _READ_LESS)
+        if leader is not None and action.is_write:
+            evidence += _measure_overlap(leader.words, words) * (
+                _COMMAND_WORDS if action.command and not found else 1.0
+            )
+        evidence -= _NEED + _NEED_RANK * math.log(rank)
+        if evidence > 0:
+            candidates.append(ActionCandidate(*key, evidence, found))
+    return sorted(candidates, key=lambda candidate: -candidate.evidence)
+
+
+def _weigh_trigger(trigger: Trigger) -> float:
+    kind = TriggerKind(trigger.kind)
+    return _BROAD_PATH if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
+
+
+def _names_file(trigger: Trigger) -> bool:
+    """Return whether a path names a file, and not only a folder or an ending."""
+    last = trigger.pattern.rstrip("/").rpartition("/")[2]
+    if trigger.kind == TriggerKind.FILE:
+        return "." in last or "_" in last
+    return len(_ENDING.sub("", _GLOB_SIGNS.sub("", last))) >= _STEM_CHARS
+
+
+def _measure_overlap(weights: Mapping[str, float], words: Sequence[str]) -> float:
+    """Return the weight of the stems that begin one of these sorted words. One word alone does not count."""
+    hits = [weight for stem, weight in weights.items() if _has_stem(stem, words)]
+    return sum(hits) if len(hits) > 1 else 0.0
+
+
+def _has_stem(stem: str, words: Sequence[str]) -> bool:
+    index = bisect_left(words, stem)
+    return index < len(words) and words[index].startswith(stem) and len(words[index]) <= len(stem) + _ENDING_CHARS
 
 
 # --- which memories match an action ----------------------------------------------------------------------------------
