@@ -53,7 +53,7 @@ BROAD = {"session", "interfaces.hooks", "interfaces.worker"}
 # Modules of a package that only the package itself imports.
 INTERNAL = {
     "models": "anthropic openai host_cli",
-    "verify": "claims lookup past project",
+    "verify": "lookup past project",
     "conversation": " ".join(host.reader for host in HOSTS.values()),
     "extraction": "by_model",
     "dream": "plan review stale",

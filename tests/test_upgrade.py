@@ -16,10 +16,11 @@ from clihelp import Cli, memory_text
 from homes import write
 from memdir.errors import DiskError
 from memdir.records import Draft, Kind
-from memdir.store import files, history
+from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.history import Database
 from memdir.store.sessions import SessionFile, read_queue
+from memdir.store.state import INDEX
 
 STEPS = (
     """
@@ -59,6 +60,7 @@ STEPS = (
     CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID;
     """,
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE recalls ADD COLUMN moment TEXT NOT NULL DEFAULT 'prompt';",
 )
 NEWEST = len(history.MIGRATIONS)
 FIRST = memory_text("Tracker", body="Jira.\n")
@@ -200,7 +202,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, version: int) 
     cli = Cli(tmp_path)
     cli.save("mine", "Text.")
     assert cli("recall", "summary at the end of a reply", "--json").json["memories"]
-    path = cli.memory / ".memdir" / files.FILE
+    path = cli.memory / ".memdir" / INDEX
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             db.execute(f"DROP TABLE {name}")

@@ -4,7 +4,8 @@ A `Draft` goes into a store and a `StoredMemory` comes out: unchecked and stored
 type checker finds a missing check.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from typing import TypedDict
@@ -422,6 +423,26 @@ class Moment(StrEnum):
     CARRIED_OUT = "carried out"
     OVERRIDDEN = "overridden"
 
+    @property
+    def is_shown(self) -> bool:
+        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN)
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Moment":
+        return cls.PROMPT  # of a newer version
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutcomes:
+    """How often a memory was shown at actions, the action then was not carried out, and the user let it pass."""
+
+    fired: int = 0
+    followed: int = 0
+    overridden: int = 0
+
+    def describe(self) -> str:
+        return f"{self.fired} times, followed {self.followed}, overridden {self.overridden}"
+
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
@@ -434,6 +455,12 @@ class Surfacing:
     selector: str = ""
     score: float = 0.0
     moment: Moment = Moment.PROMPT
+
+
+def count_outcomes(recalls: Iterable[Surfacing]) -> ActionOutcomes:
+    counts = Counter(recall.moment for recall in recalls)
+    fired = counts[Moment.ACTION]
+    return ActionOutcomes(fired, max(0, fired - counts[Moment.CARRIED_OUT]), counts[Moment.OVERRIDDEN])
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,9 @@ def test_qwen_gets_hooks_and_server_in_one_file(tmp_path: Path) -> None:
     install(environment, QWEN)
     table = json.loads((environment.home / ".qwen" / "settings.json").read_text(encoding="utf-8"))
     assert list(table["hooks"]) == ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
-    assert table["hooks"]["PreToolUse"][0]["matcher"] == "write_file|edit|replace|notebook_edit|run_shell_command"
+    assert table["hooks"]["PreToolUse"][0]["matcher"] == (
+        "write_file|edit|replace|notebook_edit|run_shell_command|read_file|grep_search"
+    )
     (handler,) = table["hooks"]["Stop"][0]["hooks"]
     assert handler == {
         "type": "command",

@@ -259,6 +259,7 @@ def test_a_history_from_before_there_were_dates_still_serves(memory: Path) -> No
         db.execute("ALTER TABLE files DROP COLUMN since_ns")
         db.execute("ALTER TABLE files DROP COLUMN touched_ns")
         db.execute("DROP TABLE seen")
+        db.execute("ALTER TABLE recalls DROP COLUMN moment")
         db.execute("PRAGMA user_version = 4")
     assert since(FileStore(memory), "terse-replies") == NOW - 40 * DAY
     with FileStore(memory) as again:

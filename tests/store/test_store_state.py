@@ -13,11 +13,12 @@ from memdir.extraction import turns as extraction_turns
 from memdir.interfaces import worker
 from memdir.project import paths
 from memdir.project.settings import Environment, read_settings
-from memdir.store import files, history
+from memdir.store import history
 from memdir.store.state import (
     AUTHORS,
     COPY,
     EVENTS_FOLDER,
+    INDEX,
     NEWS,
     POINT,
     PROBLEMS,
@@ -130,7 +131,7 @@ def is_listed(name: str) -> bool:
 
 
 def test_every_file_that_memdir_keeps_in_a_state_folder_is_listed() -> None:
-    names = {files.FILE, history.FILE, extraction_turns.LOCK, SCAN, logs.DISTILLED}
+    names = {INDEX, history.FILE, extraction_turns.LOCK, SCAN, logs.DISTILLED}
     names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, RUNS, EVENTS_FOLDER, PROBLEMS}
     names |= {paths.MEMBERSHIP, paths.RECORD}
     assert {name for name in names if not is_listed(name)} == set()

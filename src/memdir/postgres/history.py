@@ -5,9 +5,9 @@ from itertools import groupby
 from typing import Any
 
 from memdir.errors import NotFoundError
-from memdir.records import Change, ChangedFile, InboxItem, Origin, RecallCounts, StoredMemory, Surfacing
+from memdir.records import Change, ChangedFile, InboxItem, Moment, Origin, RecallCounts, StoredMemory, Surfacing
 from memdir.store import inbox
-from memdir.store.history import OUTSIDE, SAME_WORDS, ChangeDate, find_undone
+from memdir.store.history import OUTSIDE, SAME_WORDS, SHOWN_MOMENTS, ChangeDate, find_undone
 from memdir.store.plan import is_index_path
 from memdir.text import replace_surrogates
 
@@ -91,14 +91,16 @@ class PostgresHistory:
         return tuple(ChangeDate(steps[memory.name].at) if memory.name in steps else ChangeDate() for memory in memories)
 
     def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]:
-        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"
+        select = f"SELECT name, at, query, session, selector, score, moment FROM memdir.recalls WHERE {OF_STORE}"
         where = "" if name is None else " AND name = %(name)s"
         (rows,) = self._ask(f"{select}{where} ORDER BY id DESC LIMIT {_render_limit(limit)}", name=name)
-        return tuple(Surfacing(*row) for row in rows)
+        return tuple(Surfacing(*row, Moment(moment)) for *row, moment in rows)
 
     def count_recalls(self) -> RecallCounts:
         by_name: dict[str, int] = dict(
-            self._ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY 1")[0]
+            self._ask(
+                f"SELECT name, count(*) FROM memdir.recalls WHERE {OF_STORE} AND moment IN {SHOWN_MOMENTS} GROUP BY 1"
+            )[0]
         )
         return RecallCounts(sum(by_name.values()), by_name)
 

@@ -409,12 +409,18 @@ class PostgresStore(StoreBase):
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        names = ("id", "at", "name", "query", "session", "selector", "score")
+        names = ("id", "at", "name", "query", "session", "selector", "score", "moment")
         rows, values = list[str](), dict[str, object]()
         start = time.time_ns()
         for number, recall in enumerate(recalls):
             texts = map(clean_text, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session, recall.selector))
-            row = (f"{start + number:016x}{random.getrandbits(32):08x}", recall.at, *texts, recall.score)
+            row = (
+                f"{start + number:016x}{random.getrandbits(32):08x}",
+                recall.at,
+                *texts,
+                recall.score,
+                recall.moment.value,
+            )
             values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
             rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
         if not rows:

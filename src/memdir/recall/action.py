@@ -15,7 +15,9 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import ACTION_SHOWN, ACTION_TURN
 from memdir.recall.pipeline import (
     NamedMemories,
+    RecallRequest,
     RecallResult,
+    RecallSkip,
     find_skip,
     make_excerpt,
     make_request,
@@ -27,7 +29,8 @@ from memdir.recall.triggers import ENFORCING, Action, ActionCandidate, Trigger, 
 from memdir.records import Enforce, Excerpt, Moment, Scope, StoredMemory, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import SessionFile, take_override
+from memdir.store.plan import is_team
+from memdir.store.sessions import SessionFile, SessionRecord, take_override
 from memdir.text import fold_words, one_line, shorten
 
 TURN = "turn"  # in a session record: the turn and the number of memories shown at its actions
@@ -71,16 +74,18 @@ def recall_at_action(
     session = find_own_session(project, session_id, agent)
     record = session.read()
     request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=Moment.ACTION)
-    if find_skip("an action", record, on=request.on, paused=request.paused):
+    if _is_skipped(project, session_id, record, request):
         return ActionRecall()
     rule, decision = _find_rule(project, session_id, rules, action, text)
     count = _count_shown(record.extra.get(TURN), turn)
     room = max(0, min(ACTION_SHOWN, ACTION_TURN - count)) if shows else 0
     chosen: list[tuple[Scope, str]] = []
     for candidate in candidates if room else ():
-        is_current = not candidate.triggers or _read_matching(project, candidate.scope, candidate.name, action)
-        if is_current and (rule is None or candidate.name != rule.header.name):
-            chosen.append((candidate.scope, candidate.name))
+        scope, name = candidate.scope, candidate.name
+        is_current = not candidate.triggers or _read_matching(project, scope, name, action)
+        is_hidden = scope is Scope.USER and _has_memory(project.private, name)
+        if is_current and not is_hidden and (rule is None or name != rule.header.name):
+            chosen.append((Scope.TEAM if scope is Scope.PRIVATE and is_team(name) else scope, name))
     request = replace(request, selector=NamedMemories(project.stores, chosen, BY), limit=room)
     result = RecallResult(text, BY)
     result = select_memories(request, record, result) if chosen else result
@@ -113,7 +118,7 @@ def recall_at_failure(
         request = make_request(project, f"{command}\n{error}", search, "")
         request = replace(request, session=session, moment=Moment.FAILURE)
         record = session.read()
-        if find_skip("a failure", record, on=request.on, paused=request.paused):
+        if _is_skipped(project, session_id, record, request):
             return
         result = select_memories(request, record, RecallResult(request.text, search.name))
         if result.memories:
@@ -146,6 +151,21 @@ def note_moment(project: Project, session_id: str, names: object, moment: Moment
     for store in project.stores:
         mine = [str(name) for scope, name in rows if scope in list(Scope) and store.may_hold(Scope(scope))]
         store.note_recalls([Surfacing(name, project.now(), "", session_id, moment=moment) for name in mine])
+
+
+def _is_skipped(project: Project, session_id: str, record: SessionRecord, request: RecallRequest) -> bool:
+    """Return whether nothing is shown. What was said in the conversation also holds for its subagents."""
+    parent = SessionFile(project.private.state, session_id).read()
+    skips = (find_skip("an action", one, on=request.on, paused=request.paused) for one in (record, parent))
+    own, of_parent = skips
+    return own is not None or of_parent not in (None, RecallSkip.BUDGET)
+
+
+def _has_memory(store: FileStore, name: str) -> bool:
+    try:
+        return store.read(name) is not None
+    except MemdirError:
+        return False
 
 
 def _read_matching(

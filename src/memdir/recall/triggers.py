@@ -28,10 +28,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memdir.errors import FormatError
+from memdir.format.when import compile_expression
 from memdir.frozen import dataclass
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
 from memdir.records import Scope
 from memdir.store.sessions import RANKING, SessionFile
+from memdir.text import find_code_spans
 
 if TYPE_CHECKING:
     from memdir.records import When
@@ -141,13 +144,13 @@ class ActionCandidate:
 
 _WEIGHTS = {
     TriggerKind.NAME: 3.1,  # alone enough at any rank
-    TriggerKind.PROGRAM: 3.1,
-    TriggerKind.COMMANDS: 1.5,
-    TriggerKind.CONTENT: 1.5,
-    TriggerKind.PATHS: 1.0,
-    TriggerKind.FILE: 1.0,
+    TriggerKind.PROGRAM: 2.0,
+    TriggerKind.COMMANDS: 1.8,
+    TriggerKind.CONTENT: 1.8,
+    TriggerKind.PATHS: 1.2,
+    TriggerKind.FILE: 1.2,
 }
-_BROAD_PATH = 0.5  # that names a folder or an ending, not a file
+_BROAD = 0.3  # of a path  # that names a folder or an ending, not a file
 _READ_LESS = 0.5  # the same for an action that only reads
 _COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
 _NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
@@ -176,30 +179,26 @@ def find_candidates(
     """Return the memories with enough evidence, best first."""
     triggers = {(scope, match.name): match.triggers for scope, match in matches}
     leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
-    words = sorted(
-        {
-            word.lower()
-            for word in _LETTERS.findall(f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS])
-        }
-    )
+    text = f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS]
+    words = sorted({word.lower() for word in _LETTERS.findall(text)})
     candidates = []
     for key in dict.fromkeys((*triggers, *leaders)):
         rank, leader = leaders.get(key, (_LAST_RANK, None))
-        found = triggers.get(key, ())
-        evidence = max(map(_weigh_trigger, found), default=0.0) - (0.0 if action.is_write else _READ_LESS)
-        if leader is not None and action.is_write:
-            evidence += _measure_overlap(leader.words, words) * (
-                _COMMAND_WORDS if action.command and not found else 1.0
-            )
-        evidence -= _NEED + _NEED_RANK * math.log(rank)
+        matched = triggers.get(key, ())
+        evidence = max(map(_weigh_trigger, matched), default=0.0) - _NEED - _NEED_RANK * math.log(rank)
+        if not action.is_write:
+            evidence -= _READ_LESS
+        elif leader is not None:
+            share = _COMMAND_WORDS if action.command and not matched else 1.0
+            evidence += share * _measure_overlap(leader.words, words)
         if evidence > 0:
-            candidates.append(ActionCandidate(*key, evidence, found))
+            candidates.append(ActionCandidate(*key, evidence, matched))
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
 
 
 def _weigh_trigger(trigger: Trigger) -> float:
     kind = TriggerKind(trigger.kind)
-    return _BROAD_PATH if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
+    return _BROAD if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
 
 
 def _names_file(trigger: Trigger) -> bool:
@@ -288,9 +287,8 @@ def _match_rows(db: sqlite3.Connection, action: Action) -> Iterator[tuple[int, T
                     yield doc, row
     for kind, keys in facts.list_keys().items():
         by_pattern: dict[Trigger, list[int]] = {}
-        for doc, *trigger in _select(
-            db, f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN", keys
-        ):
+        select = f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN"
+        for doc, *trigger in _select(db, select, keys):
             by_pattern.setdefault(Trigger(*trigger), []).append(doc)
         for row, docs in by_pattern.items():
             if len(docs) <= COMMON and _matches(row, facts):
@@ -301,9 +299,8 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
     kind, key, pattern = trigger
     if kind in WRITTEN:
         lowered = facts.lowered[TriggerKind(kind)]
-        if not lowered or (key and not any(literal in lowered for literal in key.split("\n"))):
-            return False
-        if not facts.has_time():
+        has_literal = not key or any(literal in lowered for literal in key.split("\n"))
+        if not lowered or not has_literal or not facts.has_time():
             return False
         if kind == TriggerKind.PATHS:
             glob = _compile(render_glob(pattern), ignores_case=False)
@@ -325,9 +322,6 @@ def _select(db: sqlite3.Connection, select: str, values: Sequence[object]) -> It
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
-    from memdir.errors import FormatError
-    from memdir.format.when import compile_expression
-
     try:
         return compile_expression(pattern, ignores_case=ignores_case)
     except FormatError:
@@ -349,8 +343,7 @@ def list_triggers(when: "When", text: str) -> list[Trigger]:
 
 
 def _derive(text: str) -> Iterator[Trigger]:
-    # Imported here: the hook reads what was derived.
-    from memdir.text import find_code_spans
+    # Imported here, as below: a hook reads what was derived.
     from memdir.verify import claims
 
     spans = find_code_spans(text) if "`" in text else ()
@@ -396,12 +389,8 @@ def render_glob(glob: str) -> str:
         if match.lastgroup == "choice":
             parts.append("(?:" + "|".join(re.escape(one) for one in sign[1:-1].split(",")) + ")")
         elif match.lastgroup == "letters":
-            parts.append(
-                "["
-                + ("^" if sign[1] in "!^" else "")
-                + sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[")
-                + "]"
-            )
+            letters = sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[")
+            parts.append(f"[{'^' if sign[1] in '!^' else ''}{letters}]")
         else:
             parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
     return "".join(parts) + (".*" if glob.endswith("/") else "")
@@ -410,11 +399,8 @@ def render_glob(glob: str) -> str:
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
     """Return texts in lower case, one of which is in every match of an expression, or none if that is not known."""
     if is_glob:
-        longest = max(
-            (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")) if match[0][0] not in "*?{["),
-            key=len,
-            default="",
-        )
+        pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
+        longest = max((piece for piece in pieces if piece[0] not in "*?{["), key=len, default="")
         return (longest.lower(),) if longest.strip("/") else ()
     found, end = _read_choices(pattern, 0, 0)
     return found if end == len(pattern) and all(len(literal) > 1 for literal in found) else ()

@@ -10,6 +10,7 @@ import click
 from memdir.conversation.tool_calls import list_recent_tools
 from memdir.conversation.transcripts import read_tail, search_transcripts
 from memdir.errors import MemdirError
+from memdir.frozen import asdict
 from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, choose_stores, fill, make_skip_rows
 from memdir.interfaces.cli.app import CliVerb, limit_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.quick import RecallCall, show_recall
@@ -17,6 +18,7 @@ from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
 from memdir.recall.find import search_memories
 from memdir.recall.prefetch import select_in_background
+from memdir.records import count_outcomes
 from memdir.store.state import note_problem
 
 _TOOL_MESSAGES = 40  # the newest of a transcript, in which tools in use are found
@@ -35,6 +37,7 @@ _TRANSCRIPTS = (
 _SURFACED = (
     TableColumn("WHEN", "dim", "at", is_time=True),
     TableColumn("SCORE", "bold", lambda row: f"{row['score']:.3f}"),
+    TableColumn("MOMENT", "", "moment"),
     TableColumn("QUESTION", "", "query", is_cut=True),
     TableColumn("SESSION", "dim", "session", is_cut=True),
     TableColumn("BY", "magenta", "selector"),
@@ -118,22 +121,29 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
 @limit_option(20, "Maximum number; 0 for all.", least=0)
 @scope_option
 def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
-    """Show when and for which questions a memory was recalled, newest first.
+    """Show when, at which moment and for which questions or actions a memory was recalled, newest first.
 
+    A memory that was shown at actions also says how often: followed means that the action was not carried out as it was.
     If it never was, lists the reasons why recall returns nothing at all; `memdir recall --explain QUESTION` shows why a
-    question did not recall it. In a pipe: time, score, question, session, selector, separated by tabs.
+    question did not recall it. In a pipe: time, score, moment, question, session, selector, separated by tabs.
     """
     project, out = call.open(), call.out
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
     recalls = store.recalls(past_name)
-    rows = [fill("at query session selector", entry, score=round(entry.score, 4)) for entry in recalls[: limit or None]]
+    rows = [
+        fill("at moment query session selector", entry, score=round(entry.score, 4))
+        for entry in recalls[: limit or None]
+    ]
+    outcomes = count_outcomes(recalls)
+    count = sum(entry.moment.is_shown for entry in recalls)
     if as_json:
-        facts = {"count": len(recalls), "surfaced": rows, "skip_reasons": make_skip_rows()}
+        facts = {"count": count, "actions": asdict(outcomes), "surfaced": rows, "skip_reasons": make_skip_rows()}
         out.json({"name": past_name, "scope": store.scope, **facts})
     elif rows:
         if out.is_table:
-            often = "once" if len(recalls) == 1 else f"{len(recalls)} times"
-            out.line(Styled(past_name, "bold"), f" was recalled {often}")
+            often = "once" if count == 1 else f"{count} times"
+            at_actions = f"; at actions {outcomes.describe()}" if outcomes.fired or outcomes.overridden else ""
+            out.line(Styled(past_name, "bold"), f" was recalled {often}{at_actions}")
         out.table(_SURFACED, rows, project.now())
     elif out.is_table:
         out.line(Styled(past_name, "bold"), " was never recalled. Recall returns nothing if")
