@@ -61,7 +61,7 @@ INTERNAL = {
 # Modules outside `language` that may hold text in other scripts.
 OTHER_SCRIPTS = ROWS["OTHER_SCRIPTS"]
 # The size of the whole. Raising a number needs a page in docs/decisions/.
-PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = ROWS["rows"]
+PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED, LOADED_AT_ACTION = ROWS["rows"]
 
 
 @cache
@@ -375,20 +375,23 @@ def test_a_save_and_each_hook_load_few_modules(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
     words = ["--type", "project", "--name", "n", "--description", "Deploys happen on Tuesdays only", "--body", "Yes."]
     event = {"session_id": "s", "cwd": str(tmp_path), "prompt": "when do we deploy?", "transcript_path": "t.jsonl"}
+    tool: dict[str, object] = {"tool_name": "Bash", "tool_input": {"command": "git push --force"}}
+    given = json.dumps({**event, **tool})
     for verb, module in (
         (["save", *words], "language.dates"),
         (["hook", "user-prompt"], "recall.pipeline"),
         (["hook", "session-start"], "conversation.instructions"),
         (["hook", "session-end"], "store.sessions"),
+        (["hook", "before-tool"], "recall.triggers"),
     ):
         command = [sys.executable, "-X", "importtime", "-m", "memdir", *verb]
-        given = json.dumps(event)
         done = subprocess.run(command, cwd=tmp_path, env=env, input=given, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr[-500:]
         times = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
         loaded = {line.rpartition("|")[2].strip() for line in times}
         ours = sorted(name for name in loaded if name == "memdir" or name.startswith("memdir."))
-        assert f"memdir.{module}" in ours and len(ours) <= LOADED, f"{verb[:2]} {len(ours)}: {' '.join(ours)}"
+        most = LOADED_AT_ACTION if "before-tool" in verb else LOADED
+        assert f"memdir.{module}" in ours and len(ours) <= most, f"{verb[:2]} {len(ours)}: {' '.join(ours)}"
 
 
 def run_python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -77,6 +77,7 @@ ROWS = (
     "UPDATE files SET since_ns = 1000",
     "INSERT INTO seen VALUES ('tracker.md', 'unknown', 1000)",
     "UPDATE seen SET who = 'agent'",
+    "UPDATE recalls SET moment = 'action'",
 )
 
 

@@ -333,9 +333,10 @@ def _hold_back(project: "Project", write: "FileWrite", session: str) -> "WriteVe
     except MemdirError:
         before = None
     if not is_held:
-        is_new_pin = (
-            write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
-        )
+        new, old = parse_fields(write.text if write.is_whole else ""), parse_fields(decode(before or b""))
+        if new.when.enforce not in (None, old.when.enforce):
+            return WriteVerdict("only users can make rules that ask or refuse: leave `enforce` out")
+        is_new_pin = new.pinned and not old.pinned
         return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
         return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")

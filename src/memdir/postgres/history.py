@@ -94,7 +94,8 @@ class PostgresHistory:
         select = f"SELECT name, at, query, session, selector, score, moment FROM memdir.recalls WHERE {OF_STORE}"
         where = "" if name is None else " AND name = %(name)s"
         (rows,) = self._ask(f"{select}{where} ORDER BY id DESC LIMIT {_render_limit(limit)}", name=name)
-        return tuple(Surfacing(*row, Moment(moment)) for *row, moment in rows)
+        fields = ("name", "at", "query", "session", "selector", "score")
+        return tuple(Surfacing(**dict(zip(fields, row, strict=False)), moment=Moment(row[-1])) for row in rows)
 
     def count_recalls(self) -> RecallCounts:
         by_name: dict[str, int] = dict(
