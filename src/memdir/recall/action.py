@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from memdir.errors import MemdirError
 from memdir.format.document import MemoryDocument, PartKind
-from memdir.format.shown import find_voice, show_byline, show_line, show_text
+from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_text
 from memdir.frozen import dataclass, replace
 from memdir.limits import ACTION_SHOWN, ACTION_TURN
 from memdir.recall.pipeline import (
@@ -135,9 +135,10 @@ def show_reminder(excerpt: Excerpt) -> str:
     parts = [rule] if fold_words(title) in fold_words(rule) else [title, rule]
     parts += [f"Why: {shorten(why, _REASON_CHARS)}"] if why else []
     said = " ".join(f"{part}." if part[-1:].isalnum() else part for part in parts)
-    body = show_text(said, find_voice(header.scope))
+    voice = find_voice(header.scope)
+    body = ("\n" if voice is TextVoice.SHARED else " ") + show_text(said, voice)
     notes = [note for note in (show_byline(header.scope, excerpt.author), show_line(excerpt.caveat)) if note]
-    return "\n".join([*notes, f"Memory ({show_line(header.file)}): {body}"])
+    return "\n".join([*notes, f"Memory ({show_line(header.file)}):{body}"])
 
 
 def find_own_session(project: Project, session_id: str, agent: str) -> SessionFile:

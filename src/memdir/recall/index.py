@@ -265,10 +265,12 @@ class IndexTotals:
 
 
 class Catalog:
-    """An open index. Without `semantic`, the word table is used only for rarity, not for similarity."""
+    """An open index. Without `semantic`, the word table is used only for rarity, not for similarity. `shared`: others can
+    write the memories, so pins and triggers in them do not count."""
 
-    def __init__(self, path: Path, table: WordTable | None, *, semantic: bool = True) -> None:
+    def __init__(self, path: Path, table: WordTable | None, *, semantic: bool = True, shared: bool = False) -> None:
         self.path = path
+        self._is_shared = shared
         self.table = table
         self.semantic = semantic and table is not None
         self._keeps_vectors = False
@@ -345,7 +347,7 @@ class Catalog:
         paths, count = list(changed), 0
         for start in range(0, len(paths) or 1, _BATCH):
             rows = [
-                parse_memory(path, data.decode("utf-8", "replace"), changed[path])
+                parse_memory(path, data.decode("utf-8", "replace"), changed[path], shared=self._is_shared)
                 for path in paths[start : start + _BATCH]
                 if (data := read(path)) is not None
             ]
@@ -563,7 +565,7 @@ def is_large(path: Path) -> bool:
         return False
 
 
-def parse_memory(path: str, text: str, signature: str) -> IndexRow:
+def parse_memory(path: str, text: str, signature: str, *, shared: bool = False) -> IndexRow:
     """Return a memory as an index row without vectors."""
     fields = frontmatter.parse_fields(text)
     body = frontmatter.split_frontmatter(text).body
@@ -574,7 +576,7 @@ def parse_memory(path: str, text: str, signature: str) -> IndexRow:
     links = frozenset(fold_link(link.removesuffix(".md")) for link, _ in find_links(text))
     written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
     modified = max(written, read_time(fields.verified) or written)
-    is_own = not path.startswith(f"{TEAM_FOLDER}/")
+    is_own = not shared and not path.startswith(f"{TEAM_FOLDER}/")
     pinned = fields.pinned and is_own  # as in a header
     when = fields.when if is_own else When()
     priors = MemoryPriors(modified, pinned, fields.kind, links)

@@ -364,12 +364,13 @@ class LocalSearch:
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
-            table, folder = open_words(), self._folders[number]
+            folder, is_shared = self._folders[number], self._stores[number].scope is Scope.PROJECT
+            open_catalog = partial(Catalog, table=open_words(), semantic=self._semantic, shared=is_shared)
             path = folder.find_index_file() if folder is not None and not self._is_aside else None
             try:
-                self._catalogs[number] = Catalog(path or self._make_path(number), table, semantic=self._semantic)
+                self._catalogs[number] = open_catalog(path or self._make_path(number))
             except (sqlite3.Error, OSError):
-                self._catalogs[number] = Catalog(self._make_path(number), table, semantic=self._semantic)
+                self._catalogs[number] = open_catalog(self._make_path(number))
         return self._catalogs[number]
 
     def _make_path(self, number: int) -> Path:
