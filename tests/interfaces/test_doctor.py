@@ -67,7 +67,7 @@ def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
     } <= found
     elsewhere = {"oversize_index", "slug_collision", "setting", "history", "dream_lock"}  # further down and next door
     elsewhere |= {"unreadable_settings", "about_person"}
-    elsewhere |= {"out_of_step", "secret", "stale", "partly_stale", "never_recalled", "dead_setting"}
+    elsewhere |= {"out_of_step", "secret", "stale", "partly_stale", "never_recalled", "dead_setting", "wide_trigger"}
     elsewhere |= {"queue", "team_sync", "own_sync", "hooks_silent", "hook_problem"}
     assert {kind for kind, _, _ in found} == set(LEVELS) - elsewhere
     assert all(at.fix and at.message and at.level in ("error", "warning", "advice") for at in examine(store))

@@ -1,6 +1,7 @@
 """What the hooks of tool calls say: memories for an action, rules that ask or refuse, and failed commands."""
 
 import json
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -190,7 +191,7 @@ def test_an_override_lets_one_action_pass_and_is_recorded(hooks: Hooks) -> None:
     assert (outcomes.fired, outcomes.followed, outcomes.overridden) == (5, 5, 1)  # shown as well when it was overridden
     add_override(hooks.state, "no-force", now=now)
     purge_state(hooks.state, (), PurgedMemory("no-force"))
-    assert not (hooks.state / OVERRIDES).exists() and run(hooks, FORCE).refusal
+    assert not (hooks.state / OVERRIDES).exists()
 
 
 def test_whether_an_action_was_carried_out_is_in_the_recall_log(hooks: Hooks) -> None:
@@ -322,6 +323,28 @@ def test_paths_outside_the_project_match_no_glob(hooks: Hooks, path: str) -> Non
             "before-tool", tool_name="Write", tool_input={"file_path": path, "content": "y"}, session="s-2"
         ).context
     )
+
+
+def test_the_worker_finds_triggers_that_are_too_wide_and_doctor_names_them(hooks: Hooks) -> None:
+    rows: list[dict[str, Any]] = []
+    for number in range(60):
+        command = FORCE if number < 10 else "ls"
+        call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        message = (
+            {"role": "assistant", "content": [call]} if number % 2 else {"role": "user", "content": f"step {number}"}
+        )
+        row = {"type": message["role"], "uuid": f"00000000-0000-4000-8000-{number:012}", "sessionId": "s-9"}
+        row |= {"message": message, "timestamp": f"2026-03-05T10:{number:02}:00.000Z", "cwd": str(hooks.cli.project)}
+        rows.append({**row, "parentUuid": rows[-1]["uuid"] if rows else None})
+    path = hooks.transcript("hello", session="s-9")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    os.utime(path, (datetime.fromisoformat(NOW).timestamp(),) * 2)
+    hooks("user-prompt", prompt=PROMPT)
+    assert run(hooks, FORCE, agent_id="a1").context
+    hooks.cli("worker")
+    found = [row for row in json.loads(hooks.cli("doctor", "--json").out)["findings"] if row["kind"] == "wide_trigger"]
+    assert [row["where"] for row in found] == ["no-force.md"]
+    assert run(hooks, FORCE).out == b""
 
 
 def test_lists_where_texts_are_expected_fail_nothing(hooks: Hooks) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,13 @@ from memdir.recall.triggers import (
     find_matches,
     list_triggers,
     match_triggers,
+    note_frequent,
+    read_frequent,
     render_glob,
 )
 from memdir.records import Scope, When
 from memdir.store.files import FileStore
+from memdir.store.state import PurgedMemory, purge_state
 from search_stores import write_memory
 from tables import table
 
@@ -213,6 +217,24 @@ def test_no_hostile_expression_slows_an_action(store: FileStore) -> None:
 def test_an_expression_that_needs_much_memory_is_refused_when_it_is_written() -> None:
     with pytest.raises(FormatError, match="too large"):
         compile_expression("(\\pL|\\pN){200}" * 10)
+
+
+def test_triggers_that_fire_in_more_than_one_of_twenty_turns_need_words_that_agree(store: FileStore) -> None:
+    write_memory(store.root, "wide", "about `run_all`")
+    write_memory(store.root, "narrow", "about `run_once`")
+    turns = (
+        [[Action(text="run_all()"), Action(text="run_all()")]] * 3
+        + [[Action(text="run_once()")]] * 2
+        + [[Action(text="x")]] * 35
+    )
+    note_frequent(store.state, refresh(store), turns, datetime(2026, 5, 1, tzinfo=UTC))
+    frequent = read_frequent(store.state)
+    assert frequent == {("wide", "run_all")}
+    action = Action(text="run_all(run_once)", is_write=True)
+    matches = [(Scope.PRIVATE, match) for match in find_matches(refresh(store), action)]
+    assert [candidate.name for candidate in find_candidates(matches, PromptRanking(), action, frequent)] == ["narrow"]
+    purge_state(store.state, (), PurgedMemory("wide"))
+    assert read_frequent(store.state) == frozenset()
 
 
 def evidence(rank: int, kind: str = "", pattern: str = "x.py", words: str = "", **values: object) -> bool:

@@ -27,12 +27,11 @@ from memdir.format.frontmatter import parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, LOG_BYTES
-from memdir.project.hosts import EDITOR_VERBS, EDITORS, PATH_KEYS, SHELLS, WRITERS, plain_name
+from memdir.project.hosts import EDITOR_VERBS, EDITORS, PATCHED, PATH_KEYS, SHELLS, WRITERS, plain_name
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
 from memdir.store.secrets import SecretFinding, render_findings
 
 RECENT_TOOLS = 10  # listed for a selecting model
-PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
 _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "newString", "new_str")
 _OWN_TOOL = re.compile(

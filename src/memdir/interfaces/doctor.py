@@ -30,6 +30,7 @@ from memdir.operations.write import WriteContext, carry_out
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
+from memdir.recall.triggers import read_frequent
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
 from memdir.store.contract import HistoryKeeper
 from memdir.store.facts import find_stored_secrets
@@ -63,7 +64,7 @@ _LEVELS = (
     ("warning", "setting"),
     ("error", "state_file history"),
     ("warning", "out_of_step secret about_person dream_lock queue team_sync own_sync hooks_silent hook_problem stale"),
-    ("advice", "partly_stale dead_setting never_recalled long_line unresolved_link"),
+    ("advice", "partly_stale dead_setting never_recalled wide_trigger long_line unresolved_link"),
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
@@ -131,6 +132,7 @@ def examine_background(
     return _sort(
         _check_hooks(state, installed, ran, now),
         _check_problems(state, now),
+        _check_triggers(state),
         _check_queue(state, now),
         _check_team(state, now),
         _check_own(state, now),
@@ -217,6 +219,14 @@ def _check_problems(state: Path, now: datetime) -> Findings:
         if _LATE in problem.text:
             fix = "`memdir config set hook_patience 3` gives hooks more time; `memdir extract` learns from turns that already ended"
         yield DoctorFinding("hook_problem", PROBLEMS, message, fix, fixable=True)
+
+
+def _check_triggers(state: Path) -> Findings:
+    for name, pattern in sorted(read_frequent(state)):
+        message = (
+            f"its trigger {shorten(one_line(pattern), _CHARS)} fires in more than one of 20 turns, and counts less"
+        )
+        yield DoctorFinding("wide_trigger", f"{name}.md", message, "make `when` in the memory more specific")
 
 
 def _check_queue(state: Path, now: datetime) -> Findings:

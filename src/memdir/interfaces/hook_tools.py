@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
@@ -28,7 +28,18 @@ from memdir.interfaces.hooks import (
 from memdir.project.hosts import EDITORS, PATH_KEYS, READERS, SHELLS, WRITERS, HookEvent, plain_name
 from memdir.project.paths import ProjectPaths, find_cache_dir, find_root, find_state_dir, read_paths
 from memdir.project.settings import Settings
-from memdir.recall.triggers import ENFORCING, Action, TriggerMatch, find_candidates, find_matches, read_ranking
+from memdir.recall.triggers import (
+    COMMAND_KEYS,
+    ENFORCING,
+    Action,
+    TriggerMatch,
+    find_action,
+    find_candidates,
+    find_matches,
+    list_texts,
+    read_frequent,
+    read_ranking,
+)
 from memdir.records import Enforce, Moment, Origin, Scope, ToolCall
 from memdir.store.sessions import ACTED, SELECTION, SessionFile
 from memdir.store.state import digest_text, find_header_cache, note_event
@@ -41,10 +52,6 @@ if TYPE_CHECKING:
     from memdir.store.open import Project
     from memdir.store.secrets import SecretFinding
 
-_COMMAND_KEYS = ("command", "cmd", "script", "input")
-_NEW_KEYS = ("content", "file_text", "new_source", "new_string", "newString", "new_str", "code")
-_OLD_KEYS = ("old_string", "oldString", "old_str", "pattern", "query")  # searched for names only
-_PATCH = "*** Begin Patch"
 _EXIT = re.compile(r"^(?:Exit Code|Process exited with code):? -?[1-9]", re.MULTILINE)
 _ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
 _CALL_CHARS = 200  # of a tool call in the recall log
@@ -118,11 +125,14 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
     if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
         return
     ranking = read_ranking(SessionFile(places.state, call.session))
-    if ranking.off or (action := _find_action(call, places, name)) is None:
+    cwd = call.text("cwd") or str(call.cwd)
+    tops = [find_root(Path(cwd), worktree="own").path, places.paths.root.path]
+    action = find_action(name, call.find_tool_input(), cwd, tops)
+    if action is None or ranking.off:
         return
     matches = _find_all_matches(call, places, action)
     shows = call.event in call.host.shows_after
-    candidates = find_candidates(matches, ranking, action) if shows else []
+    candidates = find_candidates(matches, ranking, action, read_frequent(places.state)) if shows else []
     is_before = call.event is HookEvent.BEFORE_TOOL
     rules = [(scope, match.name) for scope, match in matches if is_before and match.kinds & ENFORCING]
     if not candidates and not rules:
@@ -185,59 +195,13 @@ def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error:
     from memdir.recall.action import recall_at_failure
     from memdir.store.open import open_project
 
-    command = " ".join(_list_texts(call.find_tool_input(), _COMMAND_KEYS))
+    command = " ".join(list_texts(call.find_tool_input(), COMMAND_KEYS))
     project = open_project(call.cwd)
     try:
         show = partial(_show_action, call, project, output)
         recall_at_failure(project, call.session, command, error, agent=call.text("agent_id"), on_found=show)
     finally:
         project.close()
-
-
-def _find_action(call: HookInput, places: _Places, name: str) -> Action | None:
-    """Return what a tool call is about to do, or None if the tool neither writes, reads nor runs anything."""
-    if name not in WRITERS | EDITORS | SHELLS | READERS:
-        return None
-    values = call.find_tool_input()
-    edits = values.get("edits") or values.get("replacements")
-    tables = [values, *(row for row in edits if isinstance(row, dict))] if isinstance(edits, list) else [values]
-    command = "\n".join(_list_texts(values, _COMMAND_KEYS)) if name in SHELLS | WRITERS else ""
-    text = "\n".join(part for table in tables for part in _list_texts(table, _NEW_KEYS))
-    replaced = "\n".join(part for table in tables for part in _list_texts(table, _OLD_KEYS))
-    paths = _list_texts(values, PATH_KEYS)
-    if _PATCH in (patch := command or text):
-        from memdir.conversation.tool_calls import PATCHED
-
-        paths += PATCHED.findall(patch)
-        lines = patch.split("\n")
-        text, replaced = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
-        command = ""
-    cwd = call.text("cwd") or str(call.cwd)
-    tops = [find_root(Path(cwd), worktree="own").path, places.paths.root.path]
-    below = [path for path in (_find_below(path, cwd, tops) for path in paths) if path]
-    return Action(tuple(below), command if name in SHELLS else "", text, replaced, is_write=name not in READERS)
-
-
-def _find_below(path: str, cwd: str, tops: Sequence[Path]) -> str:
-    """Return a path relative to the project's root, or "" if it is elsewhere."""
-    if "\0" in path:
-        return ""
-    plain = os.path.normpath(os.path.join(cwd, path))
-    for whole in (plain, os.path.realpath(plain)):
-        for top in tops:
-            if whole.startswith(os.path.join(top, "")):
-                return os.path.relpath(whole, top)
-    return ""
-
-
-def _list_texts(values: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """Return the texts of these fields; lists of words are joined."""
-    texts = (values.get(key) for key in keys)
-    joined = (
-        " ".join(word for word in value if isinstance(word, str)) if isinstance(value, list) else value
-        for value in texts
-    )
-    return [value for value in joined if isinstance(value, str) and value]
 
 
 def _find_error(call: HookInput) -> str:
@@ -252,7 +216,7 @@ def _find_error(call: HookInput) -> str:
         for row in (table, metadata if isinstance(metadata, dict) else {})
         for key in ("exit_code", "exitCode", "returncode")
     ]
-    text = "\n".join(_list_texts(table, ("error", "stderr", "output", "stdout", "llmContent")))
+    text = "\n".join(list_texts(table, ("error", "stderr", "output", "stdout", "llmContent")))
     has_failed = table.get("success") is False or table.get("is_error") is True or bool(table.get("error"))
     if has_failed or any(type(code) is int and code for code in codes) or _EXIT.search(text[:_ERROR_CHARS]):
         return cut_middle(text, _ERROR_CHARS, "…")

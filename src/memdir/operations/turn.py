@@ -2,23 +2,30 @@
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from memdir.conversation.transcripts import list_transcripts, read_messages
 from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import LockedError, MemdirError
 from memdir.frozen import dataclass
 from memdir.limits import SYNC_DUE_MINUTES
+from memdir.project.hosts import plain_name
+from memdir.project.paths import find_root
 from memdir.recall.select import LocalSearch
+from memdir.recall.triggers import Action, find_action, note_frequent
 from memdir.records import Model, Origin
 from memdir.store.contract import Clock, HistoryKeeper, StoreBase
 from memdir.store.history import CompactResult
 from memdir.store.open import Project
 from memdir.store.sessions import prune_sessions
-from memdir.store.state import find_own_sync
+from memdir.store.state import FREQUENT, find_own_sync, read_table, read_time
 from memdir.verify.check import refresh_verdicts
 
+_COUNTED_DAYS, _COUNTED_TRANSCRIPTS, _COUNTED_TURNS = 30, 20, 200
+_LEAST_TURNS = 20  # with fewer, one in twenty says nothing
 WHO = "worker"  # the author of background changes
 
 
@@ -89,6 +96,8 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
     if project is not None:
         yield TurnChore.VERIFY, lambda: refresh_verdicts(project, now=now(), give_way=context.give_way)
     yield TurnChore.INDEX, lambda: _refresh_index(context.stores)
+    if project is not None:
+        yield TurnChore.INDEX, lambda: _count_triggers(project, now())
     yield TurnChore.SESSIONS, lambda: prune_sessions(context.state)
     if project is not None:
         yield TurnChore.HISTORY, lambda: compact_history(project, project.private, Origin(WHO))
@@ -100,6 +109,29 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
 def _refresh_index(stores: Sequence[StoreBase]) -> None:
     with LocalSearch(stores) as search:
         search.refresh()
+
+
+def _count_triggers(project: Project, now: datetime) -> None:
+    """Once a day, look for triggers that would have fired in too many turns of the newest conversations."""
+    state, index = project.private.state, project.private.find_index_file(write=False)
+    known = read_time(read_table(state, FREQUENT).get("at"))
+    if index is None or not index.exists() or (known is not None and now - known < timedelta(days=1)):
+        return
+    turns: list[list[Action]] = []
+    infos = list_transcripts(project.environment, project.places.root.path, since=now - timedelta(days=_COUNTED_DAYS))
+    for info in reversed(infos[-_COUNTED_TRANSCRIPTS:]):
+        tops = [find_root(Path(info.cwd), worktree="own").path, project.places.root.path]
+        with suppress(MemdirError):
+            for message in read_messages(info.path):
+                if message.role == "user" or not turns:
+                    turns.append([])
+                calls = (find_action(plain_name(call.name), call.input, info.cwd, tops) for call in message.calls)
+                turns[-1] += [action for action in calls if action is not None]
+        if len(turns) > _COUNTED_TURNS:
+            break
+    worked = [actions for actions in turns if actions]
+    if len(worked) >= _LEAST_TURNS:
+        note_frequent(state, index, worked[:_COUNTED_TURNS], now)
 
 
 def _dream(project: Project, session: str, model: Model | None, now: datetime) -> None:

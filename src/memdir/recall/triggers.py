@@ -18,12 +18,15 @@ proposes memories: what is shown comes from the file, and a row whose file has c
 """
 
 import math
+import os
 import re
 import sqlite3
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,8 +35,10 @@ from memdir.errors import FormatError
 from memdir.format.when import compile_expression
 from memdir.frozen import dataclass
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
+from memdir.project.hosts import EDITORS, PATCHED, PATH_KEYS, READERS, SHELLS, WRITERS
 from memdir.records import Scope
 from memdir.store.sessions import RANKING, SessionFile
+from memdir.store.state import FREQUENT, read_table, write_table
 from memdir.text import find_code_spans
 
 if TYPE_CHECKING:
@@ -138,6 +143,56 @@ class ActionCandidate:
     triggers: tuple[Trigger, ...] = ()
 
 
+# --- what a tool call is about to do ---------------------------------------------------------------------------------
+
+COMMAND_KEYS = ("command", "cmd", "script", "input")
+_NEW_KEYS = ("content", "file_text", "new_source", "new_string", "newString", "new_str", "code")
+_OLD_KEYS = ("old_string", "oldString", "old_str", "pattern", "query")  # searched for names only
+_PATCH = "*** Begin Patch"
+
+
+def find_action(tool: str, values: Mapping[str, Any], cwd: str, tops: Sequence[Path]) -> Action | None:
+    """Return the action of a call of a tool, by its plain name, or None if it neither writes, reads nor runs anything.
+
+    Paths are relative to one of `tops`, the roots of the work tree and of the project; others are left out.
+    """
+    if tool not in WRITERS | EDITORS | SHELLS | READERS:
+        return None
+    edits = values.get("edits") or values.get("replacements")
+    tables = [values, *(row for row in edits if isinstance(row, dict))] if isinstance(edits, list) else [values]
+    command = "\n".join(list_texts(values, COMMAND_KEYS)) if tool in SHELLS | WRITERS else ""
+    text, replaced = (
+        "\n".join(part for table in tables for part in list_texts(table, keys)) for keys in (_NEW_KEYS, _OLD_KEYS)
+    )
+    paths = list_texts(values, PATH_KEYS)
+    if _PATCH in (patch := command or text):
+        paths += PATCHED.findall(patch)
+        lines = patch.split("\n")
+        text, replaced = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
+        command = ""
+    below = [path for path in (_find_below(path, cwd, tops) for path in paths) if path]
+    return Action(tuple(below), command if tool in SHELLS else "", text, replaced, is_write=tool not in READERS)
+
+
+def _find_below(path: str, cwd: str, tops: Sequence[Path]) -> str:
+    plain = os.path.normpath(os.path.join(cwd, path)) if "\0" not in path else ""
+    for whole in (plain, os.path.realpath(plain)) if plain else ():
+        for top in tops:
+            if whole.startswith(os.path.join(top, "")):
+                return os.path.relpath(whole, top)
+    return ""
+
+
+def list_texts(values: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    """Return the texts of these fields; lists of words are joined."""
+    texts = (values.get(key) for key in keys)
+    joined = (
+        " ".join(word for word in value if isinstance(word, str)) if isinstance(value, list) else value
+        for value in texts
+    )
+    return [value for value in joined if isinstance(value, str) and value]
+
+
 # --- agreement ---------------------------------------------------------------------------------------------------------
 # A trigger alone is weak evidence: half of all edits match one. So the evidence of trigger and words must be the stronger
 # the worse the memory ranks for the last prompt. Numbers from 112 prompts of three projects; docs/log.md has the curve.
@@ -155,6 +210,7 @@ _READ_LESS = 0.5  # the same for an action that only reads
 _COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
 _NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
 _LAST_RANK = 40  # also of memories without a rank
+_ONE_IN, _FEW_TURNS = 20, 2  # a trigger that fires in more than one of so many turns is too wide; a few are chance
 
 
 def read_ranking(file: SessionFile) -> PromptRanking:
@@ -163,6 +219,27 @@ def read_ranking(file: SessionFile) -> PromptRanking:
         case {"turn": str(turn), "leaders": list(rows), "off": bool(off)}:
             return PromptRanking(turn, tuple(leader for row in rows if (leader := _read_leader(row))), off)
     return PromptRanking()
+
+
+def read_frequent(state: Path) -> frozenset[tuple[str, str]]:
+    """Return the names and patterns of triggers that fired too often in past conversations (`note_frequent`)."""
+    rows = read_table(state, FREQUENT).get("triggers")
+    pairs = [row[:2] for row in rows if isinstance(row, list) and len(row) == 3] if isinstance(rows, list) else []
+    return frozenset((str(name), str(pattern)) for name, pattern in pairs)
+
+
+def note_frequent(state: Path, index: Path, turns: Sequence[Sequence[Action]], now: datetime) -> None:
+    """Record the triggers that would have fired in more than one of twenty past turns."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for actions in turns:
+        matches = [match for action in actions for match in find_matches(index, action)]
+        counts.update({(match.name, trigger.pattern) for match in matches for trigger in match.triggers})
+    often = [
+        [name, pattern, count]
+        for (name, pattern), count in counts.items()
+        if count > max(_FEW_TURNS, len(turns) / _ONE_IN)
+    ]
+    write_table(state, FREQUENT, {"at": now.isoformat(), "turns": len(turns), "triggers": sorted(often)})
 
 
 def _read_leader(row: object) -> LeadingMemory | None:
@@ -174,9 +251,12 @@ def _read_leader(row: object) -> LeadingMemory | None:
 
 
 def find_candidates(
-    matches: Sequence[tuple[Scope, TriggerMatch]], ranking: PromptRanking, action: Action
+    matches: Sequence[tuple[Scope, TriggerMatch]],
+    ranking: PromptRanking,
+    action: Action,
+    frequent: Collection[tuple[str, str]] = (),
 ) -> list[ActionCandidate]:
-    """Return the memories with enough evidence, best first."""
+    """Return the memories with enough evidence, best first. `frequent` triggers are none: they need words that agree."""
     triggers = {(scope, match.name): match.triggers for scope, match in matches}
     leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
     text = f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS]
@@ -185,7 +265,11 @@ def find_candidates(
     for key in dict.fromkeys((*triggers, *leaders)):
         rank, leader = leaders.get(key, (_LAST_RANK, None))
         matched = triggers.get(key, ())
-        evidence = max(map(_weigh_trigger, matched), default=0.0) - _NEED - _NEED_RANK * math.log(rank)
+        evidence = (
+            max((_weigh_trigger(one) for one in matched if (key[1], one.pattern) not in frequent), default=0.0)
+            - _NEED
+            - _NEED_RANK * math.log(rank)
+        )
         if not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:

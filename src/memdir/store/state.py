@@ -54,6 +54,7 @@ OWN_FOLDER = "sync"
 _NOT_IN_NAMES = str.maketrans(dict.fromkeys('"“”„«»<>[]{}`*#|\\:;：；', " "))
 INDEX = "index.db"
 EVENTS_FOLDER = "events"
+FREQUENT = "frequent.json"
 OVERRIDES = "overrides.json"
 PROBLEMS = "problems.jsonl"
 SAVED = "saved.jsonl"
@@ -411,6 +412,7 @@ STATE_FILES = (
     StateFile(CHATS_FOLDER, "`memdir chat` conversations", _drop_chats, is_folder=True),
     StateFile(AUTHORS, "authors of team memories", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations already learned from"),
+    StateFile(FREQUENT, "triggers that fired too often; they name memories", _drop_file(FREQUENT)),
     StateFile(OVERRIDES, "rules that a person lets pass once", _drop_file(OVERRIDES)),
     StateFile(RUNS, "background runs; an error may name a memory", _drop_file(RUNS)),
     StateFile(SAVED, "titles saved in the background and not shown yet", _drop_file(SAVED)),
