@@ -329,7 +329,7 @@ def test_the_worker_finds_triggers_that_are_too_wide_and_doctor_names_them(hooks
     rows: list[dict[str, Any]] = []
     for number in range(60):
         command = FORCE if number < 10 else "ls"
-        call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        call: dict[str, Any] = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
         message = (
             {"role": "assistant", "content": [call]} if number % 2 else {"role": "user", "content": f"step {number}"}
         )

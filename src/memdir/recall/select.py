@@ -299,23 +299,31 @@ class LocalSearch:
 
         Words of the text itself are left out: at an action they would be no new evidence.
         """
-        used, leaders = frozenset(parse_terms(text)), []
-        for _, number, path in self._leading:
+        used = frozenset(parse_terms(text))
+        words: dict[tuple[int, str], dict[str, float]] = {}
+        for number in {number for _, number, _ in self._leading}:
             catalog = self._open(number)
-            totals, rows = catalog.read_totals(), catalog.read_rows(catalog.find_docs([path]))
-            terms = dict.fromkeys(rows[0].passages.split()) if rows else {}
-            chosen = [term for term in list(terms)[:LEADING_TERMS] if term not in used and len(term) > 2]
-            known, scale = catalog.find_terms(chosen), math.log1p(totals.docs)
+            table, totals = catalog.table, catalog.read_totals()
+            rows = catalog.read_rows(catalog.find_docs([path for _, store, path in self._leading if store == number]))
+            terms = {row.path: list(dict.fromkeys(row.passages.split()))[:LEADING_TERMS] for row in rows}
+            known = catalog.find_terms(list({term for some in terms.values() for term in some} - used))
+            scale = math.log1p(totals.docs)
             weights = {
-                term: totals.idf(df) / scale * (catalog.table.rarity(term) if catalog.table else 1.0)
+                term: round(totals.idf(df) / scale * (table.rarity(term) if table else 1.0), 2)
                 for term, (_, df) in known.items()
-                if not term.isdigit()
+                if len(term) > 2 and not term.isdigit()
             }
-            rarest = sorted(weights, key=lambda term: -weights[term])[:LEADING_WORDS]
-            words = {term: round(weights[term], 2) for term in rarest if weights[term] >= LEADING_WEIGHT}
-            scope = _find_store_scope(self._stores[number].scope)
-            leaders.append(LeadingMemory(scope, path.removesuffix(".md"), words))
-        return tuple(leaders)
+            for path, own in terms.items():
+                rarest = sorted(
+                    (term for term in own if weights.get(term, 0.0) >= LEADING_WEIGHT), key=lambda term: -weights[term]
+                )
+                words[number, path] = {term: weights[term] for term in rarest[:LEADING_WORDS]}
+        return tuple(
+            LeadingMemory(
+                _find_store_scope(self._stores[number].scope), path.removesuffix(".md"), words.get((number, path), {})
+            )
+            for _, number, path in self._leading
+        )
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
