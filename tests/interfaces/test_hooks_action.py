@@ -333,7 +333,11 @@ def test_the_worker_finds_triggers_that_are_too_wide_and_doctor_names_them(hooks
         message = (
             {"role": "assistant", "content": [call]} if number % 2 else {"role": "user", "content": f"step {number}"}
         )
-        row = {"type": message["role"], "uuid": f"00000000-0000-4000-8000-{number:012}", "sessionId": "s-9"}
+        row: dict[str, Any] = {
+            "type": message["role"],
+            "uuid": f"00000000-0000-4000-8000-{number:012}",
+            "sessionId": "s-9",
+        }
         row |= {"message": message, "timestamp": f"2026-03-05T10:{number:02}:00.000Z", "cwd": str(hooks.cli.project)}
         rows.append({**row, "parentUuid": rows[-1]["uuid"] if rows else None})
     path = hooks.transcript("hello", session="s-9")

@@ -7,6 +7,8 @@
                   neighbours, rarity and vectors of 30,000 English stems
     terms.py      split text into terms (stems, CJK bigrams) and passages, and find dates
     reminder.py   render memories for a conversation within the limits of a host
+    triggers.py   the actions that call for a memory: written and derived triggers, their table, evidence
+    action.py     choose and record what is shown at an action or after a failure, and which rule asks or refuses
     find.py       plain search for memories that contain every word
 
 This file imports nothing: a prompt hook loads only the modules it needs.
