@@ -8,7 +8,7 @@ command and its error are searched for. After a tool, memories that were selecte
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -157,7 +157,8 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
         )
         if names := recalled.names:
             table = {"call": _digest_call(call), "names": [[scope.value, name] for scope, name in names]}
-            SessionFile(project.private.state, call.session).write_prompt(ACTED, table, durable=False)
+            with suppress(MemdirError):
+                SessionFile(project.private.state, call.session).write_prompt(ACTED, table, durable=False)
     finally:
         project.close()
 
@@ -246,12 +247,13 @@ def _note_carried_out(call: HookInput, project: "Project") -> None:
 def _may_write_memory(call: HookInput, places: _Places) -> bool:
     """Return whether a tool call contains the name of a memory directory. Most do not, and need no closer look."""
     folders = [*places.folders.values(), Path("memory"), Path("agent-memory")]
-    names = {os.path.basename(path) for folder in folders for path in (folder, os.path.realpath(folder))}
+    names = {os.path.basename(path).casefold() for folder in folders for path in (folder, os.path.realpath(folder))}
     texts = [call.text("cwd"), *_list_all(call.find_tool_input())]
-    plain = (text.translate(_UNQUOTED).casefold() for text in texts)
-    return any(name.casefold() in text for text in plain for name in names)
+    plain = (text.translate(_UNQUOTED) if len(text) < _QUOTED_CHARS else text for text in texts)
+    return any(name in text for text in map(str.casefold, plain) for name in names)
 
 
+_QUOTED_CHARS = 100_000  # a longer text is no command
 _UNQUOTED = str.maketrans(dict.fromkeys("\"'\\"))
 
 

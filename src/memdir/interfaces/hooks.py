@@ -335,7 +335,8 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         if last is not now[0]:
             show(last)
         if call.session:
-            leave_ranking(SessionFile(project.private.state, call.session), last)
+            with suppress(MemdirError):  # then nothing agrees with the actions of this turn
+                leave_ranking(SessionFile(project.private.state, call.session), last)
         if call.session and last.skipped in (None, RecallSkip.NOTHING_FITS):
             _start_selection(call, project, text)
 
