@@ -434,7 +434,7 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActionOutcomes:
-    """How often a memory was shown at actions, the action then was not carried out, and the user let it pass."""
+    """Counts of actions: a memory was shown, the action was then not carried out, the user let it pass."""
 
     fired: int = 0
     followed: int = 0

@@ -134,9 +134,9 @@ def show_reminder(excerpt: Excerpt) -> str:
     rule, title = shorten(fact or one_line(header.description), _RULE_CHARS), one_line(header.title)
     parts = [rule] if fold_words(title) in fold_words(rule) else [title, rule]
     parts += [f"Why: {shorten(why, _REASON_CHARS)}"] if why else []
-    said = " ".join(f"{part}." if part[-1:].isalnum() else part for part in parts)
+    line = " ".join(f"{part}." if part[-1:].isalnum() else part for part in parts)
     voice = find_voice(header.scope)
-    body = ("\n" if voice is TextVoice.SHARED else " ") + show_text(said, voice)
+    body = ("\n" if voice is TextVoice.SHARED else " ") + show_text(line, voice)
     notes = [note for note in (show_byline(header.scope, excerpt.author), show_line(excerpt.caveat)) if note]
     return "\n".join([*notes, f"Memory ({show_line(header.file)}):{body}"])
 

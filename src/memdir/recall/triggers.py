@@ -93,7 +93,7 @@ class Trigger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a tool call is about to do. `paths` are below the project's root, `text` is what is written; in `replaced`, which
+    """The effect of a tool call. `paths` are below the project's root, `text` is what is written; in `replaced`, which
     has what is replaced or searched for, only names count. `is_write`: it writes a file or runs a command."""
 
     paths: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ _READ_LESS = 0.5  # the same for an action that only reads
 _COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
 _NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
 _LAST_RANK = 40  # also of memories without a rank
-_ONE_IN, _FEW_TURNS = 20, 2  # a trigger that fires in more than one of so many turns is too wide; a few are chance
+_ONE_IN, _FEW_TURNS = 20, 2  # triggers that fire in more than one of 20 turns are too wide; two are chance
 
 
 def read_ranking(file: SessionFile) -> PromptRanking:
@@ -486,8 +486,8 @@ def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
         pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
         longest = max((piece for piece in pieces if piece[0] not in "*?{["), key=len, default="")
         return (longest.lower(),) if longest.strip("/") else ()
-    found, end = _read_choices(pattern, 0, 0)
-    return found if end == len(pattern) and all(len(literal) > 1 for literal in found) else ()
+    literals, end = _read_choices(pattern, 0, 0)
+    return literals if end == len(pattern) and all(len(literal) > 1 for literal in literals) else ()
 
 
 def _read_choices(text: str, start: int, depth: int) -> tuple[tuple[str, ...], int]:
