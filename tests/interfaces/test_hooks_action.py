@@ -351,6 +351,18 @@ def test_the_worker_finds_triggers_that_are_too_wide_and_doctor_names_them(hooks
     assert run(hooks, FORCE).out == b""
 
 
+def test_a_purge_leaves_no_word_of_a_memory_in_what_a_prompt_left_for_its_actions(hooks: Hooks) -> None:
+    write(
+        hooks.cli.home / ".claude" / "memory" / "other.md", "Another", "Billing needs heliotrope paper", "Heliotrope."
+    )
+    hooks("user-prompt", prompt="the billing service on fridays")
+    (path,) = (hooks.state / "sessions").glob("ranking~*.prompt")
+    text = path.read_text(encoding="utf-8")
+    assert "cluster" in text and "heliotrop" not in text and '["user", "other", {}]' in text
+    hooks.cli("forget", "deploy-steps", "--purge", "--yes")
+    assert not path.exists()
+
+
 def test_lists_where_texts_are_expected_fail_nothing(hooks: Hooks) -> None:
     for values in (
         {"command": ["bash", "-lc", FORCE]},

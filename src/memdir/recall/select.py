@@ -297,11 +297,12 @@ class LocalSearch:
     def find_leaders(self, text: str) -> tuple[LeadingMemory, ...]:
         """Return the best memories of the last search, shown or not, with the words that set them apart.
 
-        Words of the text itself are left out: at an action they would be no new evidence.
+        Words of the text itself are left out: at an action they would be no new evidence. So are those of memories of
+        other directories, because a purge there does not find the files of conversations here.
         """
         used = frozenset(parse_terms(text))
         words: dict[tuple[int, str], dict[str, float]] = {}
-        for number in {number for _, number, _ in self._leading}:
+        for number in {number for _, number, _ in self._leading if self._stores[number].scope is Scope.PRIVATE}:
             catalog = self._open(number)
             table, totals = catalog.table, catalog.read_totals()
             rows = catalog.read_rows(catalog.find_docs([path for _, store, path in self._leading if store == number]))
