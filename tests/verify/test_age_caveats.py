@@ -84,6 +84,7 @@ def test_recall_starts_no_git_and_looks_at_no_project(cli: Cli) -> None:
 def test_a_sound_memory_costs_recall_no_import(cli: Cli) -> None:
     cli.file("login-page", MOVED.replace("src/login.py", "src/entry.py"))
     check(cli)
+    cli("recall", QUERY)  # a file that is read into the index is searched for triggers
     code = (
         "import sys\nfrom memdir.interfaces.cli import run\n"
         f"run(['recall', '--json', {QUERY!r}])\n"

@@ -427,10 +427,13 @@ def list_triggers(when: "When", text: str) -> list[Trigger]:
 
 
 def _derive(text: str) -> Iterator[Trigger]:
-    # Imported here, as below: a hook reads what was derived.
+    spans = find_code_spans(text) if "`" in text else ()
+    plain = [match for match in _PLAIN.finditer(text) if not any(start <= match.start() < end for start, end in spans)]
+    if not spans and not plain:
+        return
+    # Imported here, as below: a hook reads what was derived, and most memories name nothing.
     from memdir.verify import claims
 
-    spans = find_code_spans(text) if "`" in text else ()
     for start, end in spans:
         token = " ".join(text[start:end].split())
         if not token or len(token) > _SPAN_CHARS or claims.find_path_problem(token):
@@ -441,9 +444,8 @@ def _derive(text: str) -> Iterator[Trigger]:
                 yield Trigger(TriggerKind.PROGRAM, max(words, key=len), " ".join(words))
             continue
         yield from _derive_token(token, is_code=True)
-    for match in _PLAIN.finditer(text):
-        if not any(start <= match.start() < end for start, end in spans):
-            yield from _derive_token(match[0], is_code=False)
+    for match in plain:
+        yield from _derive_token(match[0], is_code=False)
 
 
 def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
