@@ -31,6 +31,7 @@ ORDER = (
 LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
+    "format.rules": {"language"},
     "conversation.typed": {"language"},
     "store": {"format", "language", "store"},
     "recall": {"recall", "store", "verify"},

@@ -347,17 +347,16 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The input of a selector. `seen` are memories that cannot be selected, because the conversation contains them.
+    """The input of a selector. `wide` asks for the best matches up to the limit, instead of those that certainly help.
 
-    A model's manifest still lists them, so that it stays the same from turn to turn. `wide` asks for the best matches
-    up to the limit, instead of those that certainly help.
+    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start.
     """
 
     text: str
     recent_tools: tuple[str, ...] = ()
     now: datetime = field(kw_only=True)
-    seen: tuple[Header, ...] = field(default=(), kw_only=True)
     wide: bool = field(default=False, kw_only=True)
+    skips_rules: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
