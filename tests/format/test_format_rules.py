@@ -11,6 +11,7 @@ from memdir.limits import INDEX_LINES, RECOGNISED_RULES, RULES
 from memdir.records import Header, Kind, Scope, Signature, When
 from tables import read_rows
 
+NO_WHEN = When()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -22,7 +23,7 @@ def header(
     scope: Scope = Scope.PRIVATE,
     day: int = 0,
     pinned: bool = False,
-    when: When = When(),
+    when: When = NO_WHEN,
 ) -> Header:
     modified = START + timedelta(days=day)
     signature = Signature(day, 2, 3, 4)

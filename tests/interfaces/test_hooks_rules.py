@@ -36,7 +36,9 @@ def test_a_host_that_loads_the_index_is_not_told_the_rules_and_others_are_before
         f"- {PLAN}",
         "- [tuesdays](tuesdays.md)",
     ], "once each"
-    assert PLAN in hooks("user-prompt", host="gemini-cli", prompt="Hello there, can you help me?").context
+    assert (
+        PLAN in hooks("user-prompt", host="gemini-cli", session="s-2", prompt="Hello there, can you help me?").context
+    )
 
 
 def test_rules_without_a_line_in_the_loaded_index_are_told_everywhere(hooks: Hooks) -> None:
