@@ -1,6 +1,7 @@
 """Standing rules in hooks: at the start, again in a long conversation, for subagents, and not at prompts."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,19 @@ def test_a_subagent_has_the_rules_whatever_its_parent_was_told(hooks: Hooks) -> 
     for agent in ("a-1", "a-2"):
         told = hooks("subagent-start", host="codex", agent_id=agent, agent_type="explorer").context
         assert PLAN in told and "new to React" in told
+
+
+def test_a_host_without_an_event_for_subagents_gives_them_the_rules_at_their_first_action(hooks: Hooks) -> None:
+    call: dict[str, Any] = {
+        "tool_name": "run_shell_command",
+        "tool_input": {"command": "ls"},
+        "tool_response": {"output": "a"},
+    }
+    for agent in ("a-1", "a-2"):
+        told = [hooks("after-tool", host="gemini-cli", agent_id=agent, **call).context for _ in range(2)]
+        assert PLAN in told[0] and told[1] == ""
+    assert hooks("after-tool", host="gemini-cli", **call).context == ""
+    assert hooks("before-tool", host="codex", agent_id="a-1", **call).context == "", "it has been told at its start"
 
 
 def test_memory_that_is_off_tells_no_rules(hooks: Hooks) -> None:

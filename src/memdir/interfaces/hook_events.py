@@ -285,15 +285,14 @@ def _is_extracted(record: SessionRecord, transcript: str) -> bool:
 
 def handle_agent(call: HookInput, output: HookOutput) -> None:
     """Show a new subagent the standing rules, and the indexes of its memories, except the one its host loads."""
-    from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes, render_rules
-    from memdir.conversation.start import find_project_rules
+    from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
     from memdir.recall.reminder import fit_lines
 
     name = call.text("agent_type")
     with open_hook_project(call, output) as project:
         if project is None:
             return
-        rules = render_rules(find_project_rules(project))
+        rules = load_rules(project)
         output.reply = HookReply(rules)
         if not name:
             return
@@ -309,6 +308,13 @@ def handle_agent(call: HookInput, output: HookOutput) -> None:
         indexes = [index for frame in frames for index in load_indexes(frame)]
         texts = [rules, *(index.text for index in indexes if index.clip.lines_total or index.clip.warning)]
         output.reply = HookReply(fit_lines(_GAP.join(filter(None, texts)), HOOK_INDEX_CHARS, where=INDEX_FILE))
+
+
+def load_rules(project: Project) -> str:
+    from memdir.conversation.instructions import render_rules
+    from memdir.conversation.start import find_project_rules
+
+    return render_rules(find_project_rules(project))
 
 
 HANDLERS: Mapping[HookEvent, Callable[[HookInput, HookOutput], None]] = {
