@@ -62,7 +62,7 @@ _DECODINGS = 8  # a text that still changes after these counts as an attempt
 _FRAME = compile_late(
     r"[\W_]*(?:(?:memor(?:y|ies)|memdir)\s*(?:\([^)\n]{0,80}\)\s*)?[:：]|contents of\b|"
     r"from the (?:team\S{0,3} memory|memory that)\b|this was noted\b|there is also the memory\b|"
-    r"notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
+    r"(?:the )?standing rules from memory\b|notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
     re.IGNORECASE,
 )
 
