@@ -63,9 +63,12 @@ class Enforce(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns."""
+    """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns.
 
-    always: bool = False
+    `always` is False if the user has said that the memory is not a standing rule, and None if nobody has said anything.
+    """
+
+    always: bool | None = None
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     content: tuple[str, ...] = ()

@@ -2,7 +2,8 @@
 
 A rule is written, with `always: true` in the field `when:`, or recognised from its header: a memory about the user, or
 feedback on how to work together (answers, plans, questions, commits, reviews, dependencies). A header that names a path, a
-command or a symbol is not recognised, nor is a memory with other entries in `when:`, because these are shown at the action.
+command or a symbol is not recognised, nor is a memory with other entries in `when:`, because these are shown at the action,
+nor one with `always: false`.
 Memories of others are not rules: nobody else decides what an agent is told at every start.
 """
 
@@ -31,7 +32,7 @@ def judge_rule(fields: "Header | FrontmatterFields") -> int:
     """Return how certain it is that a memory with this header is a rule, 0 for not at all; whose it is does not count."""
     if fields.when.always:
         return WRITTEN
-    if fields.when.has_patterns or fields.kind not in (Kind.USER, Kind.FEEDBACK):
+    if fields.when.always is False or fields.when.has_patterns or fields.kind not in (Kind.USER, Kind.FEEDBACK):
         return 0
     text = f"{fields.title}\n{fields.description}"
     if _CODE.search(text):
