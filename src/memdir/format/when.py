@@ -42,7 +42,8 @@ def read_when(node: object) -> When:
         room -= len(lists[key])
     enforce = str(node.get("enforce") or "").strip().lower()
     can_enforce = enforce in [choice.value for choice in Enforce] and (lists["commands"] or lists["content"])
-    always = read_flag(node["always"]) if "always" in node else None
+    said = str(node.get("always")).strip().lower()
+    always = read_flag(said) or (False if said in ("false", "no", "off", "0") else None)
     return When(always, **lists, enforce=Enforce(enforce) if can_enforce else None)
 
 
