@@ -40,6 +40,7 @@ SELECTED = 5  # memories per turn; more would be noise to the reader
 SHOWN = 2  # memories per turn without a model: the third is right in one of twenty prompts
 SELECT_TOKENS = 256  # five file names as JSON need about a hundred
 MANIFEST_NEWEST = 20  # of a larger directory, this many newest are shown to a model regardless of score
+NOT_USEFUL_TIMES = 3  # a memory was shown for nothing; then it must fit better
 SURFACED_LINES = 200  # of one memory
 SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a file to read
 TRIGGERS = 16  # derived from one memory

@@ -416,7 +416,7 @@ class Excerpt(_Titled):
 
 
 class Moment(StrEnum):
-    """When a memory was shown; the last two say what became of an action for which it was shown."""
+    """When a memory was shown. The others say what became of an action for which it was shown, and of a showing."""
 
     START = "start"
     PROMPT = "prompt"
@@ -424,10 +424,11 @@ class Moment(StrEnum):
     FAILURE = "failure"
     CARRIED_OUT = "carried out"
     OVERRIDDEN = "overridden"
+    NOT_USEFUL = "not useful"
 
     @property
     def is_shown(self) -> bool:
-        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN)
+        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
 
     @classmethod
     def _missing_(cls, value: object) -> "Moment":

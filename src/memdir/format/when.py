@@ -58,6 +58,19 @@ def render_when(when: When | None) -> "FieldValue":
     return values or None
 
 
+def dump_when(when: When) -> dict[str, object]:
+    """Return all parts of the field as JSON values."""
+    patterns = {key: list(getattr(when, key)) for key in PATTERN_KEYS}
+    return {"always": when.always, **patterns, "enforce": when.enforce and when.enforce.value}
+
+
+def describe_when(when: When) -> str:
+    """Return the field in one line, or "" if it is empty."""
+    parts = ["always"] if when.always else ["never at the start"] if when.always is False else []
+    parts += [f"{key.removesuffix('s')} {pattern}" for key in PATTERN_KEYS for pattern in getattr(when, key)]
+    return ", ".join([*parts, *([f"then {when.enforce.value}"] if when.enforce else [])])
+
+
 def check_when(when: When) -> None:
     """Raise FormatError if there are too many entries, a pattern is invalid, or `enforce` has no pattern."""
     patterns = [(key, pattern) for key in PATTERN_KEYS for pattern in getattr(when, key)]

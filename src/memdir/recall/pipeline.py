@@ -27,7 +27,15 @@ from memdir.format.index import find_lines
 from memdir.format.rules import find_rules
 from memdir.frozen import dataclass, field, replace
 from memdir.language.requests import IgnoreReach, find_ignored, find_ignoring
-from memdir.limits import CONVERSATION_BYTES, RECALL_CHARS, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
+from memdir.limits import (
+    CONVERSATION_BYTES,
+    NOT_USEFUL_TIMES,
+    RECALL_CHARS,
+    SELECTED,
+    SESSION_SECONDS,
+    SURFACED_BYTES,
+    SURFACED_LINES,
+)
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, STANDING, LocalSearch
@@ -46,7 +54,7 @@ from memdir.records import (
     StoredMemory,
     Surfacing,
 )
-from memdir.store.contract import Folder, Store, StoreBase, StoreReader, utc_now, widen
+from memdir.store.contract import Folder, RecallLog, Store, StoreBase, StoreReader, utc_now, widen
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
@@ -61,7 +69,9 @@ UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
 IGNORED = "the message asks to leave it out"
+NOT_USEFUL = "it was not useful before, and this is not certain enough"
 INDEXED = "its index line, which the conversation has, says the same"
+CERTAIN = 1.0  # confidence above which a memory is shown although it was not useful before
 _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
@@ -424,7 +434,10 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     pairs = [(pick, _read(stores, pick)) for pick in selected]
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
     index = request.read_index() if selected else ""
-    reasons = [_find_fault(memory, left_out, index) for _, memory in pairs]
+    reasons = [
+        _find_fault(memory, left_out, index) or (NOT_USEFUL if request.is_message and _is_useless(pick, memory) else "")
+        for pick, memory in pairs
+    ]
     read = [memory for (_, memory), reason in zip(pairs, reasons, strict=True) if memory and not reason]
     excerpts = _add_facts(read, request.now)
     skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
@@ -457,6 +470,24 @@ def _find_fault(
         return INDEXED
     words = frozenset(parse_terms(memory[0].text)) if any(left_out) else frozenset()
     return IGNORED if any(subject and subject <= words for subject in left_out) else ""
+
+
+def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None) -> bool:
+    """Return whether the user has often said of a memory that it was not useful, and it fits no better now."""
+    if memory is None or pick.evidence.sure is None or pick.evidence.sure > CERTAIN:
+        return False
+    store = memory[2].original
+    if not isinstance(store, RecallLog):
+        return False
+    since, recalls = memory[0].header.modified, list[Surfacing]()
+    with suppress(MemdirError):
+        recalls = [recall for recall in store.recalls(memory[0].name) if recall.moment is Moment.NOT_USEFUL]
+    return sum(recall.at >= since for recall in recalls) >= NOT_USEFUL_TIMES
+
+
+def note_useless(store: StoreBase, name: str) -> None:
+    """Record that a memory was shown and was not useful. After three times it needs more to be shown again."""
+    store.note_recalls([Surfacing(name, store.clock(), "", selector="person", moment=Moment.NOT_USEFUL)])
 
 
 def _is_repeated(memory: StoredMemory, index: str) -> bool:

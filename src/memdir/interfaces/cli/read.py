@@ -8,6 +8,7 @@ import click
 from memdir.errors import NotFoundError
 from memdir.format.fields import FLAG, LISTED_FIELDS, describe_values
 from memdir.format.rules import find_rules
+from memdir.format.when import describe_when, dump_when
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
     CliContext,
@@ -92,7 +93,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     memory = store.read(header.name)
     header = memory.header
     since = find_ages(store, [memory], now=project.now())[header.name]
-    row = describe_memory(store, header) | fill("body text digest", memory, since=since)
+    row = describe_memory(store, header) | fill("body text digest", memory, since=since, when=dump_when(header.when))
     if as_json:
         out.json(row)
         return
@@ -108,6 +109,8 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     out.line(Styled(row["path"], "dim"))
     if header.description:
         out.line(header.description)
+    if words := describe_when(header.when):
+        out.line(Styled(f"when: {words}", "dim"))
     if header.problem:
         out.line(Styled(f"problem: {header.problem}", "yellow"))
     out.line()

@@ -9,7 +9,7 @@ import click
 from memdir.errors import FormatError, SettingsError
 from memdir.extraction.find import compose_memory
 from memdir.format.rules import find_rules
-from memdir.format.when import PATTERN_KEYS
+from memdir.format.when import PATTERN_KEYS, describe_when, dump_when
 from memdir.frozen import replace
 from memdir.interfaces.cli import (
     CliContext,
@@ -31,7 +31,9 @@ from memdir.store.sessions import add_override
 
 _RULES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
-    TableColumn("WHEN", "", lambda row: _describe(row), is_cut=True),
+    TableColumn(
+        "WHEN", "", lambda row: ", ".join(filter(None, ("always" * row["always"], *_list_patterns(row)))), is_cut=True
+    ),
     TableColumn("", "yellow", lambda row: row["enforce"] or ""),
     TableColumn("SHOWN", "dim", "fired"),
     TableColumn("FOLLOWED", "dim", "followed"),
@@ -114,13 +116,8 @@ def _add(
     assert result.memory is not None
     header = result.memory.header
     row = describe_memory(store, header) | {"action": result.action.value, "change": result.change}
-    call.answer(
-        row | {"when": _dump(header.when)},
-        "saved ",
-        Styled(header.name, "cyan"),
-        f" ({_describe(_dump(header.when))})",
-        as_json=as_json,
-    )
+    row |= {"when": dump_when(header.when)}
+    call.answer(row, "saved ", Styled(header.name, "cyan"), f" ({describe_when(header.when)})", as_json=as_json)
 
 
 @rule_verb.command("list", examples=("memdir rule list", "memdir rule list --json"))
@@ -139,7 +136,7 @@ def _list(call: CliContext, as_json: bool) -> None:
         outcomes = count_outcomes(store.recalls(header.name))
         counts = fill("fired followed overridden", outcomes)
         facts = fill("name scope title description", header)
-        rows.append(facts | _dump(header.when) | {"always": header in rules} | counts)
+        rows.append(facts | dump_when(header.when) | {"always": header in rules} | counts)
     call.show_rows(_RULES, rows, as_json=as_json, empty="no rules yet; `memdir rule TEXT` saves one")
 
 
@@ -199,11 +196,5 @@ def _show_tries(call: CliContext, when: When, tries: Sequence[str], *, as_json: 
     call.show_rows(columns, rows, as_json=as_json)
 
 
-def _dump(when: When) -> Row:
-    return fill("always paths commands content enforce", when)
-
-
-def _describe(row: Row) -> str:
-    parts = ["always"] if row["always"] else []
-    parts += [f"{key.removesuffix('s')} {pattern}" for key in PATTERN_KEYS for pattern in row[key]]
-    return ", ".join(parts)
+def _list_patterns(row: Row) -> list[str]:
+    return [f"{key.removesuffix('s')} {pattern}" for key in PATTERN_KEYS for pattern in row[key]]
