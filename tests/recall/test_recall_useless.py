@@ -1,16 +1,15 @@
 """What a person found of no use needs more to be shown again."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 from hook_calls import Hooks
-from memdir.frozen import replace
 from memdir.limits import NOT_USEFUL_TIMES
 from memdir.recall.pipeline import CERTAIN, NOT_USEFUL, RecallRequest, find_recalled, note_useless
-from memdir.records import Evidence, Header, Moment, Pick, Query
+from memdir.records import Draft, Evidence, Header, Kind, Moment, Pick, Query
 from memdir.store.files import FileStore
 from recall_stores import NOW, put
-from collections.abc import Sequence
 
 
 def test_after_three_times_a_memory_must_fit_better_until_it_changes(tmp_path: Path) -> None:
@@ -32,8 +31,8 @@ def test_after_three_times_a_memory_must_fit_better_until_it_changes(tmp_path: P
         assert ask(0.5) == [NOT_USEFUL] and ask(CERTAIN + 0.1) == [""] and ask(0.5, is_message=False) == [""]
         assert store.count_recalls().by_name == {}, "these are not recalls"
         now[0] += timedelta(hours=1)
-        memory = store.read("deploy-steps")
-        store.write(replace_draft(memory), expect=memory.digest)
+        draft = Draft(Kind.FEEDBACK, "Deploy Steps", "what is known of deploy steps by now", "New.", "deploy-steps")
+        store.write(draft, expect=store.read("deploy-steps").digest)
         assert ask(0.5) == [""]
 
 

@@ -435,7 +435,8 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
     index = request.read_index() if selected else ""
     reasons = [
-        _find_fault(memory, left_out, index) or (NOT_USEFUL if request.is_message and _is_useless(pick, memory) else "")
+        _find_fault(memory, left_out, index)
+        or (NOT_USEFUL if request.is_message and _is_useless(pick, memory, request.now) else "")
         for pick, memory in pairs
     ]
     read = [memory for (_, memory), reason in zip(pairs, reasons, strict=True) if memory and not reason]
@@ -472,17 +473,20 @@ def _find_fault(
     return IGNORED if any(subject and subject <= words for subject in left_out) else ""
 
 
-def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None) -> bool:
+def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None, now: datetime) -> bool:
     """Return whether the user has often said of a memory that it was not useful, and it fits no better now."""
     if memory is None or pick.evidence.sure is None or pick.evidence.sure > CERTAIN:
         return False
     store = memory[2].original
     if not isinstance(store, RecallLog):
         return False
-    since, recalls = memory[0].header.modified, list[Surfacing]()
+    times = list[datetime]()
     with suppress(MemdirError):
-        recalls = [recall for recall in store.recalls(memory[0].name) if recall.moment is Moment.NOT_USEFUL]
-    return sum(recall.at >= since for recall in recalls) >= NOT_USEFUL_TIMES
+        times = [recall.at for recall in store.recalls(memory[0].name) if recall.moment is Moment.NOT_USEFUL]
+    if len(times) < NOT_USEFUL_TIMES:
+        return False
+    since = find_ages(memory[2], [memory[0]], now=now)[memory[0].name]  # a changed memory gets another chance
+    return sum(time >= since for time in times) >= NOT_USEFUL_TIMES
 
 
 def note_useless(store: StoreBase, name: str) -> None:
