@@ -21,7 +21,6 @@ from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.project.hosts import HOSTS, Host, find_installed
 from memdir.recall.reminder import fit_lines, measure_reply
-from memdir.recall.select import LocalSearch
 from memdir.records import Header, Scope
 from memdir.store.open import Project, does_load_index, read_loaded_index
 from memdir.text import estimate_tokens, one_line
@@ -68,6 +67,9 @@ def find_project_rules(project: Project) -> tuple[Header, ...]:
     """Return the standing rules of a project, from the search index if there is one: a directory may be large."""
     index = project.private.find_index_file(write=False)
     if index is not None and index.exists():
+        # Imported here: without an index, a start must not pay for the search.
+        from memdir.recall.select import LocalSearch
+
         with suppress(MemdirError, sqlite3.Error), LocalSearch(project.stores, trusts=True) as search:
             return search.list_rules()
     return find_rules(header for store in project.stores for header in store.scan())

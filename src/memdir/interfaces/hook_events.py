@@ -180,7 +180,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
-    if call.text("source") not in (_CLEARED, _RESUMED) and project.settings.flag("extract") and not call.is_headless:
+    if since is None and project.settings.flag("extract") and not call.is_headless:  # once, not at every start
         yield render_undecided(project.settings, [call.host])
 
 

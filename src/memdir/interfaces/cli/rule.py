@@ -67,8 +67,8 @@ def rule_verb() -> None:
 @rule_verb.command(
     "add",
     examples=(
-        "memdir rule 'never force-push' --command 'push.*(--force|\\s-f\\b)' --ask",
-        "memdir rule --command 'push.*--force' --try 'git push --force origin main'",
+        "memdir rule add 'never force-push' --command 'push.*(--force|\\s-f\\b)' --ask",
+        "memdir rule add --command 'push.*--force' --try 'git push --force origin main'",
     ),
 )
 @click.argument("words", metavar="[TEXT]", nargs=-1)
