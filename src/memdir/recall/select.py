@@ -331,17 +331,21 @@ class LocalSearch:
         self._refresh_all()
         own = [number for number, store in enumerate(self._stores) if _find_store_scope(store.scope) is Scope.PRIVATE]
         own = [number for number in own if number not in self._empty]
-        rules = set(self._find_rules()) if query.skips_rules else ()
 
         def find_reason(store: StoreReader, name: str) -> str:
             scope = _find_store_scope(store.scope)
-            if (scope, name) in rules:
-                return STANDING
             is_hidden = scope is Scope.USER and any(self._open(number).has_name(name) for number in own)
             return HIDDEN if is_hidden else drop(scope, name)
 
         result = self.search(query, limit, drop=find_reason)
-        return (*result.picks, *result.passed_over)
+        if not query.skips_rules:
+            return (*result.picks, *result.passed_over)
+        # A rule keeps its place in the ranking: what is shown must fit well beside it, and not only in its absence.
+        rules, picks = set(self._find_rules()), list[Pick]()
+        for pick, owner in zip(result.picks, result.owners, strict=True):
+            is_rule = (_find_store_scope(owner.scope), pick.header.name) in rules
+            picks.append(replace(pick, dropped=STANDING) if is_rule else pick)
+        return (*sorted(picks, key=lambda pick: bool(pick.dropped)), *result.passed_over)
 
     def list_rules(self) -> tuple[Header, ...]:
         """Return the standing rules, best first."""
