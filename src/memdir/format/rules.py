@@ -4,7 +4,7 @@ A rule is written, with `always: true` in the field `when:`, or recognised from 
 feedback on how to work together (answers, plans, questions, commits, reviews, dependencies). A header that names a path, a
 command or a symbol is not recognised, nor is a memory with other entries in `when:`, because these are shown at the action,
 nor one with `always: false`.
-Memories of others are not rules: nobody else decides what an agent is told at every start.
+Memories of others are not rules: nobody else decides what every conversation starts with.
 """
 
 from collections.abc import Callable, Iterable
