@@ -6,6 +6,7 @@ import pytest
 
 from clihelp import Cli
 from hook_calls import Hooks
+from json_schemas import check
 from memdir.format.frontmatter import parse_fields
 from memdir.records import Enforce, When
 
@@ -50,7 +51,7 @@ def test_rules_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
     assert "never force-push" in hooks("before-tool", tool_name="Bash", tool_input=call, tool_use_id="t").refusal
     listed = {row["name"]: row for row in hooks.cli("rule", "--json").json}
     assert listed["never-force-push"]["fired"] == 1 and listed["short-answers"]["always"] is True
-    assert hooks.cli("rule", "override", "never-force-push").code == 0
+    check("rule override", hooks.cli("rule", "override", "never-force-push", "--json").json)
     assert hooks("before-tool", tool_name="Bash", tool_input=call, tool_use_id="t").refusal == ""
     assert hooks("before-tool", tool_name="Bash", tool_input=call, tool_use_id="t").refusal != "", "only once"
     assert {row["name"]: row for row in hooks.cli("rule", "--json").json}["never-force-push"]["overridden"] == 1
