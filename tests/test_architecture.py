@@ -31,6 +31,8 @@ ORDER = (
 LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
+    "format.rules": {"language"},
+    "conversation.start": {"recall"},
     "conversation.typed": {"language"},
     "store": {"format", "language", "store"},
     "recall": {"recall", "store", "verify"},

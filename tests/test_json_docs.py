@@ -137,7 +137,7 @@ CHANGES: list[list[str]] = ROWS["CHANGES"]
 
 
 def name_command(argv: list[str]) -> str:
-    return " ".join(argv[: 2 if argv[0] in ("config", "inbox", "notes", "log", "agent", "team", "sync") else 1])
+    return " ".join(argv[: 2 if argv[0] in ("config", "inbox", "notes", "log", "agent", "team", "sync", "rule") else 1])
 
 
 @table("argv", READS)
@@ -161,6 +161,7 @@ def test_every_command_is_run_here() -> None:
     run = {name_command(argv) for argv in READS + CHANGES} | {
         "chat",
         "relink",
+        "rule override",  # in test_cli_rule.py
         *(f"team {verb}" for verb in TEAM_VERBS),
     }
     run |= {f"sync {verb}" for verb in SYNC_VERBS} | {f"serve {verb}" for verb in SERVE_VERBS}

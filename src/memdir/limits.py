@@ -24,6 +24,12 @@ CUES = 5  # of one memory
 CUE_CHARS = 120
 WHEN_ENTRIES = 8  # paths, commands and expressions of one memory together
 WHEN_CHARS = 200  # of one entry
+RULES = 30  # standing rules of a conversation; more would be read as little as a long instruction file
+RECOGNISED_RULES = 12  # of these, recognised from their headers: a guess must not crowd out the index
+RULE_CHARS = 200  # of one rule in a list
+RULES_CHARS = 3_000  # of the list: at a start, half of what the index may have
+RULE_SHORT_CHARS = 100  # of one rule when the list is repeated
+RULES_PROMPTS = 40  # prompts of a conversation after which the rules are repeated
 
 # --- the directory ------------------------------------------------------------------------------------------------
 LOCK_SECONDS = 60.0  # one change takes milliseconds; 64 processes at once stay far below this
@@ -34,6 +40,7 @@ SELECTED = 5  # memories per turn; more would be noise to the reader
 SHOWN = 2  # memories per turn without a model: the third is right in one of twenty prompts
 SELECT_TOKENS = 256  # five file names as JSON need about a hundred
 MANIFEST_NEWEST = 20  # of a larger directory, this many newest are shown to a model regardless of score
+NOT_USEFUL_TIMES = 3  # a memory was shown for nothing; then it must fit better
 SURFACED_LINES = 200  # of one memory
 SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a file to read
 TRIGGERS = 16  # derived from one memory

@@ -63,9 +63,12 @@ class Enforce(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns."""
+    """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns.
 
-    always: bool = False
+    `always` is False if the user has said that the memory is not a standing rule, and None if nobody has said anything.
+    """
+
+    always: bool | None = None
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
@@ -347,17 +350,16 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The input of a selector. `seen` are memories that cannot be selected, because the conversation contains them.
+    """The input of a selector. `wide` asks for the best matches up to the limit, instead of those that certainly help.
 
-    A model's manifest still lists them, so that it stays the same from turn to turn. `wide` asks for the best matches
-    up to the limit, instead of those that certainly help.
+    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start.
     """
 
     text: str
     recent_tools: tuple[str, ...] = ()
     now: datetime = field(kw_only=True)
-    seen: tuple[Header, ...] = field(default=(), kw_only=True)
     wide: bool = field(default=False, kw_only=True)
+    skips_rules: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +416,7 @@ class Excerpt(_Titled):
 
 
 class Moment(StrEnum):
-    """When a memory was shown; the last two say what became of an action for which it was shown."""
+    """When a memory was shown. The others say what became of an action for which it was shown, and of a showing."""
 
     START = "start"
     PROMPT = "prompt"
@@ -422,10 +424,11 @@ class Moment(StrEnum):
     FAILURE = "failure"
     CARRIED_OUT = "carried out"
     OVERRIDDEN = "overridden"
+    NOT_USEFUL = "not useful"
 
     @property
     def is_shown(self) -> bool:
-        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN)
+        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
 
     @classmethod
     def _missing_(cls, value: object) -> "Moment":

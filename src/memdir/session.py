@@ -35,6 +35,7 @@ from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractRes
 from memdir.extraction.find import FORGET
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, make_conversation, read_extract_options
 from memdir.format.age import HALF_LIVES
+from memdir.format.rules import find_rules
 from memdir.format.shown import show_memory, wrap
 from memdir.frozen import dataclass, replace
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
@@ -46,6 +47,7 @@ from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
+from memdir.recall.reminder import shorten_paths
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock, StoreBase
 from memdir.store.open import Project
@@ -160,6 +162,7 @@ class Session:
         self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
         self._fast: Model | None = None  # selects memories, if it is not the same
         self._tools: tuple[str, ...] = ()  # used in the last turns
+        self._has_rules = False  # whether the host was given the standing rules
         if project is None:
             self._cwd = cwd
             self._on, self._recalls, self._paused, self._has_log = True, True, False, False
@@ -205,6 +208,7 @@ class Session:
 
     def context(self) -> str:
         """Return the instruction files and index for the first message; they do not change until clear or compact."""
+        self._has_rules = True
         return _wrap_parts(project_files.render_files(self._load_files()), self._build_instructions().index)
 
     def date_notice(self) -> str:
@@ -216,6 +220,17 @@ class Session:
         if last != today:
             self._save_facts({DAY: today.isoformat()})
         return instructions.render_date(last, now, logs=self._place.root if self._has_log else None)
+
+    def rules_notice(self) -> str:
+        """Return the standing rules if the conversation needs them, else "". Call it once for each message, before recall.
+
+        These are all rules if `context` was not used, and after many messages their short form.
+        """
+        is_due, is_again, self._has_rules = self.file.is_rules_turn(), self._has_rules, True
+        if not (self._on and self._recalls) or (is_again and not is_due):
+            return ""
+        rules = find_rules(header for store in self.stores for header in store.scan())
+        return instructions.render_rules(rules, is_again=is_again)
 
     def note_read(self, paths: Iterable[Path]) -> str:
         """Record that the agent has read these files, so that memories among them are not shown again.
@@ -262,7 +277,7 @@ class Session:
         self._prefetch.cancel()
         self._model_prefetch.cancel()
         if self._on:
-            request = self._make_request(text, tools, trusts=True)
+            request = replace(self._make_request(text, tools, trusts=True), has_rules=self._has_rules)
             self._prefetch.start(replace(request, selector=self._make_search(trusts=True)))
             if isinstance(request.selector, ModelSelector):
                 self._model_prefetch.start(request)
@@ -437,7 +452,7 @@ class Session:
         if self._on:
             retry(lambda: self.file.reset(cleared=cleared))
         with self._lock:
-            self._instructions = None
+            self._instructions, self._has_rules = None, False
             self._files = self._known_files = None
             self._day = None  # the message with the date was removed with the others
             self._era, self._clears = self._era + 1, self._clears + cleared
@@ -463,6 +478,7 @@ class Session:
             tuple(tools) or self._tools,
             on=self._on and self._recalls,
             paused=self._paused,
+            is_message=True,
         )
 
     def _make_search(self, *, trusts: bool) -> FreshSearch:
@@ -475,7 +491,8 @@ class Session:
             if result.skipped is not None:
                 _notify(self._callbacks.skipped, "recall", result.skipped)
             return None
-        text = "\n".join(wrap(show_memory(excerpt, now=now)) for excerpt in result)
+        home = "" if self._project is None else self._project.environment.home
+        text = "\n".join(wrap(show_memory(excerpt, now=now)) for excerpt in shorten_paths(result, home))
         reminders = RenderedReminders(text, result, estimate_tokens(text))
         _notify(self._callbacks.recalled, reminders)
         return reminders

@@ -125,6 +125,12 @@ def shorten(text: str, width: int) -> str:
     return (cut[:space] if space > width // 2 else cut).rstrip(" ,;:.-–—") + "…"
 
 
+def shorten_home(path: str, home: object) -> str:
+    """Return a path with `~` in place of the home directory."""
+    start = f"{str(home).rstrip('/')}/"
+    return f"~/{path.removeprefix(start)}" if path.startswith(start) and start != "/" else path
+
+
 def cut_middle(text: str, chars: int, mark: str = "[{:,} characters are left out here]") -> str:
     """Return a long text with `mark` for its middle, because requests and errors are at the beginning or the end."""
     half = chars // 2

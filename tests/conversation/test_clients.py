@@ -229,7 +229,7 @@ def test_chats_of_a_project_are_found_by_the_path_that_their_folder_names(tmp_pa
 @pytest.fixture
 def hooks(tmp_path: Path) -> Hooks:
     hooks = Hooks(tmp_path)
-    hooks.cli.save("ferry", "The ferry to Lindholm leaves at six, from pier nine.")
+    hooks.cli.save("ferry", "The ferry to Lindholm leaves at six, from pier nine.", "--type", "project")
     return hooks
 
 
@@ -272,7 +272,7 @@ def test_a_resumed_codex_is_sent_the_index_only_if_it_has_changed(hooks: Hooks) 
         return hooks("session-start", host="codex", source=source).context
 
     assert "[ferry](ferry.md)" in start("startup") and start("resume") == ""
-    hooks.cli.save("invoices", "Invoices are sent on the third of each month.")
+    hooks.cli.save("invoices", "Invoices are sent on the third of each month.", "--type", "project")
     assert "(invoices.md)" in start("resume") and start("resume") == ""
     assert "(invoices.md)" in start("compact") and "(invoices.md)" in start("clear")
     assert "(invoices.md)" in hooks("session-start", host="codex", session="s-2", source="resume").context

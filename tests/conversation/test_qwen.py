@@ -115,7 +115,7 @@ def test_past_chats_of_a_project_are_found_by_their_working_directory(tmp_path: 
 
 def test_a_turn_is_learned_from_a_write_is_checked_and_a_prompt_recalls(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
-    hooks.cli.save("ferry", "The ferry to Lindholm leaves at six, from pier nine.")
+    hooks.cli.save("ferry", "The ferry to Lindholm leaves at six, from pier nine.", "--type", "project")
     assert "[ferry](ferry.md)" in hooks("SessionStart", host="qwen-code", source="startup").context
     assert (
         "pier nine" in hooks("user-prompt", host="qwen-code", prompt="When does the ferry to Lindholm leave?").context

@@ -43,9 +43,11 @@ def test_invalid_parts_are_dropped_on_read() -> None:
     rows: list[tuple[object, When]] = [
         ("yes", When()),
         ({"always": "maybe", "paths": ["a", "", "b\nc", 3, "x" * 300]}, When(paths=("a",))),
+        ({"always": False}, When(always=False)),
+        ({"always": "off"}, When(always=False)),
         ({"enforce": "deny"}, When()),
         ({"enforce": "shout", "commands": ["x"]}, When(commands=("x",))),
-        ({"paths": [f"p{number}" for number in range(7)], "content": ["a", "b"]}, When(False, tuple(f"p{n}" for n in range(7)), (), ("a",))),
+        ({"paths": [f"p{number}" for number in range(7)], "content": ["a", "b"]}, When(None, tuple(f"p{n}" for n in range(7)), (), ("a",))),
     ]  # fmt: skip
     assert [node for node, expected in rows if read_when(node) != expected] == []
 

@@ -6,8 +6,8 @@ import yaml
 
 from loads import bench
 from memdir.interfaces.doctor import LEVELS, count_kinds, examine, repair
-from memdir.limits import INDEX_LINE_CHARS
-from memdir.records import Draft, Kind
+from memdir.limits import INDEX_LINE_CHARS, RULES
+from memdir.records import Draft, Kind, When
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory
 
@@ -67,7 +67,16 @@ def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
     } <= found
     elsewhere = {"oversize_index", "slug_collision", "setting", "history", "dream_lock"}  # further down and next door
     elsewhere |= {"unreadable_settings", "about_person"}
-    elsewhere |= {"out_of_step", "secret", "stale", "partly_stale", "never_recalled", "dead_setting", "wide_trigger"}
+    elsewhere |= {
+        "out_of_step",
+        "secret",
+        "stale",
+        "partly_stale",
+        "never_recalled",
+        "dead_setting",
+        "wide_trigger",
+        "many_rules",
+    }
     elsewhere |= {"queue", "team_sync", "own_sync", "hooks_silent", "hook_problem"}
     assert {kind for kind, _, _ in found} == set(LEVELS) - elsewhere
     assert all(at.fix and at.message and at.level in ("error", "warning", "advice") for at in examine(store))
@@ -133,3 +142,12 @@ def test_the_real_directory_loads_with_every_type_and_description_right(tmp_path
         truth = yaml.safe_load((memory / name).read_text(encoding="utf-8").split("---\n")[1])
         assert header.kind == (truth.get("metadata") or truth)["type"]
         assert header.description == truth["description"] and header.title == truth["name"] and not header.problem
+
+
+def test_more_standing_rules_than_conversations_have_are_reported(tmp_path: Path) -> None:
+    with FileStore(tmp_path / "memory") as store:
+        for number in range(RULES + 2):
+            text = f"Rule {number} about answers and what they leave out"
+            store.write(Draft(Kind.USER, f"Rule {number}", text, text, f"rule-{number}", when=When(always=True)))
+        (finding,) = [one for one in examine(store) if one.kind == "many_rules"]
+    assert finding.message.startswith(f"{RULES + 2} standing rules; conversations have {RULES}, without rule-")

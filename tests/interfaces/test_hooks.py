@@ -33,13 +33,14 @@ TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 @pytest.fixture
 def hooks(tmp_path: Path) -> Hooks:
     hooks = Hooks(tmp_path, MEMDIR_MODEL="none")
-    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.")
+    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.", "--type", "project")
     return hooks
 
 
 def test_a_prompt_is_answered_with_the_memory_that_fits_and_an_unrelated_one_with_nothing(hooks: Hooks) -> None:
     told = hooks("user-prompt", prompt="No deploy-steps reply should end with a summary, right?")
-    assert "staging cluster" in told.context and str(hooks.cli.memory / "deploy-steps.md") in told.context
+    path = hooks.cli.memory / "deploy-steps.md"
+    assert "staging cluster" in told.context and f"~/{path.relative_to(hooks.cli.home)}:" in told.context
     assert told.table["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
     assert hooks("user-prompt", session="s-2", prompt="Which paint is best for a wooden boat?").out == b""
 
@@ -47,7 +48,7 @@ def test_a_prompt_is_answered_with_the_memory_that_fits_and_an_unrelated_one_wit
 def test_the_memory_is_that_of_the_project_the_host_was_started_in(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
     hooks.cli.variables["CLAUDE_PROJECT_DIR"] = str(hooks.cli.project)
-    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster.")
+    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster.", "--type", "project")
     told = hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?", cwd=str(tmp_path))
     assert "staging cluster" in told.context
 
@@ -55,7 +56,7 @@ def test_the_memory_is_that_of_the_project_the_host_was_started_in(tmp_path: Pat
 def test_where_memory_is_off_or_memdir_started_the_host_nothing_happens(tmp_path: Path) -> None:
     for variables in ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, {"MEMDIR_INSIDE": "1"}):
         hooks = Hooks(tmp_path / next(iter(variables)))
-        hooks.cli.save("deploy-steps", "Deploys go through the staging cluster.")
+        hooks.cli.save("deploy-steps", "Deploys go through the staging cluster.", "--type", "project")
         hooks.cli.variables.update(variables)
         assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
         assert hooks("stop", transcript_path=str(hooks.transcript("Hello"))).out == b""
@@ -63,7 +64,19 @@ def test_where_memory_is_off_or_memdir_started_the_host_nothing_happens(tmp_path
 
 
 def test_a_host_that_loads_the_index_itself_is_not_sent_it_again(hooks: Hooks) -> None:
-    hooks.cli.save("tea", "Tea.", "--scope", "user")
+    hooks.cli(
+        "save",
+        "--type",
+        "feedback",
+        "--name",
+        "tea",
+        "--description",
+        "Where green tea and black coffee are kept",
+        "--body",
+        "Tea.",
+        "--scope",
+        "user",
+    )
     own, other = hooks("session-start", source="startup"), hooks("session-start", host="codex", source="startup")
     assert "deploy-steps.md" not in own.context and "tea.md" in own.context
     assert "deploy-steps.md" in other.context and "tea.md" in other.context and "memdir recall" in other.context
@@ -374,7 +387,7 @@ def test_after_a_turn_a_worker_learns_what_was_asked_for_and_the_next_session_re
     path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
     assert hooks("stop", transcript_path=str(path)).out == b""
     wait_for_worker(hooks.state)
-    told = hooks("user-prompt", session="s-2", prompt="On which day of the month are invoices sent?")
+    told = hooks("user-prompt", host="codex", session="s-2", prompt="On which day of the month are invoices sent?")
     assert "third of each month" in told.context
 
 

@@ -156,7 +156,7 @@ def run(scene: Scene, event: HookEvent, host: str) -> Told:
 def test_hooks_with_random_breakage_all_exit_zero_and_answer_json_or_nothing(tmp_path: Path) -> None:
     chance = random.Random(11)
     template = Hooks(tmp_path / "template")
-    template.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.")
+    template.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.", "--type", "project")
     template("user-prompt", prompt="The deploy-steps summary at the end of a reply?")
     order = chance.sample(BREAKAGES, len(BREAKAGES))
     for number in range(1_000 if scaled(1_000) == 1_000 else 20):
@@ -185,7 +185,7 @@ def _remove(folder: Path) -> bool:
 
 def test_a_hook_whose_host_never_ends_its_input_ends_by_itself_and_says_why(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path, MEMDIR_HOOK_PATIENCE="1")
-    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.")
+    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.", "--type", "project")
     command = [sys.executable, "-P", "-m", "memdir", "hook", "user-prompt"]
     with subprocess.Popen(
         command, cwd=hooks.cli.project, env=hooks.cli.environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -217,7 +217,7 @@ def test_after_a_prompt_that_came_too_late_a_worker_sees_to_the_index(tmp_path: 
 
 def test_without_standard_input_or_output_nothing_is_written_elsewhere(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
-    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.")
+    hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.", "--type", "project")
     before = {path: path.read_bytes() for path in hooks.cli.memory.glob("*.md")}
     words = shlex.join([sys.executable, "-P", "-m", "memdir", "hook", "session-start", "--host", "codex"])
     for closed in ("<&-", ">&-", "<&- >&- 2>&-"):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import DiskError, MemdirError
+from memdir.frozen import replace
 from memdir.recall.pipeline import RecallRequest, RecallSkip
 from memdir.recall.prefetch import Prefetch
 from memdir.records import Header, Pick, Query, Selector
@@ -107,7 +108,7 @@ def test_a_recall_that_fails_raises_once_when_it_is_taken(store: FileStore, sess
     with pytest.raises(MemdirError, match="the disk is on fire"):
         prefetch.take(30)
     assert prefetch.take() is None
-    prefetch.start(ask(store, session, "deploy"))
+    prefetch.start(replace(ask(store, session, "deploy"), is_message=True))
     found = prefetch.take(30)
     assert found is not None and found.skipped is RecallSkip.ONE_WORD
 

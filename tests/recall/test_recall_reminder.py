@@ -21,9 +21,11 @@ OPEN, CLOSE = "<system-reminder>\n", "\n</system-reminder>"
 PATH = "/home/me/memory/deploys.md"
 
 
-def excerpt(text: str = "Ask first.", *, days: float = 0, path: str = PATH, **more: object) -> Excerpt:
+def excerpt(
+    text: str = "Ask first.", *, days: float = 0, path: str = PATH, kind: Kind = Kind.USER, **more: object
+) -> Excerpt:
     modified = NOW - timedelta(days=days)
-    header = Header("deploys", "Deploys", "d", Kind.USER, Scope.PRIVATE, modified, False, Signature(1, 2, 3, 4))
+    header = Header("deploys", "Deploys", "d", kind, Scope.PRIVATE, modified, False, Signature(1, 2, 3, 4))
     lines = text.count("\n") + 1
     values = {"lines": lines, "lines_total": lines} | more
     return Excerpt(header, path, text, "digest", **values)  # type: ignore[arg-type]
@@ -36,9 +38,16 @@ def test_a_memory_of_today_or_yesterday_says_when_it_was_saved() -> None:
 
 
 def test_an_older_one_says_first_how_old_it_is() -> None:
-    freshness, head, about, _, text = show_memory(excerpt(days=12), now=NOW).split("\n")
+    freshness, head, about, _, text = show_memory(excerpt(days=12, kind=Kind.PROJECT), now=NOW).split("\n")
     assert "12 days ago" in freshness and "check" in freshness
     assert head == f"Memory: {PATH}:" and about == "Deploys — d" and text == "Ask first."
+
+
+@pytest.mark.parametrize("kind", [Kind.USER, Kind.FEEDBACK])
+def test_what_a_person_wants_says_its_age_only_unless_verification_doubts_it(kind: Kind) -> None:
+    assert show_memory(excerpt(days=12, kind=kind), now=NOW).startswith(f"Memory (saved 12 days ago): {PATH}:\n")
+    freshness, caveat, head = show_memory(excerpt(days=12, kind=kind, caveat="it is gone"), now=NOW).split("\n")[:3]
+    assert "12 days ago" in freshness and caveat == "it is gone" and head == f"Memory: {PATH}:"
 
 
 def test_a_cut_says_so_and_names_the_file() -> None:

@@ -12,19 +12,21 @@ A prompt that changed during a conversation would invalidate the host's cached p
 host computes it once and again only after clear or compact, as `Session` does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
 from memdir import files
 from memdir.errors import SettingsError
-from memdir.format.index import INDEX_FILE, clip_index, parse_index
-from memdir.format.shown import TextVoice, show_text
+from memdir.format.index import INDEX_FILE, clip_index, drop_lines, parse_index
+from memdir.format.rules import find_rules
+from memdir.format.shown import TextVoice, find_heads, find_title, show_line, show_text
 from memdir.frozen import dataclass, replace
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, RULE_CHARS, RULE_SHORT_CHARS, RULES_CHARS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
+from memdir.recall.reminder import fit_lines
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Folder, Store, StoreReader, widen
 from memdir.store.facts import find_authors
@@ -69,9 +71,12 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
+    """`rules` are the standing rules without a line in the indexes."""
+
     mode: InstructionMode
     parts: tuple[GuidancePart, ...] = ()
     clips: tuple[LoadedIndex, ...] = ()
+    rules: str = ""
 
     @property
     def guidance(self) -> str:
@@ -79,7 +84,7 @@ class Instructions:
 
     @property
     def index(self) -> str:
-        return "\n\n".join(filter(None, (self.heading, *(loaded.text for loaded in self.clips))))
+        return "\n\n".join(filter(None, (self.rules, self.heading, *(loaded.text for loaded in self.clips))))
 
     @property
     def heading(self) -> str:
@@ -138,7 +143,26 @@ def build_instructions(
     context = replace(find_frame(where, mode=mode, agent=agent), keeps_index=keeps_index)
     if make:
         make_directories(context)
-    return Instructions(context.mode, render_parts(context), load_indexes(context))
+    clips = load_indexes(context)
+    rules = find_rules(header for store in context.stores for header in store.scan()) if context.is_loaded else ()
+    return Instructions(context.mode, render_parts(context), clips, render_rules(rules, clips))
+
+
+def render_rules(rules: Sequence[Header], clips: Sequence[LoadedIndex] = (), *, is_again: bool = False) -> str:
+    """Return a list of standing rules, without those that have a line in loaded indexes; `is_again`: in short form."""
+    shown = {(loaded.scope, line.key) for loaded in clips for line in parse_index(loaded.clip.text) if line.is_pointer}
+    missing = [rule for rule in rules if (rule.scope, fold(rule.name)) not in shown]
+    if not missing:
+        return ""
+    lines = "\n".join(_render_rule(rule, RULE_SHORT_CHARS if is_again else RULE_CHARS) for rule in missing)
+    return _render("standing_again" if is_again else "standing", rules=fit_lines(lines, RULES_CHARS))
+
+
+def _render_rule(header: Header, limit: int) -> str:
+    """Return a rule as one list item: its title, and its description if that says more."""
+    about = one_line(header.description)
+    text = ": ".join(filter(None, (*find_heads(find_title(header), "", about), about)))
+    return f"- {show_line(text or header.title, limit)}"
 
 
 def find_frame(
@@ -224,14 +248,22 @@ def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
     return tuple(loaded for store in context.stores for loaded in load_store(context, store))
 
 
-def load_store(context: InstructionsContext, store: StoreReader) -> Iterator[LoadedIndex]:
-    """Yield the index of a store and that of its team. Memory inside a repository is treated like team memory."""
+def load_store(
+    context: InstructionsContext, store: StoreReader, without: Iterable[Header] = ()
+) -> Iterator[LoadedIndex]:
+    """Yield the index of a store, without the lines of some memories, and that of its team.
+
+    Memory inside a repository is treated like team memory.
+    """
     scope = store.scope
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return
     headers, uses = store.scan(), store.count_recalls().by_name
     folder = f"{store.root}/" if isinstance(store, Folder) else ""
-    yield _load(context, scope, f"{folder}{INDEX_FILE}", store.index(), headers, uses)
+    text = store.index()
+    for header in without:
+        text = drop_lines(text, header.name) if header.scope is scope else text
+    yield _load(context, scope, f"{folder}{INDEX_FILE}", text, headers, uses)
     if context.team and folder and scope is Scope.PRIVATE:
         start = f"{TEAM_FOLDER}/"
         # An index names memories relative to its own folder, so make these names relative too.

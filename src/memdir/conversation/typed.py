@@ -280,9 +280,11 @@ def _is_closed(text: str, tag: re.Match[str], unclosed: set[str]) -> bool:
 # A memory must not be learned from its own reminder.
 
 _TAG = compile_late(r"<\s*(/?)\s*system-reminder\b[^<>]{0,200}>", re.IGNORECASE)
-# The line before a memory's text, perhaps after words of the host ("… additional context: ").
+# The line before a memory's text or the standing rules, perhaps after words of the host ("… additional context: ").
 _HEADER = compile_late(
-    r"^(?:[^\n]{0,120}?:[ \t]+)?Memory(?: \(saved (?:today|yesterday)\))?: [^\n]{1,4096}\.md:[ \t]*\r?$", re.MULTILINE
+    r"^(?:[^\n]{0,120}?:[ \t]+)?(?:Memory(?: \(saved (?:today|yesterday|\d+ days ago)\))?: [^\n]{1,4096}\.md:|"
+    r"(?:The s|S)tanding rules from memory, [^\n]{1,40}:)[ \t]*\r?$",
+    re.MULTILINE,
 )
 _NOTED = compile_late(r"This was noted \d+ days? ago and describes that moment")
 _LINES_ABOVE = 2  # the sentence on its age, and a caveat

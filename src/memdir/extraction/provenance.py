@@ -514,7 +514,12 @@ class _Writing:
             for at in PATTERN_KEYS
         }
         kept = keep_valid(read_when({"always": always, **lists})) or When()
-        return replace(kept, enforce=before.enforce if kept.commands or kept.content else None)
+        is_never = before.always is False  # the user has said so
+        return replace(
+            kept,
+            always=False if is_never else kept.always,
+            enforce=before.enforce if kept.commands or kept.content else None,
+        )
 
     def _keeps(self, phrase: str, follows: Collection[str]) -> bool:
         key, pattern = self.moments[phrase]

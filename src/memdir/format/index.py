@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from memdir import limits
 from memdir.format.frontmatter import split_lines
+from memdir.format.rules import find_rules
 from memdir.frozen import compile_late, dataclass, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_WARN_SHARE
 from memdir.records import Clip, Header, Kind
@@ -254,8 +255,8 @@ def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) 
 
 
 # --- the part a session loads: at most 200 lines and 25,000 bytes, cut between lines, with a warning ------------------
-# Pointers to missing files are omitted and counted. Above the limit, lines are selected by rank: pinned, the newest, then by
-# type and use; headings stay if a line below them stays; prose is dropped first. File order is kept. Recall still finds the
+# Pointers to missing files are omitted and counted. Above the limit, lines are selected by rank: pinned, standing rules, the
+# newest, then by type and use; headings stay if a line below them stays; prose is dropped first. File order is kept. Recall still finds the
 # memories of omitted lines.
 
 # The most important type comes first.
@@ -342,14 +343,17 @@ def _rank_pointers(
     pairs = [(line, known[line.key]) for line in lines if line.is_pointer]
     pairs.sort(key=lambda pair: pair[1].modified, reverse=True)
     newest = {line.number for line, _ in pairs[: limits.INDEX_NEWEST_KEPT]}
+    rules = {fold(header.name): number for number, header in enumerate(find_rules(known.values()))}
 
     def rank(pair: tuple[IndexLine, Header]) -> tuple[int, int, int]:
         line, header = pair
         if header.pinned:
             return 0, 0, 0
+        if line.key in rules:
+            return 1, rules[line.key], 0
         if line.number in newest:
-            return 1, 0, 0
-        return 2, _KIND_RANK[header.kind], -uses.get(header.name, 0)
+            return 2, 0, 0
+        return 3, _KIND_RANK[header.kind], -uses.get(header.name, 0)
 
     return [[line] for line, _ in sorted(pairs, key=rank)]
 

@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from memdir.format.age import days_old, render_age, render_freshness
+from memdir.format.age import render_age, render_freshness
 from memdir.frozen import compile_late
 from memdir.limits import MANIFEST_ENTRIES
-from memdir.records import Excerpt, Header, Scope
-from memdir.text import one_line, printable, shorten
+from memdir.records import Excerpt, Header, Kind, Scope
+from memdir.text import fold_link, one_line, printable, shorten
 
 
 class TextVoice(StrEnum):
@@ -62,7 +62,7 @@ _DECODINGS = 8  # a text that still changes after these counts as an attempt
 _FRAME = compile_late(
     r"[\W_]*(?:(?:memor(?:y|ies)|memdir)\s*(?:\([^)\n]{0,80}\)\s*)?[:：]|contents of\b|"
     r"from the (?:team\S{0,3} memory|memory that)\b|this was noted\b|there is also the memory\b|"
-    r"notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
+    r"(?:the )?standing rules from memory\b|notes that were kept\b|all notes of this session\b|the first [\d,]+ )",
     re.IGNORECASE,
 )
 
@@ -103,10 +103,10 @@ def show_fenced(text: str) -> str:
 
 def show_memory(excerpt: Excerpt, *, now: datetime, quoted: str | None = None) -> str:
     """Render a memory for a conversation, as information and not as instructions. `quoted` replaces its text."""
-    path, dated = one_line(excerpt.path), excerpt.dated
-    saved = f" (saved {render_age(dated, now)})" if days_old(dated, now) < 2 else ""
+    path, notes = one_line(excerpt.path), list_notes(excerpt, now=now)
+    saved = "" if _find_warning(excerpt, now) else f" (saved {render_age(excerpt.dated, now)})"
     text = quote_memory(excerpt) if quoted is None else quoted
-    parts = [*list_notes(excerpt, now=now), f"Memory{saved}: {path}:\n{text}"]
+    parts = [*notes, f"Memory{saved}: {path}:\n{text}"]
     if excerpt.truncated:
         is_lines = excerpt.lines_total > excerpt.lines
         part = f"{excerpt.lines} of {excerpt.lines_total} lines" if is_lines else f"{excerpt.size:,} bytes"
@@ -130,8 +130,17 @@ def find_heads(title: str, description: str, body: str) -> list[str]:
 
 def list_notes(excerpt: Excerpt, *, now: datetime) -> list[str]:
     """Return the notes on a memory, if any: its source, its age and its caveat."""
-    parts = show_byline(excerpt.header.scope, excerpt.author), render_freshness(excerpt.dated, now)
-    return [part for part in (*parts, show_line(excerpt.caveat)) if part]
+    parts = show_byline(excerpt.header.scope, excerpt.author), _find_warning(excerpt, now), show_line(excerpt.caveat)
+    return [part for part in parts if part]
+
+
+def _find_warning(excerpt: Excerpt, now: datetime) -> str:
+    """Return the warning that a memory may be outdated, or "".
+
+    Memories about the user and feedback are not observations of a moment, so only a failed verification makes them doubtful.
+    """
+    is_lasting = excerpt.header.kind in (Kind.USER, Kind.FEEDBACK) and not excerpt.caveat
+    return "" if is_lasting else render_freshness(excerpt.dated, now)
 
 
 def show_byline(scope: Scope, author: str = "") -> str:
@@ -157,8 +166,11 @@ def show_manifest(
     return "\n".join(show_header(header) + marks.get(header.name, "") for header in newest[: max(0, limit)])
 
 
-def show_header(header: Header) -> str:
-    """Return `- [type] file (time): description`; a missing type or description is left out."""
+def show_header(header: Header, *, has_title: bool = False) -> str:
+    """Return `- [type] file (time): description`; a missing part is left out.
+
+    `has_title`: with the title before the description, unless that or the name says the same.
+    """
     try:
         moment = header.modified.astimezone(UTC)
     except OverflowError:  # within hours of the first or last day of the calendar
@@ -166,7 +178,14 @@ def show_header(header: Header) -> str:
     kind = f"[{header.kind}] " if header.kind is not None else ""
     line = f"- {kind}{header.file} ({moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z)"
     description = one_line(header.description)
-    return show_line(f"{line}: {description}" if description else line)
+    heads = find_heads(find_title(header), "", description) if has_title else []
+    return show_line(": ".join(filter(None, (line, *heads, description))))
+
+
+def find_title(header: Header) -> str:
+    """Return the title of a memory as one line, or "" if the name of its file says the same."""
+    names = map(fold_link, (header.name, header.name.rpartition("/")[2]))
+    return "" if fold_link(header.title) in names else one_line(header.title)
 
 
 def wrap(text: str) -> str:

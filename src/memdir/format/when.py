@@ -1,7 +1,7 @@
 """The `when:` field of a file: the moments at which a memory is relevant, whatever the prompt says.
 
     when:
-      always: true                        a standing rule, known from the start of a conversation
+      always: true                        a standing rule, known from the start of a conversation; false: never one
       paths: ["src/**/*.sql"]             globs below the project's root; `**` stands for any number of folders
       commands: ["push\\\\b.*--force"]      regular expressions, searched in a shell command
       content: ["SELECT \\\\*"]             regular expressions, searched in text that is written to a file
@@ -42,18 +42,33 @@ def read_when(node: object) -> When:
         room -= len(lists[key])
     enforce = str(node.get("enforce") or "").strip().lower()
     can_enforce = enforce in [choice.value for choice in Enforce] and (lists["commands"] or lists["content"])
-    return When(read_flag(node.get("always")), **lists, enforce=Enforce(enforce) if can_enforce else None)
+    said = str(node.get("always")).strip().lower()
+    always = read_flag(said) or (False if said in ("false", "no", "off", "0") else None)
+    return When(always, **lists, enforce=Enforce(enforce) if can_enforce else None)
 
 
 def render_when(when: When | None) -> "FieldValue":
     """Return the value to write in the frontmatter, or None to omit the field."""
     values: dict[str, str | tuple[str, ...]] = {}
-    if when is not None and when.always:
-        values["always"] = "true"
+    if when is not None and when.always is not None:
+        values["always"] = str(when.always).lower()
     if when is not None:
         values |= {key: patterns for key in PATTERN_KEYS if (patterns := getattr(when, key))}
         values |= {"enforce": when.enforce.value} if when.enforce else {}
     return values or None
+
+
+def dump_when(when: When) -> dict[str, object]:
+    """Return all parts of the field as JSON values."""
+    patterns = {key: list(getattr(when, key)) for key in PATTERN_KEYS}
+    return {"always": when.always, **patterns, "enforce": when.enforce and when.enforce.value}
+
+
+def describe_when(when: When) -> str:
+    """Return the field in one line, or "" if it is empty."""
+    parts = ["always"] if when.always else ["never at the start"] if when.always is False else []
+    parts += [f"{key.removesuffix('s')} {pattern}" for key in PATTERN_KEYS for pattern in getattr(when, key)]
+    return ", ".join([*parts, *([f"then {when.enforce.value}"] if when.enforce else [])])
 
 
 def check_when(when: When) -> None:
@@ -102,7 +117,7 @@ def compile_expression(pattern: str, *, ignores_case: bool = False) -> Any:
 def keep_valid(when: When) -> When | None:
     """Return the valid entries that a model may set, or None if there are none."""
     valid = {key: [one for one in getattr(when, key) if _is_valid(key, one)] for key in PATTERN_KEYS}
-    kept = read_when({"always": when.always, **valid})
+    kept = replace(read_when(valid), always=when.always or None)
     return kept if kept.always or kept.has_patterns else None
 
 

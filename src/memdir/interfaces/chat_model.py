@@ -71,7 +71,8 @@ def take_model_turn(talk: ChatTalk, model: Model, text: str, cancelled: Callable
     session = talk.session
     if talk.length > COMPACT_TOKENS and talk.compact():
         talk.screen.show("notice", "The conversation was long and continues from its notes.")
-    if notice := session.date_notice():
+    session.context()  # contains the standing rules
+    for notice in filter(None, (session.date_notice(), session.rules_notice())):
         talk.add(Message("user", wrap(notice), is_meta=True))
     talk.add(Message("user", text))
     session.prompt_arrived(text)

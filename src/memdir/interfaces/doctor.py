@@ -24,8 +24,9 @@ from memdir.files import INDEX_COPY, find_refusal
 from memdir.format.age import find_link_target, find_links, make_targets
 from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
+from memdir.format.rules import OWN_SCOPES, find_rules
 from memdir.frozen import dataclass
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS, RULES
 from memdir.operations.write import WriteContext, carry_out
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
@@ -64,7 +65,7 @@ _LEVELS = (
     ("warning", "setting"),
     ("error", "state_file history"),
     ("warning", "out_of_step secret about_person dream_lock queue team_sync own_sync hooks_silent hook_problem stale"),
-    ("advice", "partly_stale dead_setting never_recalled wide_trigger long_line unresolved_link"),
+    ("advice", "partly_stale dead_setting never_recalled wide_trigger many_rules long_line unresolved_link"),
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
@@ -121,6 +122,7 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
         _check_verdicts(store, memories),
         _check_secrets(store, memories),
         _check_uses(store, memories),
+        _check_rules(headers),
         *(() if skip_index else (_check_index(store, headers, ""), _check_index(store, headers, TEAM_FOLDER))),
     )
 
@@ -467,6 +469,17 @@ def _check_secrets(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
             yield DoctorFinding(
                 "secret", memory.header.file, f"looks like {secret.what} ({secret.rule})", fix, secret.line
             )
+
+
+def _check_rules(headers: Sequence[Header]) -> Findings:
+    written = [header for header in headers if header.when.always and header.scope in OWN_SCOPES]
+    if len(written) > RULES:
+        left = set(written) - set(find_rules(written))
+        names = ", ".join(sorted(header.name for header in left)[:_SHOWN])
+        message = f"{len(written)} standing rules; conversations have {RULES}, without {names}"
+        yield DoctorFinding(
+            "many_rules", "rules", message, "`memdir rule off NAME`, or give one --when-command instead"
+        )
 
 
 def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:

@@ -24,7 +24,14 @@ from memdir.interfaces.hooks import (
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import MEMBERSHIP
-from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
+from memdir.store.open import (
+    AgentDirectory,
+    AgentScope,
+    Project,
+    does_load_index,
+    find_agent_place,
+    list_definitions,
+)
 from memdir.store.sessions import (
     DAY,
     STARTED,
@@ -89,6 +96,10 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
         used = _read_notes(call, project)
         yield used
     index = load_index(call, project, used) if HookEvent.START in call.host.shows_after else ""
+    if source == _COMPACTED and does_load_index(project, call.host):
+        from memdir.conversation.start import repeat_rules
+
+        index = _GAP.join(filter(None, (index, repeat_rules(project))))
     if source == _RESUMED and session is not None and session.find_index() == digest_text(index):
         index = ""  # the conversation has it already
     used += index
@@ -98,12 +109,14 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
         from memdir.recall.pipeline import mark_surfaced, read_surfaced
-        from memdir.recall.reminder import fit_memories, measure_reply
+        from memdir.recall.reminder import fit_memories, measure_reply, shorten_paths
 
         excerpts = read_surfaced(project.stores, session, before)
+        shown = shorten_paths(excerpts, project.environment.home)
         chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_tokens(used)
-        text = fit_memories(excerpts, now=project.now().astimezone(), chars=chars, tokens=tokens)
-        mark_surfaced(project.stores, session, [excerpt for excerpt in excerpts if excerpt.path in text])
+        text = fit_memories(shown, now=project.now().astimezone(), chars=chars, tokens=tokens)
+        fitting = [excerpt for excerpt, short in zip(excerpts, shown, strict=True) if short.path in text]
+        mark_surfaced(project.stores, session, fitting)
         yield text
 
 
@@ -167,7 +180,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
-    if call.text("source") not in (_CLEARED, _RESUMED) and project.settings.flag("extract") and not call.is_headless:
+    if since is None and project.settings.flag("extract") and not call.is_headless:  # once, not at every start
         yield render_undecided(project.settings, [call.host])
 
 
@@ -271,13 +284,17 @@ def _is_extracted(record: SessionRecord, transcript: str) -> bool:
 
 
 def handle_agent(call: HookInput, output: HookOutput) -> None:
-    """Show a new subagent the indexes of its memories, except the one its host loads."""
+    """Show a new subagent the standing rules, and the indexes of its memories, except the one its host loads."""
     from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
     from memdir.recall.reminder import fit_lines
 
     name = call.text("agent_type")
     with open_hook_project(call, output) as project:
-        if project is None or not name:
+        if project is None:
+            return
+        rules = load_rules(project)
+        output.reply = HookReply(rules)
+        if not name:
             return
         root = project.places.root.path
         definitions = list_definitions(project.environment, root) if call.host.loads_index else ()
@@ -289,8 +306,15 @@ def handle_agent(call: HookInput, output: HookOutput) -> None:
         own = [place for place in places if place.path.is_dir() and place.scope is not loaded]
         frames = [find_frame(project, mode=InstructionMode.AGENT, agent=directory) for directory in own]
         indexes = [index for frame in frames for index in load_indexes(frame)]
-        text = _GAP.join(index.text for index in indexes if index.clip.lines_total or index.clip.warning)
-        output.reply = HookReply(fit_lines(text, HOOK_INDEX_CHARS, where=INDEX_FILE))
+        texts = [rules, *(index.text for index in indexes if index.clip.lines_total or index.clip.warning)]
+        output.reply = HookReply(fit_lines(_GAP.join(filter(None, texts)), HOOK_INDEX_CHARS, where=INDEX_FILE))
+
+
+def load_rules(project: Project) -> str:
+    from memdir.conversation.instructions import render_rules
+    from memdir.conversation.start import find_project_rules
+
+    return render_rules(find_project_rules(project))
 
 
 HANDLERS: Mapping[HookEvent, Callable[[HookInput, HookOutput], None]] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.interfaces.hooks import (
     HookInput,
     HookOutput,
@@ -81,6 +81,7 @@ def handle_before(call: HookInput, output: HookOutput) -> None:
             _check_write(call, output)
         if output.reply == HookReply():
             _recall_action(call, output, places, name)
+        _brief_subagent(call, output, places)
 
 
 def handle_after(call: HookInput, output: HookOutput) -> None:
@@ -102,6 +103,25 @@ def handle_after(call: HookInput, output: HookOutput) -> None:
                 _recall_failure(call, output, places, error)
             elif places is not None:
                 _recall_action(call, output, places, name)
+            if places is not None:
+                _brief_subagent(call, output, places)
+
+
+def _brief_subagent(call: HookInput, output: HookOutput, places: _Places) -> None:
+    """Give a subagent the standing rules at its first action, in hosts without an event for its start."""
+    has_event = any(hook.event is HookEvent.AGENT for hook in call.host.hooks)
+    if has_event or not (call.session and call.is_subagent and call.event in call.host.shows_after):
+        return
+    session = SessionFile(places.state, f"{call.session}/{call.text('agent_id')}")
+    if session.find_index():
+        return
+    from memdir.interfaces.hook_events import load_rules
+
+    with open_hook_project(call, output) as project:
+        if project is not None:
+            rules = load_rules(project)
+            output.reply = replace(output.reply, context="\n\n".join(filter(None, (rules, output.reply.context))))
+            session.note_index(rules)
 
 
 @contextmanager

@@ -305,12 +305,14 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model memories relevant to the prompt, and with the first prompt the index if START did not."""
     from memdir.conversation.typed import strip_host_text
     from memdir.recall.pipeline import RecallSkip, leave_ranking, recall_in_project, take_selection
+    from memdir.store.open import read_loaded_index
 
     text = strip_host_text(cut_middle(call.text("prompt"), _PROMPT_CHARS, "…"))
     with open_hook_project(call, output) as project:
         if project is None or not text:
             return
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
+        index = index or _repeat_rules(call, project)
         if project.settings.flag("daily_log"):
             index = _GAP.join(filter(None, (index, _give_date(call, project))))
         saved = take_saved_titles(project)
@@ -331,7 +333,16 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
 
         if call.session:
             take_selection(project, call.session, show_late)
-        last = recall_in_project(project, text, session=call.session, trusts=True, leads=True, on_found=show)
+        last = recall_in_project(
+            project,
+            text,
+            session=call.session,
+            trusts=True,
+            leads=True,
+            is_message=True,
+            read_index=lambda: read_loaded_index(project, call.host),
+            on_found=show,
+        )
         if last is not now[0]:
             show(last)
         if call.session:
@@ -351,8 +362,9 @@ def render_recalled(
     if not memories:
         return HookReply(before, message)
     # Imported here: most prompts recall nothing.
-    from memdir.recall.reminder import fit_memories, measure_reply
+    from memdir.recall.reminder import fit_memories, measure_reply, shorten_paths
 
+    memories = shorten_paths(memories, project.environment.home)
     now, used = project.now().astimezone(), before and before + _GAP
     chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
     return HookReply(used + fit_memories(memories, now=now, chars=chars, tokens=tokens), message)
@@ -398,6 +410,16 @@ def _give_date(call: HookInput, project: "Project") -> str:
     from memdir.interfaces.hook_events import give_date
 
     return give_date(call, project)
+
+
+def _repeat_rules(call: HookInput, project: "Project") -> str:
+    """Return the standing rules in short form at every fortieth message of a conversation, else ""."""
+    if not call.session or not SessionFile(project.private.state, call.session).is_rules_turn():
+        return ""
+    # Imported here: it is needed at few prompts.
+    from memdir.conversation.start import repeat_rules
+
+    return repeat_rules(project)
 
 
 def _load_first_index(call: HookInput, project: "Project", output: HookOutput) -> str:

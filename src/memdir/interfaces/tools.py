@@ -19,6 +19,7 @@ from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotF
 from memdir.format.age import render_age
 from memdir.format.fields import FIELDS, LISTED_FIELDS, load_fields
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text, show_value
+from memdir.format.when import describe_when
 from memdir.frozen import dataclass
 from memdir.interfaces.server.schemas import check_value
 from memdir.limits import SELECTED
@@ -119,7 +120,15 @@ OFFERS = (
         "Read one memory in full.",
         _object({"name": _TEXT}, ["name"]),
         _result(
-            **_ROW, title=_TEXT, modified=_TEXT, **LISTED_FIELDS, body=_TEXT, truncated=_FLAG, note=_TEXT, digest=_TEXT
+            **_ROW,
+            title=_TEXT,
+            modified=_TEXT,
+            **LISTED_FIELDS,
+            when=_TEXT,
+            body=_TEXT,
+            truncated=_FLAG,
+            note=_TEXT,
+            digest=_TEXT,
         ),
         reads=True,
         repeats=True,
@@ -310,6 +319,7 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     (row,) = make_rows([FoundMemory(store, header)], fields, now=context.now)
     return show_fields(row) | {
         "modified": make_tool_time(header.modified),
+        "when": show_line(describe_when(header.when)),
         "body": show_text(memory.body[:READ_CHARS], TextVoice.FILE),
         "truncated": is_cut,
         "note": " ".join(list_notes(excerpt, now=context.now)),

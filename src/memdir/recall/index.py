@@ -38,8 +38,10 @@ from memdir.files import ChangedListing, Stat
 from memdir.format import frontmatter
 from memdir.format.age import find_links
 from memdir.format.frontmatter import read_time
+from memdir.format.rules import judge_rule
 from memdir.format.shown import find_heads
 from memdir.frozen import dataclass
+from memdir.limits import RULES
 from memdir.recall.terms import parse_terms, split_passages
 from memdir.recall.triggers import TRIGGER_COLUMNS, Trigger, list_triggers
 from memdir.records import TEAM_FOLDER, Kind, When
@@ -195,11 +197,11 @@ def _find_length(values: bytes) -> float:
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of a word stop counting
 _BLOCK_BITS = 11  # 2,048 documents per block
 COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"4-{sys.byteorder}"  # an index with another schema is built again
+_SCHEMA = f"5-{sys.byteorder}"  # an index with another schema is built again
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
-    " modified REAL, pinned INTEGER, kind TEXT",
+    " modified REAL, pinned INTEGER, kind TEXT, rule INTEGER",
     "terms": "id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE, df INTEGER NOT NULL",
     "postings": "term INTEGER, block INTEGER, data BLOB NOT NULL, PRIMARY KEY (term, block)",
     "triggers": TRIGGER_COLUMNS,
@@ -225,12 +227,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MemoryPriors:
-    """The properties of a memory that affect its rank for any query."""
+    """The properties of a memory that affect its rank for any query. `rule`: how certain it is a standing rule."""
 
     modified: datetime
     pinned: bool
     kind: Kind | None
     links: frozenset[str]
+    rule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +368,12 @@ class Catalog:
         rows = self._db.execute("SELECT path, links FROM bodies WHERE links <> ''").fetchall()
         return {path: frozenset(links.split("\n")) for path, links in rows}
 
+    def read_rules(self) -> list[tuple[int, bool, float, str]]:
+        """Return the rows of possible standing rules for `choose_rules`, with their paths."""
+        order = "rule DESC, pinned DESC, modified DESC"
+        select = f"SELECT rule, pinned, modified, path FROM bodies WHERE rule > 0 ORDER BY {order} LIMIT {RULES}"
+        return self._db.execute(select).fetchall()
+
     def read_totals(self) -> IndexTotals:
         totals = dict(self._db.execute("SELECT name, value FROM totals WHERE name IN ('docs', 'length', 'passages')"))
         return IndexTotals(totals.get("docs", 0), totals.get("length", 0), totals.get("passages", 0))
@@ -451,14 +460,14 @@ class Catalog:
             vectors = make_vectors(table, row, count, rarity) if table else b""
             priors = row.priors
             links, kind = "\n".join(sorted(priors.links)), priors.kind.value if priors.kind else ""
-            moment = priors.modified.timestamp()
-            bodies.append((doc, row.path, row.length, row.passages, vectors, links, moment, priors.pinned, kind))
+            facts = links, priors.modified.timestamp(), priors.pinned, kind, priors.rule
+            bodies.append((doc, row.path, row.length, row.passages, vectors, *facts))
             for word, tf in count.items():
                 posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
-        self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?)", bodies)
-        rules = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
-        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", rules)
+        self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?,?)", bodies)
+        called = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
+        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", called)
         numbered = [
             (row.path, signatures[row.path], doc, fold(row.path.removesuffix(".md")))
             for doc, row in enumerate(rows, first)
@@ -533,6 +542,7 @@ class Catalog:
                         keyed = "" if "INTEGER PRIMARY KEY" in columns else " WITHOUT ROWID"
                         db.execute(f"CREATE TABLE {name} ({columns}){keyed}")
                     db.execute("CREATE INDEX files_key ON files (key)")
+                    db.execute("CREATE INDEX rules ON bodies (rule, pinned, modified, path) WHERE rule > 0")
                     _write_total(db, "kind", own_kind)
         self._keeps_vectors = _find_kind(db) == full
 
@@ -577,9 +587,9 @@ def parse_memory(path: str, text: str, signature: str, *, shared: bool = False) 
     written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
     modified = max(written, read_time(fields.verified) or written)
     is_own = not shared and not path.startswith(f"{TEAM_FOLDER}/")
-    pinned = fields.pinned and is_own  # as in a header
+    pinned, rule = (fields.pinned, judge_rule(fields)) if is_own else (False, 0)  # as in a header
     when = fields.when if is_own else When()
-    priors = MemoryPriors(modified, pinned, fields.kind, links)
+    priors = MemoryPriors(modified, pinned, fields.kind, links, rule)
     joined = "\n".join(map(" ".join, passages))
     called = list_triggers(when, "\n".join((title, fields.description, body)))
     return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(called))

@@ -23,12 +23,22 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from memdir.errors import MemdirError
+from memdir.format.index import find_lines
+from memdir.format.rules import find_rules
 from memdir.frozen import dataclass, field, replace
 from memdir.language.requests import IgnoreReach, find_ignored, find_ignoring
-from memdir.limits import CONVERSATION_BYTES, RECALL_CHARS, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
+from memdir.limits import (
+    CONVERSATION_BYTES,
+    NOT_USEFUL_TIMES,
+    RECALL_CHARS,
+    SELECTED,
+    SESSION_SECONDS,
+    SURFACED_BYTES,
+    SURFACED_LINES,
+)
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
-from memdir.recall.select import HIDDEN, LocalSearch
+from memdir.recall.select import HIDDEN, STANDING, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.recall.triggers import LeadingMemory, read_ranking
 from memdir.records import (
@@ -44,13 +54,13 @@ from memdir.records import (
     StoredMemory,
     Surfacing,
 )
-from memdir.store.contract import Folder, Store, StoreBase, StoreReader, utc_now, widen
+from memdir.store.contract import Folder, RecallLog, Store, StoreBase, StoreReader, utc_now, widen
 from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import RANKING, SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key
-from memdir.text import cut_middle, fold
+from memdir.text import cut_middle, fold, fold_words
 
 # Why a candidate was dropped; the selector has more reasons.
 SURFACED = "the conversation has it already"
@@ -59,6 +69,9 @@ UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
 IGNORED = "the message asks to leave it out"
+NOT_USEFUL = "it was not useful before, and this is not certain enough"
+INDEXED = "its index line, which the conversation has, says the same"
+CERTAIN = 1.0  # confidence above which a memory is shown although it was not useful before
 _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
@@ -89,6 +102,10 @@ class RecallRequest:
 
     If two `stores` have a memory of the same name, the first one is used. Without a `limit`, only memories that are very likely
     to help are returned, otherwise the best matches. `on` and `paused` are settings.
+
+    `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the conversation
+    has the standing rules from its start, so they are not candidates. `read_index` returns the lines of MEMORY.md that the
+    host has loaded: a memory that only repeats its line is left out.
     """
 
     stores: Sequence[StoreReader]
@@ -101,6 +118,9 @@ class RecallRequest:
     on: bool = True
     paused: bool = False
     moment: Moment = Moment.PROMPT
+    is_message: bool = False
+    has_rules: bool = False
+    read_index: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +178,8 @@ def recall_in_project(
     peek: bool = False,
     trusts: bool = False,
     leads: bool = False,
+    is_message: bool = False,
+    read_index: Callable[[], str] = lambda: "",
     on_read: Callable[[int], None] = lambda count: None,
     on_found: Callable[[RecallResult], None] = lambda result: None,
     make_selector: Callable[[LocalSearch], Selector | StoreFinder] = lambda search: search,
@@ -165,13 +187,15 @@ def recall_in_project(
     """Recall from the stores of a project, with its settings, in the conversation `session`.
 
     `peek` records nothing as shown; `trusts` does not check every file of a large directory; `leads` returns the leaders,
-    too. `on_read` is called with
-    the number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes
-    another selector from the local search.
+    too. `is_message`: the query is a message of a conversation that has the standing rules. `on_read` is called with the
+    number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes another
+    selector from the local search.
     """
     lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
-        request = replace(make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit)
+        request = make_request(project, query, make_selector(search), session)
+        message = {"is_message": is_message, "has_rules": is_message, "read_index": read_index}
+        request = replace(request, tools=tuple(tools), limit=limit, **message)
         result = find_recalled(request)
         on_found(result)
         if leads:
@@ -276,7 +300,8 @@ def find_recalled(request: RecallRequest) -> RecallResult:
     request = replace(request, text=cut_middle(request.text, RECALL_CHARS, "…"))
     record = request.session.read() if request.session else SessionRecord()
     ignore = find_ignoring(request.text)
-    skip = find_skip(request.text, record, ignore=ignore, on=request.on, paused=request.paused)
+    is_message = request.is_message
+    skip = find_skip(request.text, record, ignore=ignore, on=request.on, paused=request.paused, is_message=is_message)
     ignoring = ignore is IgnoreReach.CONVERSATION or (record.ignoring and ignore is not IgnoreReach.LIFTED)
     if request.session is not None and ignoring != record.ignoring:
         with suppress(MemdirError):
@@ -287,7 +312,13 @@ def find_recalled(request: RecallRequest) -> RecallResult:
 
 
 def find_skip(
-    text: str, record: SessionRecord, *, ignore: IgnoreReach | None = None, on: bool = True, paused: bool = False
+    text: str,
+    record: SessionRecord,
+    *,
+    ignore: IgnoreReach | None = None,
+    on: bool = True,
+    paused: bool = False,
+    is_message: bool = True,
 ) -> RecallSkip | None:
     """Return the first reason to skip recall, or None. Does not read any memories."""
     reasons = (
@@ -297,7 +328,7 @@ def find_skip(
         (RecallSkip.IGNORE_CONVERSATION, ignore is IgnoreReach.CONVERSATION),
         (RecallSkip.IGNORE_CONVERSATION, record.ignoring and ignore is not IgnoreReach.LIFTED),
         (RecallSkip.IGNORE_TURN, ignore is IgnoreReach.TURN),
-        (RecallSkip.ONE_WORD, is_one_word(text)),
+        (RecallSkip.ONE_WORD, is_message and is_one_word(text)),
         (RecallSkip.BUDGET, record.surfaced_bytes >= CONVERSATION_BYTES),
     )
     return next((skip for skip, holds in reasons if holds), None)
@@ -394,14 +425,20 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     selector, stores = request.selector, request.stores
     limit = SELECTED if request.limit is None else max(0, request.limit)
     if isinstance(selector, StoreFinder):
-        query = Query(request.text, request.tools, now=request.now, wide=request.limit is not None)
-        picks = selector.find(query, limit, lambda scope, name: _find_reason(request, record, scope, name))
+        picks = selector.find(
+            _make_query(request), limit, lambda scope, name: _find_reason(request, record, scope, name)
+        )
     else:
         picks = _select_headers(selector, request, record, limit)
     selected = [pick for pick in picks if not pick.dropped][:limit]
     pairs = [(pick, _read(stores, pick)) for pick in selected]
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
-    reasons = [_find_fault(memory, left_out) for _, memory in pairs]
+    index = request.read_index() if selected else ""
+    reasons = [
+        _find_fault(memory, left_out, index)
+        or (NOT_USEFUL if request.is_message and _is_useless(pick, memory, request.now) else "")
+        for pick, memory in pairs
+    ]
     read = [memory for (_, memory), reason in zip(pairs, reasons, strict=True) if memory and not reason]
     excerpts = _add_facts(read, request.now)
     skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
@@ -419,25 +456,60 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     )
 
 
-def _find_fault(memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]]) -> str:
-    """Return why a selected memory is not shown, or "". It may be unreadable or excluded by the message."""
+def _make_query(request: RecallRequest) -> Query:
+    is_wide = request.limit is not None
+    return Query(request.text, request.tools, now=request.now, wide=is_wide, skips_rules=request.has_rules)
+
+
+def _find_fault(
+    memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]], index: str
+) -> str:
+    """Return why a selected memory is not shown, or "". The message may exclude it, or the index contain it."""
     if memory is None:
         return UNREADABLE
+    if index and memory[2].scope is Scope.PRIVATE and _is_repeated(memory[0], index):
+        return INDEXED
     words = frozenset(parse_terms(memory[0].text)) if any(left_out) else frozenset()
     return IGNORED if any(subject and subject <= words for subject in left_out) else ""
+
+
+def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None, now: datetime) -> bool:
+    """Return whether the user has often said of a memory that it was not useful, and it fits no better now."""
+    if memory is None or pick.evidence.sure is None or pick.evidence.sure > CERTAIN:
+        return False
+    store = memory[2].original
+    if not isinstance(store, RecallLog):
+        return False
+    times = list[datetime]()
+    with suppress(MemdirError):
+        times = [recall.at for recall in store.recalls(memory[0].name) if recall.moment is Moment.NOT_USEFUL]
+    if len(times) < NOT_USEFUL_TIMES:
+        return False
+    since = find_ages(memory[2], [memory[0]], now=now)[memory[0].name]  # a changed memory gets another chance
+    return sum(time >= since for time in times) >= NOT_USEFUL_TIMES
+
+
+def note_useless(store: StoreBase, name: str) -> None:
+    """Record that a memory was shown and was not useful. After three times it needs more to be shown again."""
+    store.note_recalls([Surfacing(name, store.clock(), "", selector="person", moment=Moment.NOT_USEFUL)])
+
+
+def _is_repeated(memory: StoredMemory, index: str) -> bool:
+    """Return whether every word of a memory stands in its index line."""
+    lines = " ".join(line.text for line in find_lines(index, memory.name))
+    return bool(lines) and set(fold_words(memory.body).split()) <= set(fold_words(lines).split())
 
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
     """Select among the headers that may be shown."""
     headers, dropped = _scan(request.stores)
-    allowed, known = [], []
+    rules = set(find_rules(headers)) if request.has_rules else ()
+    allowed = []
     for header in headers:
-        reason = _find_reason(request, record, header.scope, header.name)
-        known += [_drop(header, reason)] if reason else []
+        reason = STANDING if header in rules else _find_reason(request, record, header.scope, header.name)
+        dropped += [_drop(header, reason)] if reason else []
         allowed += [] if reason else [header]
-    seen = tuple(pick.header for pick in known if pick.dropped != TEAM_OFF)  # in a model's manifest, too
-    query = Query(request.text, request.tools, now=request.now, seen=seen, wide=request.limit is not None)
-    return [*(selector(query, allowed, limit) if allowed else ()), *known, *dropped]
+    return [*(selector(_make_query(request), allowed, limit) if allowed else ()), *dropped]
 
 
 def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:

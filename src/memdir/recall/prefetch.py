@@ -5,9 +5,8 @@
 A prompt hook starts a process with `select_in_background`: it selects with a model and stores the names for the next hook.
 
 `ModelSelector` sends a model the manifest, recent tools and the query, and gets up to five file names. Rules and manifest
-come first and the query last, so that a provider can cache the part that stays the same. For the same reason memories
-that cannot be selected again stay in the manifest, and it starts with the oldest: a saved or changed memory moves to its
-end. Unknown names are ignored. An invalid reply is sent back once; after that, or if the model fails, the
+come first and the query last, so that a provider can cache the part that stays the same. For the same reason the manifest
+starts with the oldest memory: a saved or changed one moves to its end. Unknown names are ignored. An invalid reply is sent back once; after that, or if the model fails, the
 local selector is used.
 """
 
@@ -165,6 +164,7 @@ def select_in_background(
         session=session,
         tools=read_tools(transcript),
         peek=True,
+        is_message=True,
         make_selector=lambda search: open_selector(project, search),
     )
     if file.read_prompt(QUESTION) != question:
@@ -201,11 +201,11 @@ class ModelSelector:
                 names = parse_selected(self._model(again).text)
         except MemdirError:
             return self._fallback(query, headers, limit)
-        return _match_names(names, [header for header in listed if header not in query.seen], limit)
+        return _match_names(names, listed, limit)
 
     def _choose_headers(self, query: Query, headers: Sequence[Header]) -> list[Header]:
         """Return the headers for the manifest, oldest first. If there are too many, keep the newest and best."""
-        known = [*headers, *query.seen]
+        known = list(headers)
         if len(known) > MANIFEST_ENTRIES:
             newest = sorted(headers, key=lambda header: (header.modified, header.file), reverse=True)
             others, room = newest[MANIFEST_NEWEST:], MANIFEST_ENTRIES - MANIFEST_NEWEST
@@ -218,13 +218,12 @@ class ModelSelector:
 
 def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
     """Return a request with two messages: the list of memories, which can be cached, and the query."""
-    manifest = "\n".join(show_header(header) for header in shown)
+    manifest = "\n".join(show_header(header, has_title=True) for header in shown)
     parts = []
-    if files := sorted(one_line(header.file) for header in query.seen if header in shown):
-        parts.append(render_prompt("select_seen", files=", ".join(files)))
     if query.recent_tools:
         parts.append(render_prompt("select_tools", tools=", ".join(one_line(tool) for tool in query.recent_tools)))
-    parts.append(render_prompt("select_query", query=cut_middle(query.text, _QUERY_CHARS, "…")))
+    today, text = f"{query.now.astimezone():%A %Y-%m-%d}", cut_middle(query.text, _QUERY_CHARS, "…")
+    parts.append(render_prompt("select_query", today=today, query=text))
     return Request(
         system=render_prompt("select", limit=str(limit)),
         messages=(

@@ -5,7 +5,7 @@ which are estimated.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from memdir.format.shown import quote_memory, show_line, show_memory
 from memdir.frozen import compile_late, replace
 from memdir.limits import HOOK_CHARS, HOOK_LEAST_CHARS, HOOK_TOKENS
 from memdir.records import Excerpt
-from memdir.text import estimate_tokens, one_line, shorten
+from memdir.text import estimate_tokens, one_line, shorten, shorten_home
 
 if TYPE_CHECKING:
     from memdir.store.plan import Finder
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _LINE_CHARS = 260  # of a memory that is only named
 _GAP = "\n\n"
+
+
+def shorten_paths(excerpts: Iterable[Excerpt], home: object) -> list[Excerpt]:
+    return [replace(excerpt, path=shorten_home(excerpt.path, home)) for excerpt in excerpts]
 
 
 def fit_memories(

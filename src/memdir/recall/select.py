@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memdir.errors import MemdirError
 from memdir.files import ChangedListing, Stat
 from memdir.format.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
+from memdir.format.rules import OWN_SCOPES, choose_rules
 from memdir.frozen import dataclass, replace
 from memdir.limits import SHOWN
 from memdir.recall.index import (
@@ -138,6 +139,7 @@ FAINT = 0.25
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
 WEAK = "too weak compared with the best"
+STANDING = "a standing rule, which the conversation has from its start"
 ENCODER = "encoder"
 T = TypeVar("T")
 Encode = Callable[[str], Sequence[float]]  # a question -> its direction
@@ -337,7 +339,37 @@ class LocalSearch:
             return HIDDEN if is_hidden else drop(scope, name)
 
         result = self.search(query, limit, drop=find_reason)
-        return (*result.picks, *result.passed_over)
+        if not query.skips_rules:
+            return (*result.picks, *result.passed_over)
+        # A rule keeps its place in the ranking: what is shown must fit well beside it, and not only in its absence.
+        rules, picks = set(self._find_rules()), list[Pick]()
+        for pick, owner in zip(result.picks, result.owners, strict=True):
+            is_rule = (_find_store_scope(owner.scope), pick.header.name) in rules
+            picks.append(replace(pick, dropped=STANDING) if is_rule else pick)
+        return (*sorted(picks, key=lambda pick: bool(pick.dropped)), *result.passed_over)
+
+    def list_rules(self) -> tuple[Header, ...]:
+        """Return the standing rules, best first."""
+
+        def read() -> list[tuple[Scope, str]]:
+            self._refresh_all()
+            return self._find_rules()
+
+        stores = {_find_store_scope(store.scope): store for store in self._stores}
+        pairs = [(stores[scope], name) for scope, name in self._retry(read)]
+        stored = {id(store): store.read_many([name for owner, name in pairs if owner is store]) for store, _ in pairs}
+        return tuple(stored[id(store)][name].header for store, name in pairs if name in stored[id(store)])
+
+    def _find_rules(self) -> list[tuple[Scope, str]]:
+        """Return the scopes and names of the standing rules, best first."""
+        stores = [(number, store.scope) for number, store in enumerate(self._stores) if number not in self._empty]
+        rows = [
+            (*row[:3], (_find_store_scope(scope), row[3].removesuffix(".md")))
+            for number, scope in stores
+            if scope in OWN_SCOPES
+            for row in self._open(number).read_rules()
+        ]
+        return choose_rules(rows)
 
     def _select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
         self._refresh_all()

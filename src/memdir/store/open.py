@@ -40,14 +40,16 @@ from memdir.files import (
 )
 from memdir.format import frontmatter
 from memdir.frozen import asdict, dataclass
-from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
+from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES, INDEX_BYTES, INDEX_LINES
 from memdir.project import paths
 from memdir.project.paths import (
+    BY_PROJECT,
     MEMBERSHIP,
     MemoryDirectory,
     ProjectPaths,
     find_cache_dir,
     find_git_dir,
+    find_root,
     find_state_dir,
     slug,
 )
@@ -58,6 +60,7 @@ from memdir.store.files import FileStore
 from memdir.text import fold, one_line, shorten
 
 if TYPE_CHECKING:
+    from memdir.project.hosts import Host
     from memdir.store.secrets import SecretFinding
     from memdir.store.state import Author
 
@@ -114,6 +117,24 @@ class Project:
     def close(self) -> None:
         for store in self.stores:
             store.close()
+
+
+def does_load_index(project: Project, host: "Host") -> bool:
+    """Return whether the host loads this project's MEMORY.md itself."""
+    if not host.loads_index:
+        return False
+    if project.settings.text("worktree") == "own" and find_root(project.places.root.path).kind == "worktree":
+        return False  # the host treats all worktrees of a repository as one project
+    # Unlike memdir, a host may trust a project's settings.
+    return not any(step.verdict == BY_PROJECT for step in project.places.private.steps)
+
+
+def read_loaded_index(project: Project, host: "Host") -> str:
+    """Return the part of the project's MEMORY.md that the host has loaded, which it cuts at the end."""
+    if not does_load_index(project, host):
+        return ""
+    data = project.private.index().encode("utf-8", "replace")[:INDEX_BYTES]
+    return "".join(data.decode("utf-8", "ignore").splitlines(keepends=True)[:INDEX_LINES])
 
 
 class AgentScope(StrEnum):

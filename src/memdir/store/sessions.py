@@ -24,9 +24,9 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from memdir.errors import MemdirError
-from memdir.files import raise_disk_errors, write_private
+from memdir.files import make_private_dirs, raise_disk_errors, write_private
 from memdir.frozen import asdict, dataclass, field, list_fields, replace
-from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
+from memdir.limits import EXTRACT_WINDOW, RULES_PROMPTS, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
 from memdir.store import state as files
 from memdir.store.state import check_no_link, digest_text, find_link, make_leaf, read_table, write_table
@@ -37,7 +37,7 @@ STARTED = "started"  # in a record: memory was on at the start; whether the user
 QUESTION, SELECTION = "question", "selection"  # prompts: the background question and its selection
 RANKING, ACTED = "ranking", "acted"  # prompts: the best memories for the last prompt, and the last action with a memory
 CONFIDENTIAL = "confidential"  # in a record: the user asked to keep nothing of the conversation
-_INDEXED = "indexed"
+_INDEXED, _PROMPTS = "indexed", "prompts"
 _FOREIGN, _TRIMMED = "foreign", "trimmed"
 _OVERRIDE_TIME = timedelta(days=1)  # an unused one is no longer meant
 _ENTRY_BYTES = 16_384  # of a queue entry: two paths and an id
@@ -115,6 +115,23 @@ class SessionFile:
         except OSError:
             return False
         return True
+
+    def is_rules_turn(self) -> bool:
+        """Count one more message of the conversation, and return whether its standing rules are due again.
+
+        A message is one byte that is appended to a file, because every prompt waits for it. `reset` starts again.
+        """
+        path = self.find_prompt_file(_PROMPTS)
+        try:
+            if find_link(path.parent):
+                return False
+            make_private_dirs(path.parent)
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(file, "ab") as opened:
+                opened.write(b".")
+                return opened.tell() % RULES_PROMPTS == 0
+        except OSError:
+            return False
 
     def read_foreign(self) -> tuple[int, ...]:
         """Return hashes of the untrusted text in the messages processed so far."""

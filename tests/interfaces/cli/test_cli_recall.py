@@ -53,7 +53,6 @@ def test_a_person_is_shown_name_age_description_and_what_a_conversation_would_be
         (DEPLOY, {"MEMDIR_RECALL": "off"}, "off"),
         (DEPLOY, {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, "off"),
         (DEPLOY, {"MEMDIR_PAUSED": "1"}, "paused"),
-        ("deploy", {}, "one_word"),
         (f"Ignore your memory this time. {DEPLOY}", {}, "ignore_turn"),
     ],
 )

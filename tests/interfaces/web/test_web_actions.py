@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from memdir.errors import FormatError
 from memdir.interfaces.web import actions
 from memdir.interfaces.web.actions import Form
 from memdir.interfaces.web.site import Site
-from memdir.records import Draft, Kind, Scope
+from memdir.records import Draft, Enforce, Kind, Moment, Scope, When
 from memdir.store.open import Project, open_project
 
 NAME = "shared"
@@ -66,6 +67,26 @@ def test_a_save_changes_only_the_fields_that_differ(site: Site, project: Project
     with pytest.raises(actions.MergeNeeded) as conflict:
         submit(site, base=before, expect="0" * 64, body="Other text.")
     assert "Other text." in conflict.value.data["mine"]
+
+
+def test_the_page_edits_when_a_memory_holds_and_refuses_what_is_invalid(site: Site, project: Project) -> None:
+    empty = {"when_shown": "1", "when_always": "", "when_paths": "", "when_content": "", "when_enforce": ""}
+    before = project.private.read(NAME).text
+    assert submit(site, **empty).undo == () and project.private.read(NAME).text == before
+    submit(site, **empty | {"when_commands": "push.*--force\n\nrebase -i", "when_enforce": "ask"})
+    expected = When(commands=("push.*--force", "rebase -i"), enforce=Enforce.ASK)
+    assert project.private.read(NAME).header.when == expected
+    for wrong in ({"when_commands": "("}, {"when_enforce": "deny"}, {"when_paths": "/etc/passwd"}):
+        with pytest.raises(FormatError):
+            submit(site, **empty | wrong)
+    assert project.private.read(NAME).header.when == expected
+    submit(site, **empty | {"when_always": "false"})
+    assert project.private.read(NAME).header.when == When(always=False)
+
+
+def test_the_page_records_that_a_memory_was_not_useful(site: Site, project: Project) -> None:
+    actions.rate_memory(site, "private", NAME, Form({}))
+    assert [recall.moment for recall in project.private.recalls(NAME)] == [Moment.NOT_USEFUL]
 
 
 def test_nothing_is_offered_to_undo_where_nothing_changed(site: Site, project: Project) -> None:

@@ -15,11 +15,13 @@ from click.shell_completion import CompletionItem
 
 from memdir import __version__
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, SettingsError
+from memdir.format.when import PATTERN_KEYS, check_when
+from memdir.frozen import replace
 from memdir.interfaces import cli
 from memdir.interfaces.cli import COLOR_CHOICES, CliContext, Styled, count_words, is_terminal
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
-from memdir.records import Kind, Scope
+from memdir.records import Enforce, Kind, Scope, When
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.secrets import mask, open_finder, render_findings
@@ -29,7 +31,7 @@ from memdir.text import one_line, printable, shorten
 VERBS = {
     "Everyday": tuple("remember recall list read edit forget undo inbox status ui".split()),
     "Set up": tuple("install uninstall config pause resume".split()),
-    "Organise": tuple("save pin search why promote demote".split()),
+    "Organise": tuple("save pin rule search why promote demote".split()),
     "History": tuple("history diff restore".split()),
     "Learn": tuple("extract dream notes log".split()),
     "Transfer": tuple("import export".split()),
@@ -42,12 +44,13 @@ HIDDEN = ("worker", "select")  # Only programs call these commands.
 _COMMANDS = {
     "write": "save remember edit pin forget", "read": "list read history diff undo restore", "recall": "recall search why select",
     "context": "show prompt context", "learn": "extract notes worker", "dream": "dream log", "inbox": "inbox",
-    "team": "promote demote team sync agent", "serve": "serve", "status": "status verify doctor",
+    "team": "promote demote team sync agent", "serve": "serve", "rule": "rule", "status": "status verify doctor",
     "places": "where relink config pause resume",
     "hosts": "chat demo ui import export install uninstall hook mcp completion",
 }  # fmt: skip
 _MODULES = {verb: module for module, verbs in _COMMANDS.items() for verb in verbs.split()}
 KINDS = tuple(kind.value for kind in Kind)
+DECISIONS = tuple(decision.value for decision in Enforce)
 SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
 SCOPE_HELP = "For you in this project, for the team, for you in all projects, or in the repository."
 
@@ -150,6 +153,42 @@ def model_option(decorated: Decorated) -> Decorated:
 def scope_option(decorated: Decorated) -> Decorated:
     text = "Only this scope: yours for this project, the team's, yours for all projects, or the repository's."
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
+
+
+def when_options(prefix: str) -> Callable[[Decorated], Decorated]:
+    """Return the options for the field `when`; `read_when_options` reads them."""
+    texts = {
+        "path": ("GLOB", "Show it when a file that matches this glob is read or written, as `src/**/*.sql`."),
+        "command": ("REGEX", "Show it when a shell command matches this expression (RE2, case ignored)."),
+        "content": ("REGEX", "Show it when text that matches this expression is written to a file."),
+    }
+
+    def decorate(decorated: Decorated) -> Decorated:
+        for key, (metavar, text) in reversed(texts.items()):
+            decorated = click.option(f"--{prefix}{key}", f"when_{key}", metavar=metavar, multiple=True, help=text)(
+                decorated
+            )
+        return decorated
+
+    return decorate
+
+
+def read_when_options(
+    options: dict[str, Any], *, before: When | None = None, always: bool | None = None, enforce: str | None = None
+) -> When | None:
+    """Remove the options of `when_options` and return the field, or None if nothing is to change.
+
+    The patterns of an option replace those of `before`; an empty one removes them. `enforce` is a decision or `none`.
+    """
+    lists = {key: options.pop(f"when_{key.removesuffix('s')}", ()) for key in PATTERN_KEYS}
+    if always is None and enforce is None and not any(lists.values()):
+        return None
+    when = before or When()
+    patterns: dict[str, Any] = {key: tuple(filter(None, patterns)) for key, patterns in lists.items() if patterns}
+    decision = when.enforce if enforce is None else None if enforce == "none" else Enforce(enforce)
+    when = replace(when, **patterns, always=when.always if always is None else always, enforce=decision)
+    check_when(when)
+    return when
 
 
 def limit_option(default: int | None, text: str, least: int = 1) -> Callable[[Decorated], Decorated]:

@@ -7,6 +7,8 @@ import click
 
 from memdir.errors import NotFoundError
 from memdir.format.fields import FLAG, LISTED_FIELDS, describe_values
+from memdir.format.rules import find_rules
+from memdir.format.when import describe_when, dump_when
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
     CliContext,
@@ -38,6 +40,7 @@ _MEMORIES = (
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "since", is_time=True),
     *(TableColumn("" if schema is FLAG else key.upper(), "yellow", key) for key, schema in LISTED_FIELDS.items()),
+    TableColumn("", "yellow", "always"),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
 )
 
@@ -51,8 +54,9 @@ _MEMORIES = (
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
     """List the memories of the project, its team, and all projects, newest first.
 
-    In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, description, separated by tabs. The
-    authors of team memories are shown on a terminal and in JSON.
+    In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing, description,
+    separated by tabs. `always` marks standing rules, which conversations have from their start. The authors of team
+    memories are shown on a terminal and in JSON.
     """
     project = call.open()
     listed = list_memories(project.stores)
@@ -61,7 +65,11 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
         for memory in listed
         if kind in (None, memory.header.kind or cli.NO_TYPE) and scope in (None, memory.header.scope)
     ]
-    rows = describe_memories(chosen, project.now())
+    rules = set(find_rules(memory.header for memory in listed))
+    rows = [
+        row | {"always": memory.header in rules}
+        for row, memory in zip(describe_memories(chosen, project.now()), chosen, strict=True)
+    ]
     rows.sort(key=itemgetter("since", "name"), reverse=True)
     empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
@@ -85,7 +93,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     memory = store.read(header.name)
     header = memory.header
     since = find_ages(store, [memory], now=project.now())[header.name]
-    row = describe_memory(store, header) | fill("body text digest", memory, since=since)
+    row = describe_memory(store, header) | fill("body text digest", memory, since=since, when=dump_when(header.when))
     if as_json:
         out.json(row)
         return
@@ -101,6 +109,8 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     out.line(Styled(row["path"], "dim"))
     if header.description:
         out.line(header.description)
+    if words := describe_when(header.when):
+        out.line(Styled(f"when: {words}", "dim"))
     if header.problem:
         out.line(Styled(f"problem: {header.problem}", "yellow"))
     out.line()

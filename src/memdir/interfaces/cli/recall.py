@@ -17,6 +17,7 @@ from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
 from memdir.recall.find import search_memories
+from memdir.recall.pipeline import note_useless
 from memdir.recall.prefetch import select_in_background
 from memdir.records import count_outcomes
 from memdir.store.state import note_problem
@@ -116,11 +117,17 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
         out.line("no matches")
 
 
-@verb("why", "Show when a memory was recalled.", "memdir why terse-replies", "memdir why terse-replies --json")
+@verb("why", "Show when a memory was recalled.", "memdir why terse-replies", "memdir why terse-replies --not-useful")
 @name_argument()
+@click.option(
+    "--not-useful",
+    "is_useless",
+    is_flag=True,
+    help="Record that it was shown for nothing; after three times it must fit better.",
+)
 @limit_option(20, "Maximum number; 0 for all.", least=0)
 @scope_option
-def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
+def why_verb(call: CliContext, name: str, is_useless: bool, limit: int, scope: str | None, as_json: bool) -> None:
     """Show when, at which moment and for which questions or actions a memory was recalled, newest first.
 
     A memory that was shown at actions also says how often: followed means that the action was not carried out as it was.
@@ -129,6 +136,8 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
     """
     project, out = call.open(), call.out
     store, past_name = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
+    if is_useless:
+        note_useless(store, past_name)
     recalls = store.recalls(past_name)
     rows = [
         fill("at moment query session selector", entry, score=round(entry.score, 4))

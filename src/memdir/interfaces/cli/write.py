@@ -87,6 +87,9 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
 )  # fmt: skip
 @click.option("--agent", metavar="NAME", help="Save to this agent's own memory, chosen by its definition or --scope.")
 @click.option("--cue", "cues", multiple=True, help="A task or question that should recall it; up to five times.")
+@app.when_options("when-")
+@click.option("--always", is_flag=True, default=None, help="A standing rule: conversations have it from their start.")
+@click.option("--enforce", type=click.Choice(app.DECISIONS), help="At a matching command or text, ask you, or refuse.")
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
@@ -101,10 +104,12 @@ def save_verb(
     how: str | None,
     scope: str | None,
     agent: str | None,
+    always: bool | None,
+    enforce: str | None,
     is_new: bool,
     is_replacing: bool,
     as_json: bool,
-    **fields: object,
+    **fields: Any,
 ) -> None:
     """Save one memory. If the name is in use, shows the difference; choose --replace or --new.
 
@@ -126,6 +131,7 @@ def save_verb(
         raise click.UsageError("--scope must be user, project or local with --agent")
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
+    fields["when"] = app.read_when_options(fields, always=always, enforce=enforce)
     options: dict[str, Any] = {key: value for key, value in fields.items() if value}
     draft = Draft(Kind(kind), shown_title, description, text, name, **options)
     if agent is None:
@@ -285,15 +291,33 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 @click.option("--type", "kind", type=click.Choice(KINDS), help="The new type.")
 @click.option("--why", help="The Why part of the body.")
 @click.option("--how", help="The How part of the body.")
+@app.when_options("when-")
+@click.option("--always/--not-always", default=None, help="A standing rule or not.")
+@click.option(
+    "--enforce", type=click.Choice((*app.DECISIONS, "none")), help="At a matching action ask, refuse, or neither."
+)
 @scope_option
-def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, **changes: str | None) -> None:
+def edit_verb(
+    call: CliContext,
+    /,
+    name: str,
+    scope: str | None,
+    always: bool | None,
+    enforce: str | None,
+    as_json: bool,
+    **changes: Any,
+) -> None:
     """Change a memory in $VISUAL or $EDITOR, or directly with the options.
+
+    The patterns of --when-path, --when-command and --when-content replace the memory's own; an empty one removes them.
 
     If it changed since you opened it, nothing is written. Text from the editor that cannot be saved is kept in a file
     named in the error.
     """
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    before = header.when
+    changes["when"] = app.read_when_options(changes, before=before, always=always, enforce=enforce)
     fields = {key: value for key, value in changes.items() if value is not None}
     if fields:
         if "body" in fields:

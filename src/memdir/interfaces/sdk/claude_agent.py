@@ -116,9 +116,11 @@ class AgentMemory:
         session = self._open(given)
         if session is None:
             return ""
+        rules = session.rules_notice()
         session.prompt_arrived(str(given.get("prompt", "")))
         reminders = session.take_reminders(seconds=self._seconds)
-        return "" if reminders is None else render_fitting(reminders, session.stores[0])
+        recalled = "" if reminders is None else render_fitting(reminders, session.stores[0], rules)
+        return "\n\n".join(filter(None, (rules, recalled)))
 
     def _note_transcript(self, given: Given) -> None:
         session, path = self._open(given), str(given.get("transcript_path") or "")
@@ -148,14 +150,16 @@ class AgentMemory:
             return self._sessions.get(id)
 
 
-def render_fitting(reminders: RenderedReminders, store: StoreBase) -> str:
-    """Return the memories within a hook's limits: the best in full as long as they fit, the others in one line each."""
+def render_fitting(reminders: RenderedReminders, store: StoreBase, before: str = "") -> str:
+    """Return the memories within a hook's limits, after the text `before`: the best in full as long as they fit, the
+    others in one line each."""
     now, fitting = store.clock(), ""
     for excerpt in reminders.recalled:
         line = show_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})")
         for text in (show_memory(excerpt, now=now), line):
             longer = f"{fitting}\n\n{text}" if fitting else text
-            if len(longer.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(longer) <= HOOK_TOKENS:
+            both = f"{before}\n\n{longer}"
+            if len(both.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(both) <= HOOK_TOKENS:
                 fitting = longer
                 break
     return fitting

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from memdir.conversation.lines import join_texts, parse_input, read_text
+from memdir.format.shown import wrap
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.records import Message, ToolCall
 from memdir.session import Session
@@ -98,9 +99,11 @@ class MemorySession:
         text = join_texts(item.get("content"))
         if not text.strip():
             return None
+        rules = self.memory.rules_notice()
         self.memory.prompt_arrived(text)
         reminders = self.memory.take_reminders(seconds=self.seconds)
-        return None if reminders is None else _make_item(reminders.text)
+        added = "\n".join(filter(None, (rules and wrap(rules), reminders.text if reminders else "")))
+        return _make_item(added) if added else None
 
 
 def memory_tools(where: FileStore | Project, *, session: str = "") -> list[Any]:

@@ -81,8 +81,8 @@ class MemoryCapability(AbstractCapability[Any]):
 
     def _list_texts(self, is_first: bool) -> list[str]:
         context = self.memory.context() if is_first else ""
-        reminders = self.memory.take_reminders(seconds=self.seconds)
-        return [text for text in (context, reminders.text if reminders else "") if text]
+        rules, reminders = self.memory.rules_notice(), self.memory.take_reminders(seconds=self.seconds)
+        return [text for text in (context, rules, reminders.text if reminders else "") if text]
 
 
 def memory_toolset(where: StoreBase | Project, *, session: str = "") -> Any:

@@ -9,6 +9,7 @@ from memdir.dream import apply_preview, find_dream_context, preview_dream
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.format.fields import FIELDS, FLAG, TEXTS
 from memdir.format.frontmatter import parse_fields, split_frontmatter
+from memdir.format.when import PATTERN_KEYS
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Row, name_who
@@ -19,7 +20,8 @@ from memdir.models.open import find_model
 from memdir.operations import review, write
 from memdir.operations.move import find_scope_store, move
 from memdir.operations.write import WriteAction, WriteContext, WriteResult
-from memdir.records import Draft, Edit, FieldChanges, InboxState, Kind, Put, Rewrite, Save, Scope
+from memdir.recall.pipeline import note_useless
+from memdir.records import Draft, Edit, Enforce, FieldChanges, InboxState, Kind, Put, Rewrite, Save, Scope, When
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits
 from memdir.sync.merge import merge_memory
@@ -111,7 +113,15 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 def _read_fields(form: Form) -> dict[str, Any]:
     """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
     given = [row for row in FIELDS if form.has(f"{row.key}_shown" if row.schema is FLAG else row.key)]
-    return {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
+    values = {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
+    return values | ({"when": _read_when(form)} if form.has("when_shown") else {})
+
+
+def _read_when(form: Form) -> When:
+    lists = {key: tuple(filter(None, map(str.strip, form[f"when_{key}"].split("\n")))) for key in PATTERN_KEYS}
+    always = {"true": True, "false": False}.get(form["when_always"])
+    decision = form["when_enforce"]
+    return When(always, **lists, enforce=Enforce(decision) if decision in set(Enforce) else None)
 
 
 def _name(result: WriteResult) -> str:
@@ -156,6 +166,12 @@ def pin_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     pinned = form["pinned"] == "1"
     result = write.pin(site.store(home), [name], pinned, _make_context(site))
     return _report(result, f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name))
+
+
+def rate_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
+    _check_on(site)
+    note_useless(site.store(home), name)
+    return ActionResult("Noted. After three times this memory is shown only if it fits better.", _path(home, name))
 
 
 def forget_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -356,6 +372,7 @@ MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], ActionResult]] = {
     "forget": forget_memory,
     "restore": restore_memory,
     "move": move_to,
+    "rate": rate_memory,
     "check": verify_memory,
 }
 SITE_ACTIONS: Mapping[str, Callable[[Site, Form], ActionResult]] = {

@@ -16,6 +16,8 @@ from memdir.format.age import find_half_life, make_targets
 from memdir.format.fields import describe_values
 from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
 from memdir.format.index import clip_index, find_lines, measure_index
+from memdir.format.rules import find_rules
+from memdir.format.when import describe_when, dump_when
 from memdir.interfaces.web.render import (
     mark_words,
     plain,
@@ -31,7 +33,7 @@ from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled
-from memdir.records import Change, InboxState, Kind, Pick, Query, Scope, StoredMemory, Surfacing
+from memdir.records import Change, InboxState, Kind, Pick, Query, Scope, StoredMemory, Surfacing, When, count_outcomes
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.history import OUTSIDE
@@ -206,7 +208,8 @@ def run_recall(site: Site, query: str, session: str = "") -> RecallResult:
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
         talk = SessionFile(project.private.state, session) if session and project is not None else None
         stores = tuple(site.stores.values())
-        return find_recalled(RecallRequest(stores, query, search, site.now(), talk, on=is_on))
+        request = RecallRequest(stores, query, search, site.now(), talk, on=is_on, is_message=True, has_rules=True)
+        return find_recalled(request)
 
 
 def home_of(site: Site, scope: Scope) -> str:
@@ -346,7 +349,8 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
             raise
     except DiskError as error:
         problem = str(error)
-    changes, recalls = store.changes(name), store.recalls(name)
+    changes, surfaced = store.changes(name), store.recalls(name)
+    recalls, outcomes = [recall for recall in surfaced if recall.moment.is_shown], count_outcomes(surfaced)
     verdict = _find_verdict(store, memory)
     targets = _make_link_map(site, home, base)
     text = memory.text if memory else _read_last(store, name, changes)
@@ -367,12 +371,15 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "can_pin": memory is not None and memory.header.scope is not Scope.TEAM,
         "fields": _make_fields(site, store, memory, now) if memory else None,
         "cues": list(memory.header.cues) if memory else [],
+        "when": dump_when(memory.header.when if memory else When()),
+        "is_rule": bool(memory and memory.header in find_rules(store.scan())),
         "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
         "is_cut": len(text) > 65_536,
         "verdict": _make_verdict(verdict, now),
         # On a server the prompts and conversations are those of other members.
         "recalls": [_make_recall(recall, now, with_prompt=site.project is not None) for recall in recalls[:_RECALLS]],
         "recalled": len(recalls),
+        "at_actions": outcomes.describe() if outcomes.fired or outcomes.overridden else "",
         "history": [
             make_change(site, home, change, now, name, with_diff=number < _DIFFS or params.get("history") == "all")
             for number, change in enumerate(changes[:_CHANGES])
@@ -503,6 +510,7 @@ def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: dateti
         "age": show_ago(since, now) + (f"; counts half after {life:g} days" if life else ""),
         "author": name_who(author),
         "size": f"{show_size(len(memory.text.encode('utf-8', 'replace')))}, about {estimate_tokens(memory.text):,} tokens",
+        "when": plain(describe_when(header.when), 400),
         "index": f"line {lines[0].number + 1} of {len(text.splitlines())}" if lines else "no line points to it",
         "verified": show_time(_read_verified(memory), now) if _read_verified(memory) else "",
         **{key: plain(text, 200) for key, text in describe_values(header).items() if text},

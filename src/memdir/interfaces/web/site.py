@@ -26,6 +26,7 @@ from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.history import OUTSIDE
 from memdir.store.open import Project
+from memdir.text import shorten_home
 from memdir.verify.records import VerifyState, read_states, render_signature
 
 WEEKS = 12  # shown in the small plots
@@ -307,15 +308,10 @@ def open_site(project: Project) -> Site:
     return Site(
         project.stores,
         title=root.name or str(root),
-        place=shorten_home(str(root), project),
+        place=shorten_home(str(root), project.environment.home),
         clock=project.clock,
         project=project,
     )
-
-
-def shorten_home(path: str, project: Project | None) -> str:
-    home = str(project.environment.home) if project is not None else ""
-    return f"~{path[len(home) :]}" if home and home != "/" and path.startswith(home + "/") else path
 
 
 def name_scope(scope: Scope | str) -> str:
