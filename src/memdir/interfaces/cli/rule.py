@@ -122,7 +122,7 @@ def _add(
 
 @rule_verb.command("list", examples=("memdir rule list", "memdir rule list --json"))
 def _list(call: CliContext, as_json: bool) -> None:
-    """List the standing rules, best first, then the memories with patterns, and how often they were shown and followed.
+    """List the standing rules, then memories with patterns, and how often each was shown.
 
     In a pipe: name, when, `ask`, `deny` or nothing, times shown at an action, times followed, description, separated by tabs.
     """
