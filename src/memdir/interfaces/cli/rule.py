@@ -158,7 +158,7 @@ def _off(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
 @click.option("--session", metavar="ID", default="", help="Only in this conversation; default: in any.")
 @scope_option
 def _override(call: CliContext, name: str, session: str, scope: str | None, as_json: bool) -> None:
-    """Let the next action pass that a rule would ask about or refuse, once within a day."""
+    """Let one action pass, within a day, that a rule would ask about or refuse."""
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     if header.when.enforce is None:
