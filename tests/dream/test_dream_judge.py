@@ -11,6 +11,7 @@ from dream_stores import (
     NOW,
     TUESDAYS,
     DreamingModel,
+    Toolless,
     delete,
     end,
     image,
@@ -115,8 +116,7 @@ def rename_manager(store: FileStore, accepted: list[str]) -> str:
         make_text("Signing", "Who signs builds of the shop", "See [[release-manager-marit]] for who signs builds."),
     )
     row = {"action": "update", "name": "release-manager-marit", "new_name": "release-manager", "body": ASKO}
-    model = DreamingModel([operations(row)], [no_longer(MARIT), *accepted])
-    model.has_tools = False
+    model = Toolless([operations(row)], [no_longer(MARIT), *accepted])
     return dream(store, model=model, now=NOW).text
 
 
@@ -141,8 +141,7 @@ def test_memories_without_moments_get_those_that_the_judge_lets_pass(store: File
     typed = make_text("Typed", "How replies are typed here", "Replies are typed.", "feedback", "when: {paths: [a]}")
     (store.root / "typed.md").write_text(typed, encoding="utf-8")
     rows = [{"action": "update", "name": name, "when": MOMENTS} for name in ("terse", "typed", "tracker")]
-    model = DreamingModel([operations(*rows)], ["in the files “replies/*.md”", "at the command “git diff”"])
-    model.has_tools = False
+    model = Toolless([operations(*rows)], ["in the files “replies/*.md”", "at the command “git diff”"])
     dream(store, model=model, now=NOW)
     assert "Without `when`: " in model.requests[0].messages[0].text
     assert parse_fields(store.read("terse").text).when == When(paths=("replies/*.md",), commands=("git diff",))
