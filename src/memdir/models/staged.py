@@ -76,6 +76,10 @@ class StagedMemory:
     def new_name(self) -> str:
         return self.renamed or self.name
 
+    @property
+    def is_changed(self) -> bool:
+        return self.text != self.before or bool(self.renamed)
+
 
 class Staging:
     def __init__(self, store: StagedView, *, now: datetime) -> None:
@@ -168,7 +172,7 @@ class Staging:
     @property
     def staged(self) -> tuple[StagedMemory, ...]:
         """Return the changed memories in the order in which they were first changed."""
-        return tuple(memory for memory in self._staged.values() if memory.text != memory.before)
+        return tuple(memory for memory in self._staged.values() if memory.is_changed)
 
     def read_bytes(self, path: str) -> bytes | None:
         if (staged := self._staged.get(fold(path.removesuffix(".md")))) is not None:
