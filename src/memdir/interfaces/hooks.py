@@ -338,7 +338,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             text,
             session=call.session,
             trusts=True,
-            leads=True,
+            acts=bool({HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL} & set(call.host.shows_after)),
             is_message=True,
             read_index=lambda: read_loaded_index(project, call.host),
             on_found=show,

@@ -208,7 +208,9 @@ def run_recall(site: Site, query: str, session: str = "") -> RecallResult:
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
         talk = SessionFile(project.private.state, session) if session and project is not None else None
         stores = tuple(site.stores.values())
-        request = RecallRequest(stores, query, search, site.now(), talk, on=is_on, is_message=True, has_rules=True)
+        request = RecallRequest(
+            stores, query, search, site.now(), talk, on=is_on, is_message=True, has_rules=True, acts=True
+        )
         return find_recalled(request)
 
 
