@@ -76,9 +76,12 @@ def test_a_name_is_enough_also_where_it_is_replaced_and_at_any_rank(hooks: Hooks
     assert edit(hooks, "src/web.py", old="sync()", session="s-3").out == b""
 
 
-def test_a_memory_with_moments_of_its_own_waits_for_its_action_unless_the_prompt_is_a_question(hooks: Hooks) -> None:
-    text = "clean up the branch and publish it"
-    assert "no-force" not in hooks("user-prompt", prompt=text).context and "no-force" in run(hooks, FORCE).context
+def test_a_memory_about_edits_waits_for_one_unless_the_prompt_is_a_question(hooks: Hooks) -> None:
+    text, path = "clean up the branch and publish it", hooks.cli.memory / "no-force.md"
+    assert "no-force" in hooks("user-prompt", prompt=text, session="s-0").context
+    path.write_text(path.read_text(encoding="utf-8").replace('"commands"', '"content"'), encoding="utf-8")
+    assert "no-force" not in hooks("user-prompt", prompt=text).context
+    assert "no-force" in edit(hooks, "ci/publish.sh", new=FORCE).context
     assert "no-force" in hooks("user-prompt", prompt=f"{text}?", session="s-2").context
 
 

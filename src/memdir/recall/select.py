@@ -46,7 +46,7 @@ from memdir.recall.terms import (
     parse_terms,
 )
 from memdir.recall.triggers import LeadingMemory, PromptRanking
-from memdir.records import Evidence, Header, Pick, Query, Scope
+from memdir.records import Evidence, Header, Pick, Query, Scope, When
 from memdir.store.contract import Folder, StoreReader
 from memdir.text import fold_link
 
@@ -136,9 +136,10 @@ SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
-# Many prompts need a memory only when it comes to an action: one with paths, commands or content in `when` waits for
-# that unless it is this sure, or the prompt is a question, after which nothing may be done.
-WAITING = 1.25
+# Many prompts need a memory only when it comes to an edit: one with paths or content in `when` waits for that unless it is
+# this sure, or the prompt is a question, after which nothing may be edited. A command cannot be taken back, and hosts show a
+# memory with its result, so one with commands does not wait.
+WAITING = 1.0
 SHORT_WORDS, MOST_DOUBT = 6, 2.0  # so short a prompt ("commit and push") says little about the work that it starts
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
@@ -294,7 +295,7 @@ class LocalSearch:
                 pick = replace(pick, evidence=replace(pick.evidence, sure=sure))
                 has_words = self._compare is not None or pick.evidence.lexical > LEAST_WORDS
                 reason = "" if sure > 0 and has_words else BELOW
-                if not reason and sure < WAITING and may_wait and pick.header.when.has_patterns:
+                if not reason and sure < WAITING and may_wait and _can_wait(pick.header.when):
                     reason = WAITS
             if reason:
                 weak.append(replace(pick, dropped=reason))
@@ -633,6 +634,10 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
     )
     starts = {f"^{' '.join(words[:size])}" for size in (1, 2) if count >= size}
     return {*words, *starts}, tuple(map(float, signs)), direction
+
+
+def _can_wait(when: When) -> bool:
+    return bool(when.paths or when.content) and not when.commands
 
 
 def is_short(text: str) -> bool:
