@@ -87,7 +87,9 @@ def test_a_memory_about_edits_waits_for_one_unless_the_prompt_is_a_question(hook
 
 def test_a_short_prompt_continues_the_work_of_the_one_before(hooks: Hooks) -> None:
     for number in range(30):
-        write(hooks.cli.memory / f"m{number}.md", f"Part {number}", f"How part {number} goes on", "Go on, step by step.")
+        write(
+            hooks.cli.memory / f"m{number}.md", f"Part {number}", f"How part {number} goes on", "Go on, step by step."
+        )
     hooks("user-prompt", prompt="clean up the history of my branch and publish it for the others")
     for session in ("s-1", "s-2"):
         hooks("user-prompt", prompt="go on, step by step", session=session)
@@ -242,10 +244,11 @@ def test_a_failed_command_is_searched_with_its_error(hooks: Hooks) -> None:
     told = run(hooks, "pytest tests/billing", event="tool-failure", error=error)
     assert "5544" in told.context and told.table["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
     assert run(hooks, "pytest tests/billing", event="tool-failure", error=error).out == b""
-    responses: list[dict[str, Any]] = [
+    responses: list[Any] = [
         {"output": error, "metadata": {"exit_code": 1}},
         {"llmContent": f"{error}\nExit Code: 1"},
         {"stderr": error, "success": False},
+        f"Error: {error}",
     ]
     for number, response in enumerate(responses):
         told = run(hooks, "pytest", event="after-tool", host="codex", session=f"c-{number}", tool_response=response)

@@ -250,8 +250,8 @@ def evidence(
 def test_evidence_must_be_the_stronger_the_worse_the_rank() -> None:
     assert evidence(1, "paths", "src/cart.py") and not evidence(3, "paths", "src/cart.py")
     assert not evidence(1, "paths", "src/**/*.py") and not evidence(1, "paths", "src/**/*.py", is_write=False)
-    assert evidence(7, "commands") and not evidence(8, "commands")
-    assert evidence(16, "name") and evidence(4, "name", doubt=2.0) and not evidence(5, "name", doubt=2.0)
+    assert evidence(5, "commands") and not evidence(6, "commands")
+    assert evidence(16, "name") and evidence(3, "name", doubt=2.0) and not evidence(4, "name", doubt=2.0)
     assert evidence(1, words="lock ledger", text="ledger.lock()")
     assert not evidence(1, words="lock ledger", text="ledger")
     assert not evidence(9, words="lock ledger", text="ledger.lock()")
