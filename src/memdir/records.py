@@ -424,13 +424,15 @@ class Moment(StrEnum):
     PROMPT = "prompt"
     ACTION = "action"
     FAILURE = "failure"
+    LATE = "late"  # selected in the background, and shown with the next prompt
+    TOO_LATE = "too late"  # the same, but not shown
     CARRIED_OUT = "carried out"
     OVERRIDDEN = "overridden"
     NOT_USEFUL = "not useful"
 
     @property
     def is_shown(self) -> bool:
-        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
+        return self not in (Moment.TOO_LATE, Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
 
     @classmethod
     def _missing_(cls, value: object) -> "Moment":

@@ -77,7 +77,7 @@ def test_a_name_is_enough_also_where_it_is_replaced_and_at_any_rank(hooks: Hooks
 
 
 def test_a_memory_about_edits_waits_for_one_unless_the_prompt_is_a_question(hooks: Hooks) -> None:
-    text, path = "clean up the branch and publish it", hooks.cli.memory / "no-force.md"
+    text, path = "clean up the history of my branch and publish it for the others", hooks.cli.memory / "no-force.md"
     assert "no-force" in hooks("user-prompt", prompt=text, session="s-0").context
     path.write_text(path.read_text(encoding="utf-8").replace('"commands"', '"content"'), encoding="utf-8")
     assert "no-force" not in hooks("user-prompt", prompt=text).context

@@ -269,8 +269,10 @@ def leave_selection(file: SessionFile, result: RecallResult) -> None:
     file.write_prompt(SELECTION, {"query": result.query, "by": result.selector, "names": names})
 
 
-def take_selection(project: Project, session: str, show: Callable[[RecallResult], None]) -> None:
-    """Pass the memories selected in the background, if any, to `show` and record them as shown.
+def take_selection(
+    project: Project, session: str, show: Callable[[RecallResult], None], moment: Moment = Moment.PROMPT
+) -> None:
+    """Pass the memories selected in the background, if any, to `show` and record them as shown at a moment.
 
     The file is deleted after the memories are read and before they are shown, so that a hook that is too late leaves
     them to the next one, and only one of several concurrent hooks shows them.
@@ -280,6 +282,7 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
         case {"query": str(query), "by": str(by), "names": list(rows)}:
             names = [(str(row[0]), str(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
             request = make_request(project, query, NamedMemories(project.stores, names, by), session)
+            request = replace(request, moment=moment)
             result = find_recalled(request)
             if not file.drop_prompt(SELECTION) or not result.memories:
                 return

@@ -14,10 +14,10 @@ from memdir.limits import CONVERSATION_BYTES
 from memdir.models.usage import FILE, UsageReport, describe_cost, read_usage_report, sum_last_week, sum_totals
 from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.terms import parse_terms
-from memdir.records import Pick
+from memdir.records import Pick, Surfacing
 from memdir.text import printable
 
-_CHANGES = 60  # rows of the timeline
+_CHANGES, _SHOWN = 60, 30  # rows of the timeline
 
 
 # Why.
@@ -88,22 +88,37 @@ def _list_sessions(site: Site, now: datetime) -> list[Row]:
 
 
 def _replay(site: Site, session: str, now: datetime) -> Row:
-    """Return the prompts of a conversation for which memories were recalled."""
+    """Return the prompts and actions of a conversation for which memories were shown."""
     links_by_query: dict[str, list[Row]] = {}
     times: dict[str, datetime] = {}
     for home, store in site.files.items():
         for recall in reversed(store.recalls(limit=-1)):
-            if recall.session == session:
-                row = site.memories().by_key.get(f"{home}/{recall.name}")
-                title = plain(row.header.title if row else recall.name, 80)
-                link = {"title": title, "path": f"/m/{home}/{quote_path(recall.name)}"}
-                links_by_query.setdefault(recall.query, []).append(link)
+            if recall.session == session and recall.moment.is_shown:
+                links_by_query.setdefault(recall.query, []).append(_make_link(site, home, recall))
                 times.setdefault(recall.query, recall.at)
     prompts = [
         {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
         for query, rows in links_by_query.items()
     ]
     return {"session": session, "prompts": prompts}
+
+
+def _make_link(site: Site, home: str, recall: Surfacing) -> Row:
+    row = site.memories().by_key.get(f"{home}/{recall.name}")
+    title = plain(row.header.title if row else recall.name, 80)
+    return {"title": title, "path": f"/m/{home}/{quote_path(recall.name)}", "moment": recall.moment.value}
+
+
+def _list_shown(site: Site, now: datetime) -> list[Row]:
+    """Return what was shown to agents last, and at which moment. On a server the prompts are those of other members."""
+    if site.project is None:
+        return []
+    recalls = [(home, recall) for home, store in site.files.items() for recall in store.recalls(limit=_SHOWN)]
+    recalls.sort(key=lambda entry: entry[1].at, reverse=True)
+    return [
+        _make_link(site, home, recall) | {"when": show_time(recall.at, now), "query": plain(recall.query, 120)}
+        for home, recall in recalls[:_SHOWN]
+    ]
 
 
 # The timeline and pictures.
@@ -144,6 +159,7 @@ def show_timeline(site: Site, params: Params) -> Row:
             for who, counts in sorted(by_who.items(), key=lambda entry: -sum(entry[1]))
         ],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],
+        "shown": _list_shown(site, now),
         "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
     }
 
