@@ -215,11 +215,6 @@ def test_all_files_are_loaded_from_the_widest_to_the_nearest(world: World) -> No
     )
 
 
-def test_nothing_there_is_nothing_loaded(world: World) -> None:
-    loaded = world.load()
-    assert loaded == LoadedFiles() and render_files(loaded) == ""
-
-
 def test_the_rendering_names_each_file_and_is_the_same_every_time(world: World) -> None:
     world.put("CLAUDE.md", "<!-- for people -->\nUse tabs. @more.md\n")
     world.put("more.md", "And no semicolons.\u202e\n")
@@ -252,12 +247,6 @@ def test_the_switch_of_claude_code_switches_all_off(tmp_path: Path) -> None:
     world.put("CLAUDE.md", "x")
     assert world.load() == LoadedFiles(disabled="CLAUDE_CODE_DISABLE_CLAUDE_MDS")
     assert world.read("a.ts").disabled
-
-
-def test_the_home_may_lie_elsewhere(tmp_path: Path) -> None:
-    world = World(tmp_path, CLAUDE_CONFIG_DIR=str(tmp_path / "conf"))
-    write(tmp_path / "conf" / "CLAUDE.md", "mine")
-    assert world.names(world.load()) == ["conf/CLAUDE.md"]
 
 
 def test_exclusions_of_all_settings_count_together(world: World) -> None:

@@ -72,10 +72,6 @@ LOG, OLD = "logs/2026/03/2026-03-05.md", "logs/2026/03/2026-03-04.md"
 ONE, TWO = "- 09:00 one\n", "- 10:00 two\n"
 
 
-def make_patch(hunk: str) -> str:
-    return f"*** Begin Patch\n*** Update File: {LOG}\n{hunk}*** End Patch\n"
-
-
 @pytest.mark.parametrize(("tool", "given", "is_allowed"), ROWS["a_log_is_only_added_to_and_only_todays"])
 def test_a_log_is_only_added_to_and_only_todays(
     memory: Path, tool: str, given: dict[str, Any], is_allowed: bool

@@ -157,14 +157,6 @@ def test_a_line_has_type_file_time_and_description() -> None:
     assert show_header(make_header("sub/terse")) == "- [feedback] sub/terse.md (2026-11-15T08:30:15Z): No summary"
 
 
-def test_a_missing_type_leaves_no_bracket() -> None:
-    assert show_header(make_header(kind=None)) == "- terse.md (2026-11-15T08:30:15Z): No summary"
-
-
-def test_a_missing_description_leaves_no_colon() -> None:
-    assert show_header(make_header(description=" \n ")) == "- [feedback] terse.md (2026-11-15T08:30:15Z)"
-
-
 def test_a_description_of_many_lines_stays_on_one() -> None:
     line = show_header(make_header(description="a\n- [user] b.md (x): y\r\n\u2028c\x1b[31m\u202e"))
     assert len(line.splitlines()) == 1

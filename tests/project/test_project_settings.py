@@ -71,19 +71,10 @@ def test_each_variable_lands_in_its_field() -> None:
     assert (environment.editor, environment.session) == ("vi", "abc")
 
 
-def test_memdirs_own_session_comes_before_the_hosts() -> None:
-    assert read_environment({"HOME": "/h/me", "MEMDIR_SESSION": "a", "CLAUDE_SESSION_ID": "b"}).session == "a"
-
-
 def test_relative_xdg_values_are_taken_as_none() -> None:
     environment = read_environment({"HOME": "/home/me", "XDG_CONFIG_HOME": "conf", "XDG_STATE_HOME": "./x"})
     assert environment.config_file == Path("/home/me/.config/memdir/config.toml")
     assert environment.state_home == Path("/home/me/.local/state/memdir")
-
-
-def test_the_claude_home_is_in_unicode_normal_form_c() -> None:
-    environment = read_environment({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/srv/cafe\u0301"})
-    assert str(environment.claude_home) == "/srv/caf\u00e9"
 
 
 @table("value", ["claude", "~/.claude", "./x"])
@@ -117,16 +108,6 @@ def test_a_now_that_is_no_time_is_refused(text: str) -> None:
     assert caught.value.hint
 
 
-def test_the_real_environment_is_read_when_none_is_given(tmp_path: Path) -> None:
-    code = "from memdir.project.settings import read_environment as r; e = r(); print(e.home, e.variables)"
-    source = Path(__file__).parents[2] / "src"
-    env = {"HOME": str(tmp_path), "MEMDIR_TEAM": "1", "PYTHONPATH": str(source)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True, encoding="utf-8"
-    )
-    assert done.stdout.strip() == f"{tmp_path} {{'team': '1'}}"
-
-
 def test_git_gets_an_environment_without_variables_of_its_own() -> None:
     assert [name for name in git_environ() if name.startswith("GIT_")] == [
         "GIT_OPTIONAL_LOCKS",
@@ -152,11 +133,6 @@ def test_variable_before_config_file_before_project_file_before_default(tmp_path
     assert settings.sources["team"] == "default"
 
 
-def test_without_a_root_no_project_file_is_read(tmp_path: Path) -> None:
-    project(tmp_path, "skip_index = true\n")
-    assert read_settings(make_environment(tmp_path), root=None)["skip_index"] is False
-
-
 @pytest.mark.parametrize("item", SETTINGS, ids=lambda item: item.key)
 def test_every_setting_can_be_set_by_its_variable(tmp_path: Path, item: Setting) -> None:
     value: object
@@ -171,11 +147,6 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path, item: Setting)
     settings = settings_of(tmp_path, **{item.variable: text})
     assert settings[item.key] == value and type(settings[item.key]) is type(item.default)
     assert settings.sources[item.key] == item.variable
-
-
-def test_every_variable_has_a_name_of_its_own() -> None:
-    assert len({item.variable for item in SETTINGS}) == len(SETTINGS) == len(BY_KEY)
-    assert Setting("a.b", False, "").variable == "MEMDIR_A_B"
 
 
 def test_an_empty_variable_does_not_speak(tmp_path: Path) -> None:
@@ -407,11 +378,6 @@ def test_the_four_files_are_read_each_for_itself(tmp_path: Path) -> None:
     found = read_claude_settings(environment, tmp_path / "app")
     assert [t["x"] for t in (found.policy, found.local, found.project, found.user)] == list(files)
     assert not found.notes and not found.local_is_committed
-
-
-def test_missing_files_are_empty_without_a_note(tmp_path: Path) -> None:
-    found = read_claude_settings(make_environment(tmp_path), tmp_path)
-    assert not (found.policy or found.local or found.project or found.user or found.notes)
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "", "null", "[" * 100_000, '{"a": 1', "\x00"])

@@ -8,10 +8,9 @@ From the lowest to the highest precedence:
                .claude/rules/**/*.md, and CLAUDE.local.md
     (the memory's index comes last and is not loaded here)
 
-Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is checked by its link
-target, and files are only read. A file that may not be read is not opened, and the user is asked about a file outside the
-project (in the inbox, once per real path) only if there is no other reason to refuse it. The caller decides whether to trust
-a text. Parsing without disk access is in includes.
+Instruction files come with a clone, so all of them are untrusted: every step is bounded, and a path is checked by its link
+target. A file that may not be read is not opened, and the user is asked about a file outside the project (in the inbox, once
+per real path) only if there is no other reason to refuse it. Parsing without disk access is in includes.
 """
 
 import errno

@@ -5,10 +5,8 @@ own tools, so tables list the tools that write and the input keys that contain t
 redirections and of programs that write are found. Failed calls are ignored. Links are not followed, so callers pass every
 path of a directory. Scripts that hide their targets are not recognised, but their changes still appear in the history.
 
-`find_writes` and `judge_write` check a call before it runs. In memory that other people read (of a team or repository),
-secrets, user memories and invalid names are refused; in the user's own memory they cause a warning. State files, and paths
-that leave the directory through a link, are always refused. Of the daily logs, only today's may be written, and only
-appended to. This is a check, not a sandbox. The store, the scan before a sync and the history find what it misses.
+`find_writes` and `judge_write` check a call before it runs. This is a check, not a sandbox. The store, the scan before a
+sync and the history find what it misses.
 """
 
 import os
@@ -160,7 +158,12 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
-    """Return whether a file may be written, by the rules in the module's docstring."""
+    """Return whether a file may be written.
+
+    In memory that other people read (of a team or repository), secrets, user memories and invalid names are refused; in
+    the user's own memory they cause a warning. State files, and paths that leave the directory through a link, are always
+    refused. Of the daily logs, only today's may be written, and only appended to.
+    """
     if _fold_first(write.path) == STATE:
         return WriteVerdict(f"{write.path} is a memdir state file; use `memdir` commands instead")
     if write.directory.has_logs and _fold_first(write.path) == LOGS_FOLDER:
