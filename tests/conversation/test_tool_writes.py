@@ -65,7 +65,7 @@ def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(m
     for path, text in (("team/x.md", memory_text("X")), ("team/MEMORY.md", "- [X](x.md) — x\n"), ("logs/a/b.md", "x")):
         assert judge_write(FileWrite(ground, path, text, True), find_secrets, today=TODAY) == WriteVerdict()
     assert judge_write(FileWrite(ground, "team/MEMORY.md", TOKEN, True), find_secrets, today=TODAY).refused
-    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets, today=TODAY).said
+    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets, today=TODAY).warnings
 
 
 LOG, OLD = "logs/2026/03/2026-03-05.md", "logs/2026/03/2026-03-04.md"

@@ -81,12 +81,6 @@ def test_the_first_line_finds_a_place_in_any_index(text: str, wanted: str) -> No
     assert append_pointer(text, NEW) == wanted
 
 
-def test_windows_line_ends_are_kept() -> None:
-    text = "# T\r\n\r\n- [A](a.md)\r\n"
-    assert append_pointer(text, NEW) == f"{text}{NEW}\r\n"
-    assert drop_lines(text, "a") == "# T\r\n\r\n"
-
-
 def test_only_a_line_that_memdir_wrote_is_rewritten() -> None:
     ours = render_line("A", "a", "old words")
     text = f"- [B](b.md)\n  {ours}\n"

@@ -80,11 +80,6 @@ def test_a_slug_is_the_one_claude_code_computes(path: str, name: str) -> None:
     assert slug(path) == name
 
 
-def test_a_short_slug_is_never_looked_for_under_another_name(tmp_path: Path) -> None:
-    (tmp_path / "-home-me-app-1x2y3z4").mkdir()
-    assert find_project_dir(tmp_path, "-home-me-app") == tmp_path / "-home-me-app"
-
-
 def test_a_long_slug_finds_the_directory_of_an_older_hash(tmp_path: Path) -> None:
     older = tmp_path / f"{slug(LONG)[:200]}-1x2y3z4a5b6c7"
     older.mkdir()
@@ -207,12 +202,6 @@ def test_files_of_a_repository_never_choose_the_directory_tracked_or_excluded(tm
     assert places_of(tmp_path, repository).private.rule == "default"
 
 
-def test_text_from_a_settings_file_is_shown_on_one_harmless_line(tmp_path: Path) -> None:
-    claude(tmp_path, "local", autoMemoryDirectory="x\n\x1b[31m" + "y" * 1_000)
-    step = next(s for s in places_of(tmp_path).private.steps if "local" in s.rule)
-    assert "\n" not in step.value and "\x1b" not in step.value and len(step.value) <= 200
-
-
 def test_the_project_dir_name_takes_the_place_of_the_slug(tmp_path: Path) -> None:
     place = places_of(tmp_path, CLAUDE_CODE_PROJECT_DIR_NAME="my app").private
     assert place.path == make_environment(tmp_path).claude_home / "projects" / "my app" / "memory"
@@ -276,13 +265,6 @@ def test_the_first_variable_that_speaks_switches(
 ) -> None:
     switch = places_of(tmp_path, project(tmp_path), **variables).switch
     assert switch.on is on and switch.rule.startswith(rule)
-
-
-def test_the_environment_speaks_before_the_settings(tmp_path: Path) -> None:
-    claude(tmp_path, "policy", autoMemoryEnabled=False)
-    assert places_of(tmp_path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="0").switch.on
-    claude(tmp_path, "policy", autoMemoryEnabled=True)
-    assert not places_of(tmp_path, CLAUDE_CODE_SIMPLE="1").switch.on
 
 
 @pytest.mark.parametrize("source", ["policy", "local", "project", "user"])

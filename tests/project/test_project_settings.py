@@ -71,12 +71,6 @@ def test_each_variable_lands_in_its_field() -> None:
     assert (environment.editor, environment.session) == ("vi", "abc")
 
 
-def test_relative_xdg_values_are_taken_as_none() -> None:
-    environment = read_environment({"HOME": "/home/me", "XDG_CONFIG_HOME": "conf", "XDG_STATE_HOME": "./x"})
-    assert environment.config_file == Path("/home/me/.config/memdir/config.toml")
-    assert environment.state_home == Path("/home/me/.local/state/memdir")
-
-
 @table("value", ["claude", "~/.claude", "./x"])
 def test_a_claude_home_that_is_not_absolute_is_refused(value: str) -> None:
     with pytest.raises(SettingsError, match="CLAUDE_CONFIG_DIR") as caught:
@@ -161,11 +155,6 @@ def test_a_switch_is_written_in_many_ways(tmp_path: Path, text: str, value: bool
     assert settings_of(tmp_path, MEMDIR_TEAM=text)["team"] is value
 
 
-def test_a_table_in_the_file_is_a_key_with_a_dot(tmp_path: Path) -> None:
-    config(tmp_path, "[team]\nbranch = 'x'\n")
-    assert settings_of(tmp_path).unknown == ("team.branch",)
-
-
 @pytest.mark.parametrize(
     ("key", "text"),
     [
@@ -232,11 +221,6 @@ def test_a_config_file_that_is_a_folder_or_a_fifo_is_one_clear_error(tmp_path: P
     os.mkfifo(path)
     with pytest.raises(SettingsError, match="not a regular file"):
         settings_of(tmp_path)
-
-
-def test_a_config_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    config(tmp_path, "\ufeffteam = true\r\n")
-    assert settings_of(tmp_path)["team"] is True
 
 
 def test_an_unknown_key_is_collected_and_not_an_error(tmp_path: Path) -> None:
@@ -399,14 +383,6 @@ def test_a_local_file_that_git_tracks_counts_as_committed(tmp_path: Path) -> Non
     git(root, "add", "-f", ".claude/settings.local.json")
     found = read_claude_settings(environment, root)
     assert found.local_is_committed and "counts as committed" in found.notes[0]
-
-
-def test_git_is_not_asked_about_a_local_file_that_does_not_switch_memory_on(tmp_path: Path) -> None:
-    root = make_repository(tmp_path / "app")
-    environment, files = claude_files(tmp_path, root)
-    write(files["local"], '{"autoMemoryEnabled": false}')
-    git(root, "add", "-f", ".claude/settings.local.json")
-    assert not read_claude_settings(environment, root).local_is_committed
 
 
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:

@@ -264,7 +264,11 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """The resolved paths for a load, and the patterns of excluded files."""
+    """The resolved paths for a load, and the patterns of excluded files.
+
+    `top` is the work tree, `outer` the repository around it if that is another one. Files in the folders `free` need no
+    approval. `excludes` are the user's patterns, `committed` those of the project.
+    """
 
     cwd: str
     top: str

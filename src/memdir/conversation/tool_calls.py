@@ -48,7 +48,7 @@ _IN_PLACE_OPTION = re.compile(r"--in-place|-[a-zA-Z]*i")
 _SCRIPTS = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun|php")
 _SCRIPT_WRITES = re.compile(r"write|unlink|remove|rename|rmtree|open\([^)]*,\s*(?:mode=)?[\"'][wax]", re.IGNORECASE)
 COMMAND_CHARS = 100_000  # a longer command contains a file; its start shows the program
-_HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _RUNNERS = frozenset(
     "sudo env command nohup time nice exec xargs stdbuf uvx pipx uv poetry run builtin then do else".split()
@@ -91,7 +91,7 @@ class WriteVerdict:
     """The result of a check: the reasons to refuse the call, and warnings for the agent."""
 
     refused: str = ""
-    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
         return WriteVerdict(f"{write.path} would be larger than {FILE_BYTES:,} bytes, the limit of a memory")
     problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
     if not problems or not write.is_shared:
-        return WriteVerdict(said=tuple(problems))
+        return WriteVerdict(warnings=tuple(problems))
     return WriteVerdict(f"this memory is shared with others, and {'; '.join(problems)}")
 
 
@@ -379,7 +379,7 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 def parse_steps(command: str) -> list[ShellCommand]:
     """Return the commands in a shell script. Nothing is expanded or run."""
-    text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
+    text = _HEREDOC.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 
 

@@ -3,7 +3,7 @@
 Each format has its own module with a reader, listed in `READERS`. The plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error. A file that is
 missing or not a transcript raises an error. Reading a transcript needs only a few bytes of memory per record, except for
-Gemini. This module does not extract memories.
+Gemini and for one JSON document. This module does not extract memories.
 """
 
 import os
