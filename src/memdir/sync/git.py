@@ -1,7 +1,7 @@
 """Run git to transfer objects between memdir's own bare copy and a remote.
 
 Every call names that copy, so the user's repository, index, branches, stash and hooks are never read. No hook runs,
-nothing prompts, the only transports are files, ssh and https, and every call has a deadline and a file size limit. Git
+nothing prompts, the only transports are files, ssh and https (http to this machine), and every call has a deadline and a file size limit. Git
 checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does not stop a team. The
 user's own git configuration is read for ssh and https only, because it has the keys.
 
@@ -35,6 +35,7 @@ from memdir.sync.state import (
     RemoteTree,
     TeamCommit,
     TreeEntry,
+    is_loopback,
     parse_sources,
 )
 from memdir.text import one_line, shorten
@@ -157,7 +158,7 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
     env |= dict.fromkeys(("GIT_NO_LAZY_FETCH", "GIT_NO_REPLACE_OBJECTS", "GIT_ATTR_NOSYSTEM"), "1")
     env |= dict.fromkeys(("SSH_ASKPASS_REQUIRE", "GCM_INTERACTIVE"), "never")
-    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https"}
+    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https" + (":http" if is_loopback(remote) else "")}
     env["GIT_SSH_COMMAND"] = "ssh -oBatchMode=yes -oConnectTimeout=15"
     if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -221,6 +222,13 @@ class GitRemote:
 
     def hash(self, data: bytes) -> str:
         return hash_blob(data)
+
+    def find_head(self) -> str:
+        ref = f"refs/heads/{self.branch}"
+        result = self._copy.run("ls-remote", "--quiet", self.address, ref, remote=self.address)
+        if result.code != 0:
+            raise make_git_error("ls-remote", result)
+        return result.out.decode("ascii", "replace").partition("\t")[0]
 
     def fetch(self) -> RemoteTree:
         head = self.fetch_head() if self.address else None

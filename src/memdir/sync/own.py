@@ -21,6 +21,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -34,6 +35,7 @@ from memdir.project.settings import Environment
 from memdir.store.files import FileStore
 from memdir.store.history import MemorySource
 from memdir.store.open import Identity, Project, open_known, parse_address
+from memdir.store.secrets import FILE as SECRET_RULES
 from memdir.store.state import (
     OWN_COPY,
     OWN_POINT,
@@ -59,6 +61,7 @@ from memdir.sync.state import (
     SyncPart,
     SyncResult,
     TreeEntry,
+    find_stat,
     parse_sources,
     read_local,
 )
@@ -189,11 +192,15 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
             opened.append(_open_remote(project, setup, seconds))
             return opened[-1]
 
+        def find_head() -> str:
+            return _open_branch(project, setup, seconds).find_head()
+
         is_sealed = bool(setup.recipients)
         author = Author("memdir") if is_sealed else find_own_author(project.settings, project.environment, None)
         folder = find_own_sync(project.environment)
-        task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, OWN_RECORD,
-                        is_named=not is_sealed)  # fmt: skip
+        task = SyncTask(open_remote, find_head, partial(_look, project, setup, directories), rounds.arrange,
+                        lambda: _hold(project.environment), author, folder, OWN_RECORD, is_named=not is_sealed,
+                        is_last=rounds.is_last)  # fmt: skip
         results = [sync(task, now=now)]
         while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
             results.append(sync(task, now=now))
@@ -262,17 +269,18 @@ def _make_part(store: FileStore, prefix: str) -> SyncPart:
 
 
 def has_unsent(project: Project) -> bool:
-    """Return whether this project or user memory has local changes that the remote does not have."""
-    unsent = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
-    for store in (project.private, project.user):
-        if store is not None:
-            id = read_table(store.state, OWN_PROJECT).get("id")
-            part = _make_part(store, USER if store is project.user else f"{_PROJECTS}{id}/")
-            point, files, changed = _compare(part)
-            is_less = len(point.files) > sum(point.find(path) is not None for path in files)
-            if is_less or any(part.prefix + path not in unsent for path in changed):
-                return True
-    return False
+    """Return whether anything here has changed since a sync last found all directories in step with the remote."""
+    setup = _read_needed_setup(project.environment)
+    with open_directories(project) as directories:
+        here = _look(project, setup, directories)
+    return not here or here != state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).here
+
+
+def _look(project: Project, setup: OwnSetup, directories: Sequence[tuple[FileStore, Identity | None]]) -> str:
+    parts = [_make_part(store, str(store.root)) for store, _ in directories]
+    known = [(identity, find_stat(store.state / OWN_PROJECT)) for store, identity in directories]
+    rules = find_stat(project.environment.config_file.with_name(SECRET_RULES))
+    return state.look(parts, asdict(setup), project.settings.values, known, rules)
 
 
 def list_elsewhere(project: Project) -> list[ProjectRecord]:
@@ -294,6 +302,9 @@ class _Rounds:
         """Continue with the waiting directories, and return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
+
+    def is_last(self) -> bool:
+        return not self._later
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
         """Return the parts of a tree to sync and the files to add to it: its marker file and new project records."""
@@ -426,6 +437,9 @@ class SealedRemote:
 
     def check_ours(self, tree: RemoteTree) -> None:
         self.inner.check_ours(tree)
+
+    def find_head(self) -> str:
+        return self.inner.find_head()
 
     def make_mark(self) -> bytes:
         """Return the content of the marker file for a new branch."""
