@@ -1,9 +1,9 @@
 """Run git to transfer objects between memdir's own bare copy and a remote.
 
 Every call names that copy, so the user's repository, index, branches, stash and hooks are never read. No hook runs,
-nothing prompts, the only transports are files, ssh and https (http to this machine), and every call has a deadline and a file size limit. Git
-checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does not stop a team. The
-user's own git configuration is read for ssh and https only, because it has the keys.
+nothing prompts, the only transports are files, ssh, https, and http to this machine, and every call has a deadline and a
+file size limit. Git checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does
+not stop a team. The user's own git configuration is read for remotes on a network only, because it has the keys.
 
 There is no working tree. A new commit changes only the files it adds or deletes. A push is never forced.
 """
@@ -399,7 +399,9 @@ class GitRemote:
         """Push a commit as the head of the branch; does not raise if the remote rejects it."""
         remote, ref = self.address, f"refs/heads/{self.branch}"
         options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-        result = self._copy.run("push", *options, remote, f"{commit}:{ref}", remote=remote)
+        # Our own objects: a long index is sent as its difference from the remote's.
+        command = ["-c", "core.bigFileThreshold=64m", "push", *options]
+        result = self._copy.run(*command, remote, f"{commit}:{ref}", remote=remote)
         if result.code == 0:
             return PushState(PushResult.DONE)
         if result.code in (LATE, ABSENT):

@@ -31,6 +31,7 @@ from memdir.limits import (
     FILE_BYTES,
     INDEX_FILE_BYTES,
     SYNC_BYTES,
+    SYNC_ENTRIES,
     TEAM_BYTES,
     TEAM_ENTRIES,
     TITLE_CHARS,
@@ -60,7 +61,6 @@ _MODES = {
 }
 GONE = "gone"  # in place of an object, for a deleted file
 _MANY = 3  # from this number on, missing files do not count as forgotten all at once
-_INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 # Whether a person has approved this version of a file, by path and object.
 Approved = Callable[[str, str], bool]
 
@@ -191,8 +191,11 @@ class SyncInputs:
             why = f"its name is a case variant of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
-        if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
-            why = f"it has more than {_INDEX_LINES:,} lines"
+        limit = 2 * (
+            TEAM_ENTRIES if self.part.is_shared else SYNC_ENTRIES
+        )  # a line each, and headings; each is looked at
+        if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > limit:
+            why = f"it has more than {limit:,} lines"
         if why or path == INDEX_FILE:
             return AdmitVerdict(why)
         return self._judge_text(path, self.blobs[entry.sha])

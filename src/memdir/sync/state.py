@@ -545,7 +545,7 @@ def look(parts: Iterable[SyncPart], *facts: object) -> str:
                 signatures[INDEX_FILE] = guard.read_stat(root, part.locate(INDEX_FILE))
                 rows.append([*folders.items()])
         rows += [part.prefix, signatures, find_stat(part.store.state / part.point_file)]
-        if any(facts and facts[3] > latest for facts in signatures.values()):
+        if max((facts[3] for facts in signatures.values() if facts), default=0) > latest:
             return ""
     # The second version of the format depends on the values alone, not on which of them are shared.
     return sha256(marshal.dumps(rows, 2)).hexdigest()
