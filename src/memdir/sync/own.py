@@ -255,26 +255,22 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
-    """Return every directory, with its path in the branch at the last sync and the names of unsent memories."""
-    rows = []
+    """Return every directory, with its path in the branch at the last sync and the names of memories to send."""
+    rows, withheld = [], state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     with open_directories(project) as directories:
         for store, identity in directories:
             id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
             prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
             part = _make_part(store, prefix)
-            point, files, unsent = _compare(part)
+            point, files = find_point(part), read_local(part).files
             if not files and not point.head:
                 continue
             is_known = identity is not None and (_find_address(identity) or identity.root_commit)
             why = "" if prefix else "not synced yet" if is_known else _UNKNOWN
-            rows.append((OwnDirectory(store.root, prefix, why), sorted(map(part.show, unsent))))
+            changed = [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
+            unsent = [part.show(path) for path in changed if prefix + path not in withheld]
+            rows.append((OwnDirectory(store.root, prefix, why), sorted(unsent)))
     return rows
-
-
-def _compare(part: SyncPart) -> tuple[state.SyncPoint, Mapping[str, bytes], list[str]]:
-    """Return the merge base of a part, its local files, and the paths of files that the remote does not have."""
-    point, files = find_point(part), read_local(part).files
-    return point, files, [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
 
 
 def _make_part(store: FileStore, prefix: str) -> SyncPart:

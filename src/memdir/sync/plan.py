@@ -75,12 +75,13 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed differently, with its location and the text of each side."""
+    """A file that both sides changed differently: where, each side's text, and the text it has now; "" if deleted."""
 
     path: str
     told: tuple[str, ...]
     ours: str
     theirs: str
+    merged: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +334,8 @@ class _OutgoingPlan:
             if entry is None and base is not None and data is not None:
                 self._revived.append(path.removesuffix(".md"))
                 reasons = ("the others took it away, and it was changed here: the change stays",)
-                self.clashes.append(SyncClash(path, reasons, data.decode("utf-8", "replace"), ""))
+                ours = data.decode("utf-8", "replace")
+                self.clashes.append(SyncClash(path, reasons, ours, "", ours))
 
     def _merge(self, path: str, target: str, data: bytes | None) -> None:
         inputs, entry = self.inputs, self.inputs.theirs[target]
@@ -356,7 +358,8 @@ class _OutgoingPlan:
         if data is None:
             self._revived.append(path.removesuffix(".md"))
         if merge.clashes:
-            self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs))
+            text = (merged or b"").decode("utf-8", "replace")
+            self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs, text))
         if merged is not None and merged != inputs.blobs.get(entry.sha):
             self.files[target] = merged
 

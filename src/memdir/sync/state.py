@@ -537,16 +537,16 @@ def look(parts: Iterable[SyncPart], *facts: object) -> str:
     rows: list[object] = [__version__, *map(str, facts)]
     latest = time.time_ns() - _SETTLED_NS
     for part in parts:
-        signatures: dict[str, guard.Stat] = {}
-        with guard.open_existing(part.store.root) as root:
-            if root is not None:
-                folders: dict[str, guard.Stat] = {}
-                signatures = guard.read_signatures(root, part.folder, folders)
-                signatures[INDEX_FILE] = guard.read_stat(root, part.locate(INDEX_FILE))
-                rows.append([*folders.items()])
-        rows += [part.prefix, signatures, find_stat(part.store.state / part.point_file)]
-        if max((facts[3] for facts in signatures.values() if facts), default=0) > latest:
+        folders: dict[str, guard.Stat] = {}
+        try:
+            with guard.open_existing(part.store.root) as root:
+                files = {} if root is None else guard.read_signatures(root, part.folder, folders)
+                files[INDEX_FILE] = () if root is None else guard.read_stat(root, part.locate(INDEX_FILE))
+        except MemdirError:
             return ""
+        if max((facts[3] for facts in files.values() if facts), default=0) > latest:
+            return ""
+        rows += [part.prefix, [*folders.items()], files, find_stat(part.store.state / part.point_file)]
     # The second version of the format depends on the values alone, not on which of them are shared.
     return sha256(marshal.dumps(rows, 2)).hexdigest()
 

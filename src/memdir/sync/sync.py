@@ -74,7 +74,6 @@ _OUTCOMES = {
 WAIT = "team:wait:"
 CLASH = "team:clash:"
 OWN_CLASH = "sync:clash:"
-_SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +365,7 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 
 # --- what a sync leaves for people: items in the inbox, news of others, who wrote what --------------------------------
 # News quote text of others: one line each, cut, with its author, and never an instruction. Changes to review are
-# known by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
+# known by file and version. A clash is an item in the inbox: the memory has the merged text, and a person can take a side.
 
 
 def put_in_inbox(
@@ -396,7 +395,7 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
     now, items, prefix = part.store.clock(), [], CLASH if part.is_shared else OWN_CLASH
     for clash in clashes:
         key = f"{prefix}{clash.path}:{digest_of((clash.ours + chr(0) + clash.theirs).encode('utf-8', 'replace'))[:16]}"
-        payload = {"ours": clash.ours[:_SHOWN_CHARS], "theirs": clash.theirs[:_SHOWN_CHARS]}
+        payload = {"ours": clash.ours, "theirs": clash.theirs, "merged": clash.merged}
         name, why = part.name(clash.path), shorten(one_line("; ".join(clash.told)), 500)
         title = f"{name}: both sides changed it"
         items.append(InboxItem(InboxKind.CONFLICT, title, why, now, key, name, Origin(SYNC), payload))

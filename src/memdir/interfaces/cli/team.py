@@ -266,7 +266,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         member=member is not None,
         remote=remote,
         last=record.at,
-        unsent=[part.name(path) for path in sorted(changed)],
+        unsent=[part.name(path) for path in sorted(changed) if path not in record.withheld],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
         news=len(state.read_team_news(store.state)),
         **_list_held_back(record),
