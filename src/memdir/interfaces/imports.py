@@ -474,9 +474,9 @@ def find_import_refusal(text: str, root: Path, source: Path) -> str:
         return "it has too few words"
     if not _OUTSIDE.search(text):
         return "the project already contains it"
-    for reason in find_derivable(text, root, timeout=2.0):
+    for what, place in find_derivable(text, root):
         with suppress(OSError):
-            if (root / reason.source).samefile(source):
+            if (root / place).samefile(source):
                 continue
-        return f"{reason.what} ({reason.source})"
+        return f"{what} ({place})"
     return ""
