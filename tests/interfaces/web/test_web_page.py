@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -278,7 +277,6 @@ RENEW = """() => {
 }"""
 
 
-@pytest.mark.xfail(reason="known fault, not understood: in some runs the page keeps the earlier preview")
 def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) -> None:
     answers = [read_blocks(at) for at in json.loads((DATA / "dream_on_page.json").read_text(encoding="utf-8"))]
     held: list[Route] = []
@@ -291,16 +289,12 @@ def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) ->
             tab = WatchedPage(browser, client.sign_in())
             page = tab.go("/dream")
             page.get_by_role("button", name="Preview again").click()
-            with suppress(AssertionError):  # a renewal of the page may replace the button during the click
-                expect(page.locator(".hunk")).to_have_count(5, timeout=30_000)
-            if len(answers) == 4:
-                page.get_by_role("button", name="Preview again").click()
             expect(page.locator(".hunk")).to_have_count(5, timeout=90_000)  # the dream is one request
             # Only what each one does itself.
             expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
             assert find_violations(page) == []
             # A renewal that is under way when a person decides does not take the decision back.
-            page.route("**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_())
+            page.route("**/dream/*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_())
             with page.expect_request(lambda at: LIVE in at.headers):
                 page.evaluate(RENEW)
             page.locator(".hunk").nth(4).get_by_text("Reject n").click()

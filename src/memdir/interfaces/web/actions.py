@@ -326,7 +326,8 @@ def start_dream(site: Site, form: Form) -> ActionResult:
     if form["model"] != "none":
         model = find_model(project.settings, project.environment, project=str(project.places.root.path))
     patches = preview_dream(project.private, model=model, now=site.now(), context=find_dream_context(project))
-    return ActionResult("Nothing to tidy." if patches.is_empty else "", "/dream")
+    # By its ID: a preview of the same second may be listed before it.
+    return ActionResult("Nothing to tidy.", "/dream") if patches.is_empty else ActionResult("", f"/dream/{patches.id}")
 
 
 def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
