@@ -489,7 +489,7 @@ def note_steps(request: Request) -> Reply:
     if request.purpose != "notes":
         return Reply('{"operations": []}', Usage())
     asked = re.findall(r"\[the person.*?\]\n(.*)", request.messages[0].text)[-1]
-    return Reply(json.dumps({"sections": {"Current State": asked}}), Usage())
+    return Reply(json.dumps({"sections": [{"section": "Current State", "text": asked}]}), Usage())
 
 
 def test_notes_stand_in_for_a_compacted_conversation(store: FileStore, tmp_path: Path) -> None:

@@ -105,10 +105,6 @@ class ShellCommand:
     appended: tuple[str, ...] = ()
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        return (*self.replaced, *self.appended)
-
-    @property
     def program(self) -> str:
         return os.path.basename(self._plain_words[0]) if self._plain_words else ""
 
@@ -356,7 +352,7 @@ def _find_in_steps(steps: Iterable[ShellCommand], text: str, cwd: str, lookup: _
         if (verb := step.find_verb("memdir")) in _OWN_VERBS:
             yield f"memdir {verb}"
         if lookup.appends:
-            targets = (*step.targets, *_list_targets(program, rest))
+            targets = (*step.replaced, *step.appended, *_list_targets(program, rest))
         else:
             is_append = program == "tee" and {"-a", "--append"} & set(rest)
             targets = (*step.replaced, *(() if is_append else _list_targets(program, rest)))
@@ -411,7 +407,7 @@ def _group(words: list[str]) -> Iterator[ShellCommand]:
     replaced: list[str] = []
     appended: list[str] = []
     into: list[str] | None = None
-    for word in words:
+    for word in (*words, ";"):
         if into is not None:
             into.append(word)
             into = None
@@ -425,5 +421,3 @@ def _group(words: list[str]) -> Iterator[ShellCommand]:
             own, replaced, appended = [], [], []
         else:
             own.append(word)
-    if own or replaced or appended:
-        yield ShellCommand(tuple(own), tuple(replaced), tuple(appended))

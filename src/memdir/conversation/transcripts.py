@@ -40,7 +40,6 @@ from memdir.conversation.lines import (
     read_in_order,
     read_lines_back,
     read_session,
-    read_text,
     read_transcript_lines,
 )
 from memdir.conversation.typed import strip_blocks
@@ -54,7 +53,7 @@ from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
-from memdir.text import find_json, one_line, shorten
+from memdir.text import as_list, as_table, as_text, find_json, one_line, shorten
 
 PLAIN = "plain"  # the key of the format of no host
 _HEAD_LINES = 200  # a record that shows the format comes long before
@@ -252,16 +251,11 @@ def _detect_plain(record: Json) -> bool:
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines. Stops at damaged data."""
+    """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines, without damaged ones."""
     file.seek(0)
-    first = islice(read_transcript_lines(file), 50)
-    has_lines = any("role" in record for _, line in first for record in parse_records(line))
-    file.seek(0)
-    is_array = file.read(4096).lstrip(_BLANK).startswith(b"[")
-    file.seek(0)
-    rows = (record for _, line in read_transcript_lines(file) for record in parse_records(line))
-    for record in rows if has_lines and not is_array else _read_document(file):
-        yield from make_plain_messages(record)
+    for value in find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace")):
+        for row in value.get("messages", [value]) if isinstance(value, dict) else as_list(value):
+            yield from make_plain_messages(as_table(row))
 
 
 def copy_plain(value: Any) -> Any:
@@ -293,15 +287,15 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
-    role, content = read_text(record.get("role")), record.get("content")
+    role, content = as_text(record.get("role")), record.get("content")
     sent_at = next(
-        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(read_text(record.get(key))))),
+        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(as_text(record.get(key))))),
         None,
     )
     text = join_texts(content)
     yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):
-        yield Message("tool", text, at=sent_at, answers=read_text(record.get("tool_call_id")))
+        yield Message("tool", text, at=sent_at, answers=as_text(record.get("tool_call_id")))
     elif role in ("system", "developer", "user", "human") and text:
         is_meta = role in ("system", "developer") or record.get("is_meta") is True
         yield Message("user", text, at=sent_at, is_meta=is_meta)
@@ -315,14 +309,7 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
     for call in list_blocks(calls):
         function = call.get("function")
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            yield ToolCall(read_text(call.get("id")), function["name"], parse_input(function.get("arguments")))
-
-
-def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """Yield the elements of a JSON array, or of the array under `messages`; of a damaged one those that are whole."""
-    for value in find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace")):
-        rows = value.get("messages", [value]) if isinstance(value, dict) else value
-        yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+            yield ToolCall(as_text(call.get("id")), function["name"], parse_input(function.get("arguments")))
 
 
 def list_transcripts(

@@ -27,11 +27,11 @@ from memdir.format.index import INDEX_FILE
 from memdir.format.shown import show_byline, show_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
-from memdir.models.connection import as_list, as_table, sum_usage
+from memdir.models.connection import sum_usage
 from memdir.models.staged import Staging
 from memdir.records import Message, Model, Request, Scope, StopReason, ToolCall, Usage
 from memdir.store.plan import is_team
-from memdir.text import one_line, replace_surrogates, shorten
+from memdir.text import as_list, as_table, one_line, replace_surrogates, shorten
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
 _ENTRIES = 20_000  # files visited by one listing

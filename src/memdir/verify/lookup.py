@@ -17,7 +17,7 @@ from memdir.limits import VERIFY_GIT_SECONDS
 from memdir.project.paths import run_git
 from memdir.verify import past, project
 from memdir.verify.claims import PARTS
-from memdir.verify.past import PathHistory, RemovedBy, WordTrace
+from memdir.verify.past import RemovedBy, WordTrace
 from memdir.verify.project import FoundWords, ProjectListing, look_up, read_entry
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus
 
@@ -115,12 +115,13 @@ class _ProjectContext:
         return bool(self.project.commit) and not project.has_partial_history(self.project.root)
 
     @cached_property
-    def names(self) -> PathHistory:
-        return past.read_names(self.project.root, self.ends) if self.has_past else PathHistory(is_whole=False)
+    def gone_paths(self) -> tuple[dict[str, RemovedBy], bool]:
+        """Return the renamed and deleted paths, and whether the complete history was read."""
+        return past.read_names(self.project.root, self.ends) if self.has_past else ({}, False)
 
     def follow(self, path: str) -> RemovedBy | None:
         """Return the commit that moved or removed a path, or None."""
-        return past.follow(self.names, path, self.project.entries)
+        return past.follow(self.gone_paths[0], path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
         """Report that a name was not found in the history. Its meaning is unknown, so it does not count as outdated."""
@@ -213,7 +214,7 @@ class _PathLookup:
                 if gone.to:
                     return _report_moved(claim, gone)
                 return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit)
-        return self.context.not_found(claim, is_whole=self.context.names.is_whole)
+        return self.context.not_found(claim, is_whole=self.context.gone_paths[1])
 
     @cached_property
     def _ignored(self) -> frozenset[str]:
@@ -229,12 +230,12 @@ class _PathLookup:
 
     @cached_property
     def _gone_leaves(self) -> dict[str, list[str]]:
-        return _group_by_leaf((*self.context.names.gone, *self._gone_folders))
+        return _group_by_leaf((*self.context.gone_paths[0], *self._gone_folders))
 
     @cached_property
     def _gone_folders(self) -> dict[str, list[str]]:
         folders: dict[str, list[str]] = {}
-        for path in self.context.names.gone:
+        for path in self.context.gone_paths[0]:
             folder = path.rpartition("/")[0]
             while folder:
                 if folder not in self.project.folders:
@@ -250,7 +251,7 @@ class _PathLookup:
             tail = path[len(folder) :]
             if gone is not None and gone.to.endswith(tail):
                 targets[gone.to.removesuffix(tail)] += 1
-        commit = self.context.names.gone[files[0]].commit
+        commit = self.context.gone_paths[0][files[0]].commit
         target, count = targets.most_common(1)[0] if targets else ("", 0)
         return RemovedBy(commit, target if 2 * count > len(files) and target in self.project.folders else "")
 
