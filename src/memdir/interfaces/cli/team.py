@@ -611,20 +611,6 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
         out.line("  ", Styled(memory["name"], "cyan"), f"  {memory['description']}")
 
 
-@agent_verb.command(
-    "where", examples=("memdir agent where reviewer", "memdir agent where plugin:reviewer --scope user")
-)
-@_agent_arguments
-def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print the directory of an agent's memory and the rule that chose it. Creates nothing."""
-    own, row = _find_agent(call.open(), name, scope)
-    if as_json:
-        call.out.json(row)
-        return
-    missing = "" if row["exists"] else "; does not exist yet"
-    call.out.line(str(own.path), Styled(f" ({own.scope}, {row['rule']}{missing})", "dim"))
-
-
 def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDirectory, Row]:
     own, rule = find_agent_directory(project, name, None if scope is None else AgentScope(scope))
     on = project.places.switch.on

@@ -12,11 +12,11 @@ from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
 from memdir.interfaces.web.pages import Params, Row, make_meter, name_by, name_who, read_version
 from memdir.interfaces.web.render import (
-    mark_shared,
+    mark_block,
+    mark_words,
     plain,
     quote_path,
     render_diff,
-    render_markdown,
     show_ago,
     show_time,
 )
@@ -162,7 +162,7 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "can_edit": len(edits) == 1 and isinstance(edits[0], Save | Rewrite | Put),
         "quotes": [
             {"source": plain(quote.source, 120), "message": plain(quote.message, 60)}
-            | {"html": mark_shared(mask(quote.quote), texts)}
+            | {"html": mark_words(mask(quote.quote), [texts])}
             for quote in quotes
         ],
         "facts": {
@@ -183,8 +183,8 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
             "type": draft.kind.value,
             "title": plain(mask(draft.title)),
             "description": plain(description),
-            "html_description": mark_shared(plain(description), passage),
-            "html": [render_markdown(body, shared=passage)],
+            "html_description": mark_words(plain(description), [passage]),
+            "html": [mark_block(body, passage)],
             "plain": f"{draft.title} {description} {body}",
             "body": body,
             "diff": (),
@@ -201,8 +201,7 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
     if isinstance(edit, Forget):
         return row | {"does": "Would be forgotten", "diff": render_diff(before, ""), "plain": before}
     line = mask(edit.line) if isinstance(edit, ReplaceLine) else ""
-    html = [mark_shared(line, "")] if line else []
-    return row | {"does": "Would change its line in MEMORY.md", "html": html, "plain": line}
+    return row | {"does": "Would change its line in MEMORY.md", "html": [mark_block(line, "")], "plain": line}
 
 
 # Dreams.
