@@ -25,7 +25,7 @@ from memdir.format import frontmatter
 from memdir.format.index import INDEX_FILE
 from memdir.format.shown import show_byline, show_manifest
 from memdir.frozen import dataclass, replace
-from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
+from memdir.limits import FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import sum_usage
 from memdir.models.staged import Staging
 from memdir.records import Message, Model, Request, Scope, StopReason, ToolCall, Usage
@@ -145,8 +145,6 @@ class ProjectTree:
         guard.check_path(path)
         if self._is_secret(path):
             raise PathError(path, "it looks like a secret")
-        if len(path) > FILE_BYTES:
-            raise PathError(shorten(path, 60), "it is too long")
         with guard.open_root(self.root) as root, guard.disk_errors(path):
             file = guard.read_file(root, path)
         if file is None:
