@@ -228,12 +228,3 @@ def test_an_address_that_is_no_users_is_refused(tmp_path: Path) -> None:
             error.value.close()
             assert error.value.code == 404
     assert not (tmp_path / "users").exists()
-
-
-def test_an_example_without_its_arguments_says_how_it_is_called() -> None:
-    for path in EXAMPLES.glob("*.py"):
-        assert "sys.exit(__doc__)" in path.read_text(encoding="utf-8"), path.name
-    told = subprocess.run(
-        [sys.executable, str(EXAMPLES / "no_sdk.py")], capture_output=True, encoding="utf-8", timeout=SECONDS
-    )
-    assert told.returncode == 1 and "python examples/no_sdk.py" in told.stderr and "Traceback" not in told.stderr

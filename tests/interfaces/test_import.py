@@ -187,11 +187,6 @@ def test_user_memory_takes_only_what_belongs_there(cli: Cli, source: Path) -> No
     assert cli("undo", "--scope", "user").code == 0
 
 
-def test_since_leaves_out_what_is_older(cli: Cli, source: Path) -> None:
-    assert fates(cli, str(source), "--since", "2025-12-31") == {"sub/deploys": "new"}
-    assert "invalid date" in cli("import", str(source), "--since", "soon").refusal
-
-
 def test_a_project_means_the_memory_that_is_kept_for_it(cli: Cli) -> None:
     other = cli.home / "work" / "old"
     (other / ".git").mkdir(parents=True)
@@ -231,11 +226,6 @@ def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()
     assert "--from" in cli("import", str(tmp_path / "empty")).refusal
-
-
-def test_nothing_is_imported_where_memory_is_off(cli: Cli, source: Path) -> None:
-    assert "memory is off" in cli("import", str(source), "--apply", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal
-    assert not cli.memory.exists()
 
 
 def test_a_fifo_in_a_directory_keeps_nobody_waiting(cli: Cli, source: Path) -> None:

@@ -107,14 +107,6 @@ def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
     assert "The user's preferred programming language is Python." in rows[0]["text"]
 
 
-def test_the_same_fact_from_two_tools_is_kept_once(cli: Cli) -> None:
-    write(cli.home / "a.txt", "The user works as a data engineer in the payments team.\n")
-    write(cli.home / "b.txt", "- The user works as a **data engineer**  in the payments team.\n")
-    assert [row["fate"] for row in steps(cli, str(cli.home / "a.txt"), "--from", "chatgpt", "--apply")] == ["new"]
-    (row,) = steps(cli, str(cli.home / "b.txt"), "--from", "chatgpt", "--apply")
-    assert row["fate"] == "same" and len(cli("list", "--json").json) == 1
-
-
 def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:
     cli.file(
         "n", "---\nname: n\ndescription: Deploys happen on Tuesdays only\nmetadata:\n  type: project\n---\n\nBody.\n"

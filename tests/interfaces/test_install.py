@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from clihelp import Cli
 from homes import make_environment, write
 from memdir.errors import ConflictError, DiskError, FormatError, PathError
-from memdir.frozen import replace
 from memdir.interfaces.install import (
     SHARED,
     OwnCommand,
@@ -33,7 +32,6 @@ from memdir.project.hosts import (
     FILE,
     GEMINI,
     HOSTS,
-    QWEN,
     Host,
     find_file,
     find_installed,
@@ -158,23 +156,6 @@ def test_what_others_put_there_before_and_in_between_stays_and_only_ours_goes(tm
     done = {"hooks": [{"type": "command", "command": "say done"}]}
     hooks = {"Stop": [done, {"hooks": [theirs]}], "UserPromptSubmit": [{"hooks": [theirs]}]}
     assert left == {"hooks": hooks, "z": [1, {"a": None}], "model": "opus"}
-
-
-def test_qwen_gets_hooks_and_server_in_one_file(tmp_path: Path) -> None:
-    environment = make_environment(tmp_path)
-    install(environment, QWEN)
-    table = json.loads((environment.home / ".qwen" / "settings.json").read_text(encoding="utf-8"))
-    assert list(table["hooks"]) == ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
-    assert table["hooks"]["PreToolUse"][0]["matcher"] == (
-        "write_file|edit|replace|notebook_edit|run_shell_command|read_file|grep_search"
-    )
-    (handler,) = table["hooks"]["Stop"][0]["hooks"]
-    assert handler == {
-        "type": "command",
-        "command": "'/opt/my tools/memdir' hook stop --host qwen-code",
-        "timeout": 10_000,
-    }
-    assert table["mcpServers"] == {"memdir": {"command": "/opt/my tools/memdir", "args": ["mcp"]}}
 
 
 def test_an_edit_elsewhere_keeps_its_bytes_when_ours_goes(tmp_path: Path) -> None:
@@ -413,14 +394,6 @@ def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_
     assert (cli.home / ".config" / "memdir" / "config.toml").read_text(encoding="utf-8") == 'model = "none"\n'
 
 
-def test_past_conversations_are_offered(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    row = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(cli.project), "timestamp": "2026-03-01T10:00:00Z"}
-    text = json.dumps({**row, "message": {"role": "user", "content": "Hello"}})
-    write(cli.home / ".claude" / "projects" / "-app" / "s.jsonl", text + "\n")
-    assert "to learn from 1 past conversations of this project" in cli("install", "claude-code").out
-
-
 def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
     made = make_plugin(SHARED)
     found = {str(at.relative_to(PLUGIN)): at.read_text(encoding="utf-8") for at in PLUGIN.rglob("*") if at.is_file()}
@@ -470,13 +443,6 @@ def test_whatever_a_file_holds_is_parsed_or_refused(text: str) -> None:
         found = FormatError
     if expected is not FormatError and not isinstance(expected, float):
         assert found == expected
-
-
-def test_a_change_that_was_planned_twice_is_the_same(tmp_path: Path) -> None:
-    environment = make_environment(tmp_path)
-    first = plan_install([CLAUDE_CODE], environment, PROGRAM, now=NOW)
-    again = plan_install([CLAUDE_CODE], environment, PROGRAM, now=NOW)
-    assert first == again and replace(first[0], notes=()).what == "created"
 
 
 def test_comments_beside_our_entries_are_somebodys_and_stay(tmp_path: Path) -> None:
@@ -540,9 +506,3 @@ def test_installs_at_the_same_time_lose_nothing_of_the_record(tmp_path: Path) ->
         host.key for host in hosts
     }
     assert len(read_install_record(environment.state_home)) == len(hosts) + 1  # Codex has two files
-
-
-def test_a_plugin_that_is_only_shown_is_not_written(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    told = cli("install", "claude-code", "--plugin", "--print")
-    assert told.code == 0 and "nothing was written" in told.out and not (cli.home / ".local").exists()
