@@ -271,7 +271,8 @@ def undo(site: Site, form: Form) -> ActionResult:
 
 def decide(site: Site, form: Form) -> ActionResult:
     """Approve or reject items; an edited text replaces that of a single item."""
-    is_approved, note = form["do"] == "approve", f"{REVIEW}{time.time_ns()}"
+    take = form["do"] if form["do"] in review.VERSIONS else ""
+    is_approved, note = form["do"] == "approve" or bool(take), f"{REVIEW}{time.time_ns()}"
     context = WriteContext(site.origin, site.now(), check_on=partial(_check_on, site))
     if not (keys := form.every("item")):
         raise NotFoundError("nothing was selected", hint="select an item first")
@@ -282,7 +283,7 @@ def decide(site: Site, form: Form) -> ActionResult:
             continue  # the decision about another item on the same memory closed it
         try:
             edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
-            review.decide(store, item.id, is_approved, context, note=note, edits=edits)
+            review.decide(store, item.id, is_approved, context, note=note, edits=edits, take=take)
             count += 1
         except MemdirError as error:
             problems.append(f"{plain(item.title, 60)}: {error}")

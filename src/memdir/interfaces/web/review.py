@@ -22,7 +22,7 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.models.usage import describe_dollars
-from memdir.operations.review import KINDS
+from memdir.operations.review import KINDS, find_versions
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase
@@ -134,6 +134,13 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
     except MemdirError as error:
         problem = str(error)
     edit_rows = [_make_edit(store, edit, mask, passage) for edit in edits]
+    versions = find_versions(item)
+    row = dict.fromkeys(("type", "html", "plain"), "") | {"name": plain(item.name)}
+    edit_rows += [
+        row | {"does": f"“{side.capitalize()}” would change", "diff": render_diff(mask(versions["merged"]), mask(text))}
+        for side, text in versions.items()
+        if text != versions["merged"]
+    ]
     kind = KINDS[item.kind]
     texts = "\n".join(str(row["plain"]) for row in edit_rows)
     return {
@@ -151,6 +158,7 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "at": show_time(item.at, now),
         "edits": edit_rows,
         "problem": problem,
+        "sides": [side for side in versions if side != "merged"],
         "can_edit": len(edits) == 1 and isinstance(edits[0], Save | Rewrite | Put),
         "quotes": [
             {"source": plain(quote.source, 120), "message": plain(quote.message, 60)}
@@ -158,7 +166,9 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
             for quote in quotes
         ],
         "facts": {
-            plain(key, 40): plain(mask(str(value)), 400) for key, value in item.payload.items() if key not in PARTS
+            plain(key, 40): plain(mask(str(value)), 400)
+            for key, value in item.payload.items()
+            if key not in (*PARTS, *versions)
         },
     }
 
