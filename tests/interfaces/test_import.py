@@ -172,7 +172,7 @@ def test_links_are_not_followed_and_what_a_team_shares_is_left_out_unless_asked_
     (source / "leak.md").symlink_to("/etc/hostname")
     write(source / "team" / "tracker.md", memory_text("Tracker"))
     told = {row["source"]: row for row in cli("import", str(source), "--json").json["steps"]}
-    assert told["leak.md"]["why"] == "it is a symbolic link"
+    assert told["leak.md"]["why"] == "it is a link"
     assert told["team/tracker.md"]["fate"] == "refused" and "--with-team" in told["team/tracker.md"]["why"]
     cli("import", str(source), "--apply", "--with-team")
     assert cli("list", "--scope", "team", "--json").json[0]["name"] == "team/tracker"

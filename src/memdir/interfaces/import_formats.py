@@ -190,8 +190,7 @@ def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one lin
 def read_files(path: Path) -> SourceFiles:
     """Return the files of a folder or archive, or a single file; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
-        is_vault = (path / ".obsidian").is_dir() or (path / "logseq").is_dir()
-        return _gather(str(path), _walk_vault(path) if is_vault else _walk_folder(path))
+        return _gather(str(path), _walk_folder(path))
     reading = read_small(path, IMPORT_BYTES)
     if reading.data is None:
         if reading.problem:
@@ -223,31 +222,7 @@ def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
 
 
 def _walk_folder(path: Path) -> Iterator[_Member]:
-    with guard.open_root(path) as root:
-
-        def read(path: str, refusal: str = "") -> Iterator[_Member]:
-            content = None
-            try:
-                content = None if refusal else guard.read_file(root, path)
-            except (OSError, PathError) as error:
-                refusal = one_line(str(error))
-            if refusal:
-                yield path, None, refusal
-            elif content is not None:
-                yield path, datetime.fromtimestamp(content[1].mtime_ns / 1e9, UTC), content[0]
-
-        folders = {""}
-        for entry in guard.walk(root):
-            folders.add(entry.path.rpartition("/")[0])
-            yield from read(entry.path, entry.refusal)
-        for folder in sorted(folders):  # `guard.walk` leaves out the indexes.
-            for leaf in guard.list_files(root, folder):
-                if _is_index(leaf) and leaf.endswith(".md"):
-                    yield from read(f"{folder}/{leaf}" if folder else leaf)
-
-
-def _walk_vault(path: Path) -> Iterator[_Member]:
-    """Yield the Markdown files of a notes folder at any depth; skips hidden files and does not follow links."""
+    """Yield the Markdown files of a folder at any depth; skips hidden files and does not follow links."""
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(leaf for leaf in names if leaf.endswith(".md") and not leaf.startswith(".")):

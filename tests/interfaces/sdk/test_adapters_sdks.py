@@ -22,12 +22,11 @@ import pytest
 from homes import make_repository, write
 from loads import ROOT, scaled
 from memdir.errors import hint_extra
-from memdir.format.shown import show_memory, wrap
 from memdir.interfaces.sdk import SdkTools, make_missing
-from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
+from memdir.interfaces.sdk.claude_agent import AgentMemory
 from memdir.recall.pipeline import recall
 from memdir.records import Draft, Kind, Message
-from memdir.session import RenderedReminders, Session
+from memdir.session import Session
 from memdir.store.files import FileStore
 from memdir.store.open import open_project, open_store
 from servers import AnthropicServer, Call, OpenAIServer
@@ -269,21 +268,6 @@ def test_the_hooks_recall_and_learn_without_the_sdk_being_there(memory: Path, tm
         assert call(agent.on_prompt, prompt=ASK, session_id="") == {}
         heard: list[object] = []
         assert call(agent.on_stop, transcript_path=str(tmp_path / "none.jsonl")) == {} and heard == []
-
-
-def test_what_a_hook_says_fits_and_names_the_rest(memory: Path) -> None:
-    store = open_store(memory)
-    for n in range(4):
-        body = f"We deploy on Tuesdays only, says team {n}. " * 90
-        store.write(Draft(Kind.PROJECT, f"Deploys {n}", f"Team {n} deploys on Tuesdays only", body, f"deploys-{n}"))
-    with Session(store) as session:
-        recalled = session.recall("when do the teams deploy, on Tuesdays only?", limit=4)
-        assert len(recalled.memories) == 4
-        text = "\n".join(wrap(show_memory(at, now=recalled.memories[0].dated)) for at in recalled)
-        found = RenderedReminders(text, recalled, 0)
-        text = render_fitting(found, store)
-    assert len(text) <= 9_500 and len(found.text) > 9_500
-    assert text.count("Memory (saved today)") in (1, 2) and text.splitlines()[-1].startswith("Memory deploys-")
 
 
 def test_the_example_with_the_real_agent_sdk_recalls_uses_tools_and_learns(tmp_path: Path) -> None:
