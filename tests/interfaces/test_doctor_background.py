@@ -16,10 +16,8 @@ from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
 from memdir.store.state import RECORD, note_event, note_problem
 from memdir.sync.state import Membership, write_membership
-from tables import read_rows
 from transcript_writer import Claude
 
-ROWS = read_rows("doctor_background")
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 EVENTS = ("session-start", "user-prompt", "stop")
@@ -120,22 +118,6 @@ def test_a_sync_that_works_or_was_offline_for_a_day_is_nothing_wrong(tmp_path: P
 
 def config(cli: Cli, text: str) -> None:
     write(cli.home / ".config" / "memdir" / "config.toml", text)
-
-
-@pytest.mark.parametrize(("text", "key"), ROWS["a_setting_without_effect_is_advice"])
-def test_a_setting_without_effect_is_advice(cli: Cli, text: str, key: str) -> None:
-    config(cli, text)
-    told = cli("doctor", "--json")
-    assert [(at["kind"], at["level"]) for at in told.json["findings"]] == [("dead_setting", "advice")]
-    assert key in told.json["findings"][0]["message"] and told.code == 0
-
-
-@pytest.mark.parametrize(
-    "text", ["dream_hours = 3\n", "dream = false\n", "dream = false\ndream_hours = 24\n", "half_life.project = 7\n"]
-)
-def test_a_setting_with_effect_is_not(cli: Cli, text: str) -> None:
-    config(cli, text)
-    assert cli("doctor", "--json").json["findings"] == []
 
 
 @pytest.mark.parametrize("text", ["a = [", "dream_hours = 'soon'\n"])
