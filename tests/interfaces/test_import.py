@@ -221,7 +221,7 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
 
 def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "nothing found at" in cli("import", str(tmp_path / "nowhere")).refusal
-    assert "no codex memories in their usual directory" in cli("import", "codex").refusal
+    assert "no gemini-md memories in their usual directory" in cli("import", "gemini-md").refusal
     odd = write(tmp_path / "odd.txt", "just a line\n")
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()

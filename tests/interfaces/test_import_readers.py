@@ -78,27 +78,6 @@ def test_chatgpts_memories_are_about_the_user_unless_they_say_how_to_answer(cli:
     assert len(steps(cli, str(bullets), "--from", "chatgpt")) == 2
 
 
-def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> None:
-    rows = steps(cli, sample(cli, "codex"))
-    assert {(row["type"], row["title"]) for row in rows if row["fate"] == "new"} >= {
-        ("feedback", "ingest pipeline retries: user preferences"),
-        ("project", "ingest pipeline retries: reusable knowledge"),
-        ("user", "User profile from Codex"),
-    }
-    assert [row["why"].split(" (")[0] for row in rows if row["fate"] == "refused"] == [
-        "failures and fixes: the code already contains them",
-        "it belongs to another project",
-    ]
-    knowledge = next(row for row in rows if row["title"].endswith("reusable knowledge"))
-    assert knowledge["modified"].startswith("2026-02-12") and "every Sunday" in knowledge["text"]
-
-
-def test_codex_is_found_where_it_keeps_its_memories(cli: Cli) -> None:
-    (cli.home / ".codex").mkdir()
-    sample(cli, "codex", ".codex/memories")
-    assert cli("import", "codex", "--json").json["format"] == "codex"
-
-
 def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
     (cli.home / ".gemini").mkdir()
     sample(cli, "gemini-sample.md", ".gemini/GEMINI.md")
