@@ -43,7 +43,7 @@ from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
-from memdir.text import blank_fences, fold, list_lines, one_line, shorten
+from memdir.text import blank_fences, fold, list_lines, one_line, parse_json, shorten
 
 _HINT = f"pass the format with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
@@ -413,9 +413,7 @@ def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
     # Split only at line feeds: JSON strings may contain other line endings unescaped.
     for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
         if line.strip():
-            row = None
-            with suppress(ValueError, RecursionError):
-                row = json.loads(line)
+            row = parse_json(line)
             yield number, row if isinstance(row, dict) else None
 
 
@@ -621,9 +619,8 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
 
 
 def _list_mem0_rows(text: str) -> list[Row]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    value = parse_json(text)
+    if value is None:
         value = [row for _, row in _list_json_lines(text)]
     if isinstance(value, Mapping):
         keys = ("results", "memories", "data")
