@@ -144,10 +144,10 @@ def test_while_memory_is_off_it_is_neither_written_nor_learned_but_read_and_forg
     cli.save()
     cli.save("terse-replies", "Another text.", "--replace")
     (cli.project / "talk.json").write_text('[{"role": "user", "content": "remember that x is y"}]', encoding="utf-8")
-    off = {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}
+    cli.variables["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] = "1"
     for argv in ROWS["while_memory_is_off"]:
-        assert "memory is off here (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in cli(*argv, **off).refusal, argv
-    assert len(cli("list", "--json", **off).json) == 1 and cli("forget", "terse-replies", **off).code == 0
+        assert "memory is off here (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in cli(*argv).refusal, argv
+    assert len(cli("list", "--json").json) == 1 and cli("forget", "terse-replies").code == 0
 
 
 def test_bytes_that_are_not_utf8_in_an_argument_are_refused(cli: Cli) -> None:
