@@ -38,34 +38,15 @@ from memdir.project.hosts import (
     read_install_record,
 )
 from memdir.project.settings import Environment
+from tables import read_rows
 from terminals import Terminal
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 PROGRAM = OwnCommand(("/opt/my tools/memdir",))
 PLUGIN = Path(__file__).parents[2] / "plugin"
 
-SETTINGS = {
-    "none": None,
-    "empty": "",
-    "bare": "{}",
-    "spaced": "{ }\n",
-    "open": "{\n}\n",
-    "one line": '{"model": "opus", "env": {"A": "1"}}',
-    "tabs": '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n',
-    "windows": '{\r\n    "model": "opus"\r\n}\r\n',
-    "mark": '\ufeff{\n  "model": "opus"\n}',
-    "others": json.dumps(
-        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "z": [1, {"a": None}]}, indent=4
-    ),
-    "comments": '{\n  // mine\n  "hooks": {}, /* here */\n  "list": [1, 2,],\n}\n',
-    "twice": '{"hooks": {"Stop": []}, "hooks": {"Stop": [{"x": "]"}]}}',
-}
-TOMLS = {
-    "none": None,
-    "plain": 'model = "gpt"\n',
-    "open end": "[tools]\nweb = true",
-    "windows": "a = 1\r\n[b]\r\nc = 2\r\n",
-}
+ROWS = read_rows("install")
+SETTINGS, TOMLS = ROWS["SETTINGS"], ROWS["TOMLS"]
 
 
 def install(
@@ -203,19 +184,7 @@ def test_a_server_of_the_same_name_that_is_somebody_elses_stays(tmp_path: Path) 
     assert look(environment.home) == before
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "reason"),
-    [
-        (".claude/settings.json", '{"a": 1,, }', "line 1, column 9"),
-        (".claude/settings.json", '{"hooks": []}', "its hooks is not a table"),
-        (".claude/settings.json", '{"hooks": {"Stop": 1}}', "its hooks.Stop is not a list"),
-        (".claude/settings.json", "[]", "its top level is not a table"),
-        (".claude/settings.json", '{"a": "\udcff"}', "not UTF-8"),
-        (".claude/settings.json", "[" * 200 + "]" * 200, "nested too deeply"),
-        (".codex/config.toml", "model = ", "invalid TOML"),
-        (".codex/config.toml", "mcp_servers = {}\n", "cannot be extended"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text", "reason"), ROWS["a_file_that_is_broken_is_refused"])
 def test_a_file_that_is_broken_is_refused_and_nothing_is_changed(
     tmp_path: Path, file: str, text: str, reason: str
 ) -> None:
