@@ -33,8 +33,9 @@ from psycopg.conninfo import make_conninfo
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.postgres import store as postgres
+from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_store, create_tenant, migrate
 from memdir.postgres.search import PostgresSearch
-from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
+from memdir.postgres.store import PostgresStore
 from memdir.recall.index import open_words, pool
 from memdir.recall.pipeline import recall
 from memdir.recall.terms import parse_terms

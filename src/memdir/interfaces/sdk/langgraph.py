@@ -202,7 +202,8 @@ class MemdirStore(base.BaseStore):
         own, marked = make_names(address)
         folder, _, leaf = own.rpartition("/")
         is_free = fold(own) not in taken
-        if is_free and not any(fold(file) == fold(f"{leaf}.md") for file in self.store.list_files(folder)):
+        files = self.store.list_files(folder, alike=f"{leaf}.md")
+        if is_free and not any(fold(file) == fold(f"{leaf}.md") for file in files):
             taken.add(fold(own))
             return own
         return marked
