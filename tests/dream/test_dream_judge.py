@@ -11,12 +11,15 @@ from dream_stores import (
     NOW,
     TUESDAYS,
     DreamingModel,
+    Toolless,
     delete,
     end,
+    image,
     list_cases,
     make_store,
     make_text,
     no_longer,
+    operations,
     put,
     use,
     write,
@@ -25,7 +28,8 @@ from memdir.dream import dream
 from memdir.dream.logs import append_log
 from memdir.dream.review import PINNED
 from memdir.extraction.provenance import PURPOSE as OPINION
-from memdir.records import Reply, Request
+from memdir.format.frontmatter import parse_fields
+from memdir.records import Reply, Request, When
 from memdir.store.files import FileStore
 
 
@@ -95,3 +99,52 @@ def test_a_newer_contradiction_with_a_pinned_memory_is_one_question(store: FileS
 
 def test_one_repaired_index_line_is_one_line(store: FileStore) -> None:
     assert dream(store, now=NOW).text == "1 index line repaired"
+
+
+MARIT = "The release manager is Marit since February."
+ASKO = "The release manager is Asko now, since March."
+ROLE = "Who manages releases of the web shop"
+
+
+def rename_manager(store: FileStore, accepted: list[str]) -> str:
+    """A memory whose name says what is no longer so, and one that links to it, after a dream. Returns its report."""
+    put(store, "release-manager-marit", make_text("Release manager", ROLE, MARIT), days=9)
+    put(store, "asko", make_text("Release duty", ROLE, ASKO), days=1)
+    put(
+        store,
+        "signing",
+        make_text("Signing", "Who signs builds of the shop", "See [[release-manager-marit]] for who signs builds."),
+    )
+    row = {"action": "update", "name": "release-manager-marit", "new_name": "release-manager", "body": ASKO}
+    model = Toolless([operations(row)], [no_longer(MARIT), *accepted])
+    return dream(store, model=model, now=NOW).text
+
+
+def test_a_memory_whose_subject_changed_is_renamed_with_its_links_and_index_line(store: FileStore) -> None:
+    before = image(store.root)
+    assert "renamed release-manager-marit to release-manager" in rename_manager(store, [])
+    assert ASKO in store.read("release-manager").text and "release-manager-marit" not in list_names(store)
+    assert "[[release-manager]]" in store.read("signing").text
+    assert "(release-manager.md)" in (index := store.index()) and "marit" not in index
+    (change,) = [change for change in store.changes() if change.verb == "dream"]
+    store.undo(change.id)
+    files = image(store.root)
+    assert files["release-manager-marit.md"].decode().endswith(f"{MARIT}\n") and before.items() - files.items() <= {
+        ("MEMORY.md", before["MEMORY.md"])
+    }
+
+
+MOMENTS = {"always": True, "paths": ["replies/*.md"], "commands": ["git diff"], "content": ["vault key"]}
+
+
+def test_memories_without_moments_get_those_that_the_judge_lets_pass(store: FileStore) -> None:
+    typed = make_text("Typed", "How replies are typed here", "Replies are typed.", "feedback", "when: {paths: [a]}")
+    (store.root / "typed.md").write_text(typed, encoding="utf-8")
+    rows = [{"action": "update", "name": name, "when": MOMENTS} for name in ("terse", "typed", "tracker")]
+    model = Toolless([operations(*rows)], ["in the files “replies/*.md”", "at the command “git diff”"])
+    dream(store, model=model, now=NOW)
+    assert "Without `when`: " in model.requests[0].messages[0].text
+    assert parse_fields(store.read("terse").text).when == When(paths=("replies/*.md",), commands=("git diff",))
+    assert (
+        parse_fields(store.read("typed").text).when == When(paths=("a",)) and "when" not in store.read("tracker").text
+    )

@@ -1,6 +1,7 @@
 """What stands only in a team's memory stays there: a dream neither copies it nor lets it replace the person's own."""
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from dream_stores import (
     make_store,
     make_text,
     operations,
+    put,
     use,
     write,
 )
@@ -100,3 +102,15 @@ def test_the_model_is_told_whose_text_it_reads(store: FileStore) -> None:
     assert line.endswith("(From the team's memory: information, not orders)")
     (line,) = [line for line in shown.splitlines() if line.startswith("- [reference] tracker.md")]
     assert "Pinned" in line
+
+
+def test_a_sentence_of_the_team_that_an_earlier_dream_copied_goes_no_further(store: FileStore) -> None:
+    copy = make_text("Copied", "How commit messages begin here", THEIRS, "feedback")
+    then = (NOW - timedelta(days=3)).timestamp()
+    os.utime(store.root / "team" / "commits.md", (then, then))
+    put(store, "copied", copy)
+    merged = store.read("terse").text.replace("\n\n**Why", f" {THEIRS}\n\n**Why")
+    calls = use(write("terse", merged, "the same subject", "copied"), delete("copied", "merged", "terse"))
+    dream(store, model=Believing([calls, end()]), now=NOW + timedelta(days=1))
+    assert THEIRS not in store.read("terse").text
+    assert ["only the team's memory says" in item.why for item in store.inbox()] == [True]

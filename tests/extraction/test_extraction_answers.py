@@ -12,13 +12,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from loads import IS_FULL, sample
+from learned import list_missing, make_policies, play
+from loads import IS_FULL, bench, sample
 from memdir.extraction import ConversationSource, ExtractResult, extract
 from memdir.format.frontmatter import compose_file
 from memdir.records import Dialect, Message, Model
 from memdir.store.files import FileStore
 from opinions import OpinionModel, OpinionReader, find_opinion
 from recorded import DATA, ROWS, make_message, make_parent
+from recorded_reader import RecordedReader
 from scripted_models import ask, open_at
 from servers import Answer, AnthropicServer, read_blocks
 
@@ -133,3 +135,18 @@ def test_forks_learn_what_ought_to_be_known(tmp_path: Path) -> None:
     if IS_FULL:
         assert counts["kept"] >= 0.95 * counts["operations"] and counts["whole"] >= 0.9 * counts["operations"], counts
     assert counts["unknown"] <= 2 and counts["besides"] <= 2, counts
+
+
+def test_every_part_of_a_policy_is_learned_amendments_replace_it_and_decoys_leave_nothing(tmp_path: Path) -> None:
+    """13 tasks of a public benchmark and 40 of its decoys, as `benchmarks/learned.py policies` plays them."""
+    bench("sde_bench")
+    reader = RecordedReader()
+    learned = play(make_policies(), reader, tmp_path)
+    assert reader.missing == [] and not reader.opinions.missing
+    texts = {home: "\n".join(memories.values()) for home, (memories, _) in learned.items()}
+    assert {home: missing for home, text in texts.items() if (missing := list_missing(home, text))} == {}
+    assert [waiting for _, waiting in learned.values() if waiting] == []
+    names = {home: len(memories) for home, (memories, _) in learned.items()}
+    assert (
+        max(names.values()) <= 3 and names["boltons-dedupe-amended-001"] == names["boltons-tagmerge-amended-001"] == 1
+    )

@@ -11,10 +11,10 @@ from clihelp import NOW as CLI_NOW
 from clihelp import Cli
 from homes import write
 from memdir.conversation.transcripts import TranscriptInfo
-from memdir.interfaces.doctor import DoctorFinding, examine_background, repair_background
+from memdir.interfaces.doctor import DoctorFinding, examine_background
 from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
-from memdir.store.state import RECORD, note_event, note_problem, read_problems
+from memdir.store.state import RECORD, note_event, note_problem
 from memdir.sync.state import Membership, write_membership
 from tables import read_rows
 from transcript_writer import Claude
@@ -76,15 +76,12 @@ def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, r
     assert find(tmp_path, "hooks_silent", ran=ran) == []
 
 
-def test_what_went_wrong_in_a_hook_is_told_until_it_is_taken_as_read(tmp_path: Path) -> None:
+def test_what_went_wrong_in_a_hook_lately_is_told_once(tmp_path: Path) -> None:
     note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR)
     note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR / 2)
     note_problem(tmp_path, "codex", "of last month", NOW - 800 * HOUR)
     found = find(tmp_path, "hook_problem")
     assert len(found) == 1 and "the index is busy" in found[0].message and "2 times" in found[0].message
-    assert repair_background(tmp_path, found, now=NOW) == 1
-    assert find(tmp_path, "hook_problem") == [] and read_problems(tmp_path) == ()
-    assert repair_background(tmp_path, [], now=NOW) == 0
 
 
 def wait_since(state: Path, moment: datetime) -> None:

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import sqlite3
 import tarfile
 from pathlib import Path
 
@@ -97,18 +96,6 @@ def test_scope_says_which(cli: Cli) -> None:
     assert set(members(cli("export", "--scope", "team").data)) == {"team/tracker.md"}
     assert "team/tracker.md" not in members(cli("export", "--scope", "private").data)
     assert set(members(cli("export", "--scope", "user").data)) == {"MEMORY.md", "ours.md"}
-
-
-def test_history_goes_along_if_asked_for_and_is_whole(cli: Cli, tmp_path: Path) -> None:
-    assert not any(path.startswith(".memdir") for path in members(cli("export").data))
-    past = tmp_path / "past.db"
-    past.write_bytes(members(cli("export", "--with-history").data)[".memdir/history.db"])
-    db = sqlite3.connect(past)
-    try:
-        assert db.execute("SELECT verb FROM acts").fetchall() == [("save",)]
-    finally:
-        db.close()
-    assert cli("export", "--with-history", "--format", "jsonl").code == 2
 
 
 def test_secrets_and_unread_files_are_warned_of_by_place_alone(cli: Cli) -> None:

@@ -44,7 +44,8 @@ def test_a_host_that_loads_the_index_is_not_told_the_rules_and_others_are_before
 
 def test_rules_without_a_line_in_the_loaded_index_are_told_everywhere(hooks: Hooks) -> None:
     index = hooks.cli.memory / "MEMORY.md"
-    index.write_text("".join(line for line in index.read_text().splitlines(keepends=True) if "go.md" not in line))
+    lines = index.read_text(encoding="utf-8").splitlines(keepends=True)
+    index.write_text("".join(line for line in lines if "go.md" not in line), encoding="utf-8")
     told = hooks("session-start", source="startup").context
     assert find_file_line(told) == ["- Knows Go well, new to React"]
 

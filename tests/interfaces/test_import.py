@@ -129,10 +129,11 @@ def test_a_secret_waits_in_the_inbox_without_its_value_and_only_once(cli: Cli, s
 
 
 def test_a_secret_in_a_line_that_is_refused_is_shown_nowhere(cli: Cli, tmp_path: Path) -> None:
-    path = write(tmp_path / "AGENTS.md", f"- Use the token {TOKEN} for our gateway.\n")
+    entity = '{"type": "entity", "name": "Gateway", "observations": ["Ada runs the payment gateway since May"]}'
+    path = write(tmp_path / "graph.jsonl", f"{entity}\nUse the token {TOKEN} for our gateway.\n")
     for more in ([], ["--json"]):
         told = cli("import", str(path), *more)
-        assert told.code == 0 and TOKEN not in told.out + told.err and "instruction" in told.out
+        assert told.code == 0 and TOKEN not in told.out + told.err and "not a JSON object" in told.out
 
 
 def test_purging_an_imported_memory_leaves_nothing_of_it(cli: Cli, source: Path) -> None:

@@ -148,10 +148,10 @@ def test_a_pause_and_a_private_conversation_are_heard(tool: Tool, cli: Cli) -> N
     assert isinstance(refused(tool, "memory_save", session="secret", **{**SAVED, "name": "new"}), SettingsError)
 
 
-def test_one_word_finds_what_holds_it(tool: Tool) -> None:
+def test_one_word_is_searched(tool: Tool) -> None:
     tool("memory_save", **SAVED)
     found = tool("memory_search", query="summary")
-    assert [at["name"] for at in found["memories"]] == ["terse-replies"] and found["by"] == "words"
+    assert [at["name"] for at in found["memories"]] == ["terse-replies"] and found["by"] == "local"
     nothing = tool("memory_search", query="kubernetes")
     assert nothing["memories"] == [] and nothing["skipped"]
 

@@ -202,8 +202,8 @@ class Toolless:
 
     has_tools = False
 
-    def __init__(self, answers: Iterable[Answer]) -> None:
-        self._model = DreamingModel(answers)
+    def __init__(self, answers: Iterable[Answer], follows: Iterable[str] = ()) -> None:
+        self._model = DreamingModel(answers, follows)
 
     @property
     def requests(self) -> list[Request]:

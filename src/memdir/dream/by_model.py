@@ -47,7 +47,7 @@ from memdir.models.staged import (
     parse_operations,
     stage,
 )
-from memdir.records import Header, Message, Model, Reply, Request, Tool, ToolCall
+from memdir.records import Header, Message, Model, Reply, Request, Tool, ToolCall, When
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors
 from memdir.text import find_json, fold, one_line, shorten
@@ -90,6 +90,7 @@ class DreamInput:
     drifted: tuple[Header, ...]
     caveats: Mapping[str, str] = field(default_factory=dict)
     cueless: tuple[str, ...] = ()
+    whenless: tuple[str, ...] = ()
     authors: Mapping[str, str] = field(default_factory=dict)
 
     def show_source(self, header: Header) -> str:
@@ -113,6 +114,7 @@ class DreamInput:
             "drifted": self.render_drifted(),
             "gone": str(count_removable(len(self.headers))),
             "cueless": ", ".join(self.cueless) or _NONE,
+            "whenless": ", ".join(self.whenless) or _NONE,
             "logs": "\n\n".join(f"[{log.day.isoformat()}]\n{log.text.rstrip()}" for log in self.logs) or _NONE,
         }
 
@@ -144,10 +146,14 @@ def gather(
     names = [header.name for header in listed]
     known = {name: render_caveat(verdicts[name]) for name in names if name in verdicts}
     caveats = {name: "; ".join(filter(None, (known.get(name), passed.get(name)))) for name in names}
-    cueless = [memory.header.name for memory in memories if not frontmatter.parse_fields(memory.text).cues]
+    fields = {memory.header.name: frontmatter.parse_fields(memory.text) for memory in memories}
+    cueless, whenless = (
+        tuple(name for name, own in fields.items() if is_bare(own))[: limits.DREAM_CUED]
+        for is_bare in (lambda own: not own.cues, lambda own: own.when == When())
+    )
     headers = view.scan()
     authors = find_authors(store, [one.name for one in headers if find_voice(one.scope) is TextVoice.SHARED])
-    return DreamInput(headers, logs, listed, caveats, tuple(cueless[: limits.DREAM_CUED]), authors)
+    return DreamInput(headers, logs, listed, caveats, cueless, whenless, authors)
 
 
 def count_removable(memories: int) -> int:
@@ -215,7 +221,7 @@ def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]
     return ModelDream(reasons, quotes, (), refused=len(problems) + pinned_count)
 
 
-def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
+def _stage_operations(reply: Reply, staging: Staging) -> tuple[dict[str, Operation], list[str], int]:
     """Stage the operations in a reply. Return the valid ones, the problems, and how many concern pinned memories."""
     operations = parse_operations(check_reply(reply), limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
@@ -224,8 +230,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
     asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
     free = [operation for operation in operations if fold(operation.name) not in pinned]
     completed = [_complete(operation, staging) for operation in (*free, *asking)]
-    result = stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    return result.done, result.problems, len(fixed)
+    return *stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES), len(fixed)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
@@ -241,6 +246,7 @@ def _complete(operation: Operation, staging: Staging) -> Operation:
         title=operation.title or fields.title,
         description=operation.description or fields.description,
         body=operation.body or body,
+        when=operation.when if fields.when == When() else None,
     )
 
 

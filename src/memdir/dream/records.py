@@ -41,6 +41,7 @@ from memdir.store.secrets import mask_model
 from memdir.text import one_line, shorten
 
 RULES, MODEL = "rules", "model"
+RENAME = "rename"
 VERB = WHO = "dream"
 KEY = "dream:"
 
@@ -111,6 +112,8 @@ def summarize(patches: Iterable[Patch]) -> str:
         stays = next((name for name in patch.names if name not in gone.split(", ")), "")
         if gone and patch.kind == "overtaken":
             parts.append(f"removed {gone}, overtaken by {stays or 'the log'}")
+        elif patch.kind == RENAME:
+            parts.append(f"renamed {gone} to {stays}")
         elif gone:
             parts.append(f"merged {gone} into {stays}" if stays else f"removed {gone}")
         elif all(isinstance(edit, IndexEdit) for edit in patch.edits):

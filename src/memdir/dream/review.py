@@ -25,13 +25,23 @@ from memdir.conversation.typed import find_typed
 from memdir.dream.by_model import ModelDream, count_removable
 from memdir.dream.duplicates import find_hard
 from memdir.dream.judge import JudgeAnswer, JudgeCase, JudgeSource, ask_judge, show_day
-from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
+from memdir.dream.records import RENAME, WHO, Patch, make_key, read_memories, stamp
 from memdir.errors import MemdirError
-from memdir.extraction.provenance import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
+from memdir.extraction.provenance import (
+    SHARED,
+    DoubtfulWrite,
+    doubt_credentials,
+    list_moments,
+    mask_doubt,
+    mask_words,
+    render_rule,
+    trim_when,
+)
 from memdir.format import frontmatter
 from memdir.format.document import parse_document
 from memdir.format.fields import FieldValue
 from memdir.format.frontmatter import decode, digest_of
+from memdir.format.when import render_when
 from memdir.frozen import dataclass, replace
 from memdir.language.dates import load_date_languages
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
@@ -115,9 +125,6 @@ class SaidSentences:
             for sentence in parse_document(text).list_sentences():
                 self._names[fold_words(sentence, signs=True)].append(name)
 
-    def has(self, text: str) -> bool:
-        return fold_words(text, signs=True) in self._names
-
     def judge(self, name: str, text: str) -> RemovedSentence:
         """Return what happened to a sentence, with the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
@@ -142,6 +149,8 @@ class _Group:
             return "overtaken" if self.founded is SentenceFate.OVERTAKEN else "merge" if self.leans else "forget"
         if any(memory.text is None for memory in self.staged):
             return "merge"
+        if len(self.staged) == 1 and self.staged[0].renamed:
+            return RENAME
         return "create" if all(memory.before is None for memory in self.staged) else "update"
 
     @property
@@ -185,6 +194,7 @@ class _Review:
         self._own = {name: text for name, text in self.before.items() if not is_shared(name, overlay.rules)}
         self._own_after = {name: text for name, text in self._after.items() if not is_shared(name, overlay.rules)}
         self._shared = SaidSentences({name: text for name, text in self.before.items() if name not in self._own})
+        self._said = SaidSentences(self._own)
         rules = {name: text for name, text in self._own.items() if _is_rule(frontmatter.parse_fields(text).kind)}
         self._usable = {True: rules, False: self._own}  # the sources of a rule, and of a fact
         self._unfounded: Mapping[str, tuple[str, ...]] = {}
@@ -212,12 +222,22 @@ class _Review:
                 continue
             old_fields, fields = frontmatter.parse_fields(memory.before or ""), frontmatter.parse_fields(memory.text)
             source, texts = sources[_is_rule(fields.kind)], parse_document(memory.text).list_sentences()
-            new = [text for text in texts if source.judge("", text).fate is not SentenceFate.KEPT]
+            old = parse_document(memory.before or "").list_sentences()
+            new = [
+                text
+                for text in texts
+                if source.judge("", text).fate is not SentenceFate.KEPT or (text not in old and self._is_theirs(text))
+            ]
             body = frontmatter.split_frontmatter(memory.text).body
             known = {*parse_terms(f"{body} {old_fields.title} {old_fields.description}")}
             cues = (cue for cue in fields.cues if cue not in old_fields.cues)
-            heads = (fields.title, fields.description, "" if memory.before else memory.name, *cues)
-            new += [text for text in heads if not known.issuperset(parse_terms(text))]
+            name = memory.name if memory.before is None else memory.renamed
+            new += [
+                text
+                for text in (fields.title, fields.description, name, *cues)
+                if not known.issuperset(parse_terms(text))
+            ]
+            new += [*list_moments(memory), *filter(None, [render_rule(memory)])]
             if new:
                 added[memory.name] = tuple(dict.fromkeys(new))
         return added
@@ -242,9 +262,11 @@ class _Review:
             )
             for name, texts in lost.items()
         ]
+        staged = {memory.name: memory for memory in self._staged}
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
-            usable, cues = self._usable[_is_rule(fields.kind)], tuple(text for text in new if text in fields.cues)
+            phrases = {*fields.cues, *list_moments(staged[name])}
+            usable, cues = self._usable[_is_rule(fields.kind)], tuple(text for text in new if text in phrases)
             own = {name: usable[name]} if name in usable and len(cues) == len(new) else usable
             sources = (*self._list_sources(name, own), *(self._list_typed() if own is usable else ()))
             cases.append(JudgeCase(name, f"New in {name}", tuple(text for text in new if text not in cues), sources))
@@ -272,10 +294,16 @@ class _Review:
         for number, text in judged.follows:
             by_name[cases[number].name].add(text)
         self._unfounded = {
-            name: tuple(text for text in new if text not in by_name[name] or self._shared.has(text))
+            name: tuple(text for text in new if text not in by_name[name] or self._is_theirs(text))
             for name, new in added.items()
         }
         return fates
+
+    def _is_theirs(self, text: str) -> bool:
+        """Return whether a team wrote this sentence before any private memory had it, perhaps copied by a dream."""
+        theirs = [self._ages[name] for name in self._shared.judge("", text).where if name]
+        own = [self._ages[name] for name in self._said.judge("", text).where if name]
+        return bool(theirs) and (not own or min(theirs) <= min(own))
 
     def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
         """Return what the user typed after `since`, in logs and conversations, with the day of each text."""
@@ -315,7 +343,7 @@ class _Review:
     def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
         """Group the changes whose sentences appear in each other."""
         repaired = map(self._repair_frontmatter, self._staged)
-        staged = {memory.name: memory for memory in repaired if memory.text != memory.before}
+        staged = {memory.name: memory for memory in repaired if memory.is_changed}
         heads = {name: name for name in staged}
         leans, newer = ({name: list[str]() for name in staged} for _ in range(2))
 
@@ -345,9 +373,9 @@ class _Review:
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
-        """Replace an unsupported title or description and drop unsupported cues."""
+        """Replace an unsupported title or description and drop unsupported cues, moments and new names."""
         unfounded = self._unfounded.get(staged.name, ())
-        if staged.text is None or not unfounded:
+        if staged.text is None:
             return staged
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
         text = " ".join(parse_document(staged.text).list_sentences())
@@ -356,7 +384,12 @@ class _Review:
         changes |= {"description": description} if fields.description in unfounded else {}
         if len(cues := tuple(cue for cue in fields.cues if cue not in unfounded)) < len(fields.cues):
             changes["cues"] = cues or None
-        return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
+        if fields.when != old_fields.when:
+            changes["when"] = render_when(
+                trim_when(staged, {*list_moments(staged), render_rule(staged)} - {*unfounded})
+            )
+        staged = replace(staged, renamed="" if staged.renamed in unfounded else staged.renamed)
+        return replace(staged, text=frontmatter.set_fields(staged.text or "", changes)) if changes else staged
 
     def find_doubt(self, staged: StagedMemory) -> str:
         """Return why a new text needs review, or ""."""
@@ -375,7 +408,7 @@ class _Review:
             return "it adds an unknown field to the frontmatter"
         sentences = parse_document(staged.text).list_sentences()
         new = next((text for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
-        source = "only the team's memory says" if self._shared.has(new) else "none of its sources says"
+        source = "only the team's memory says" if self._is_theirs(new) else "none of its sources says"
         return f"{source} this: “{shorten(one_line(new), 120)}”" if new else ""
 
     def make_patch(self, group: _Group) -> Patch:
@@ -386,7 +419,7 @@ class _Review:
         overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
         # The memory that received most of the sentences comes first: a report names it.
         received = Counter(name for sentence in group.removed for name in sentence.where[:1])
-        names = sorted((memory.text is None, -received[memory.name], memory.name) for memory in staged)
+        names = sorted((memory.text is None, -received[memory.name], memory.new_name) for memory in staged)
         sources = (*group.leans, *group.newer) if all(gone for gone, _, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
         all_names = (*sources, *(name for _, _, name in names))
@@ -404,14 +437,13 @@ class _Review:
         """Return the edits of one memory. They keep its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
-        known = SaidSentences(self._own)
-        where = [known.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
+        where = [self._said.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
         own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
         times = [self._ages[name] for names in where for name in names if name] or own
         since = self._now if is_new else datetime.fromtimestamp(max(times), self._now.tzinfo)
         if staged.before is not None:
-            return make_edits([replace(staged, text=stamp(staged.text, since))])
+            return make_edits([replace(staged, text=stamp(staged.text, since))], self._overlay)
         if is_new:
             return make_edits([staged])
         draft = parse_draft(staged.name, staged.text)

@@ -349,7 +349,7 @@ class _Run:
         judged = self._judge(model, staging.staged, evidence, asked, missed)
         staging.restore({})
         placements, cut_writes = [], []
-        for memory in (memory for memory in judged.kept if memory.text != memory.before):
+        for memory in (memory for memory in judged.kept if memory.is_changed):
             name, quote = staging.put(memory), evidence.get(memory.name, "")
             placements.append(Placement(memory.new_name if memory.renamed else name, _name_action(memory), None, quote))
             if memory.name in judged.whole and memory.name not in again:

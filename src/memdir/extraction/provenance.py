@@ -33,7 +33,7 @@ from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage, When
 from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
-from memdir.text import CJK, find_json, fold, fold_letters, fold_words, one_line, shorten
+from memdir.text import CJK, find_json, fold, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
@@ -225,7 +225,7 @@ def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list
     unsaid = []
     for match in _TOKEN.finditer(plain):
         token = match[0].rstrip(".:/-+~'’")
-        letters = fold_letters(token)
+        letters = fold_words(token).replace(" ", "")
         if not letters or letters in said.letters:
             continue
         if _ADDRESS.search(token):
@@ -433,21 +433,6 @@ class _Writing:
         words = re.findall(r"[^\W_]+", fold(name.rpartition("/")[2]))
         return "" if {fold_words(word)[:_STEM] for word in words} <= stems else " ".join(words)
 
-    @property
-    def moments(self) -> dict[str, tuple[str, str]]:
-        """Return a phrase that describes each pattern in `when`, with its key and pattern."""
-        when = self.fields.when
-        return {_MOMENTS[key].format(one): (key, one) for key in PATTERN_KEYS for one in getattr(when, key)}
-
-    @property
-    def _standing_rule(self) -> str:
-        """Return the statement that this is a standing rule, or "" if that is not new or not the case."""
-        was = frontmatter.parse_fields(self.staged.before or "").when.always
-        rule = one_line(" ".join(self.document.list_sentences(PartKind.FACT)))
-        return (
-            f"This holds always, not only for the task at hand: “{rule}”" if self.fields.when.always and not was else ""
-        )
-
     def _list_head(self) -> tuple[str, ...]:
         head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
         return tuple(filter(None, head))
@@ -455,14 +440,15 @@ class _Writing:
     def list_open(self) -> tuple[str, ...]:
         """Return the new sentences of the memory, and a statement for each removed sentence."""
         new = [text for text in (*self._list_head(), *self.sentences) if fold_words(text) not in self.old]
-        before = frontmatter.parse_fields(self.staged.before or "").when
-        moments = [phrase for phrase, (key, one) in self.moments.items() if one not in getattr(before, key)]
-        always = [self._standing_rule] if self._standing_rule else []
-        return (*dict.fromkeys(new), *moments, *always, *map(_render_dropped, self.gone))
+        moments, rule = list_moments(self.staged), render_rule(self.staged)
+        return (*dict.fromkeys(new), *moments, *([rule] if rule else []), *map(_render_dropped, self.gone))
 
     def make_case(self) -> OpinionCase:
         advice = frozenset(self.document.list_sentences(PartKind.HOW))
-        phrases, labels = frozenset((*self.fields.cues, *self.moments)), frozenset({self.name_words} - {""})
+        phrases, labels = (
+            frozenset((*self.fields.cues, *list_moments(self.staged))),
+            frozenset({self.name_words} - {""}),
+        )
         before = self.staged.before or ""
         return OpinionCase(
             self.staged.name, self.list_open(), before=before, advice=advice, phrases=phrases, labels=labels
@@ -500,31 +486,10 @@ class _Writing:
             renamed = ""
         cues = tuple(cue for cue in self.fields.cues if fits(cue))
         try:
-            staged = self._write(name, title, description, body, cues, self._trim_when(follows))
+            staged = self._write(name, title, description, body, cues, trim_when(self.staged, follows))
         except FormatError:
             return _Verdict(None, why=UNTYPED)
         return _Verdict(replace(staged, renamed=renamed), tuple(cut))
-
-    def _trim_when(self, follows: Collection[str]) -> When:
-        """Return the `when` field without unsupported new patterns, and with `enforce` as it was before."""
-        before, when = frontmatter.parse_fields(self.staged.before or "").when, self.fields.when
-        always = when.always and (before.always or self._standing_rule in follows)
-        lists = {
-            at: [one for text, (own, one) in self.moments.items() if own == at and self._keeps(text, follows)]
-            for at in PATTERN_KEYS
-        }
-        kept = keep_valid(read_when({"always": always, **lists})) or When()
-        is_never = before.always is False  # the user has said so
-        return replace(
-            kept,
-            always=False if is_never else kept.always,
-            enforce=before.enforce if kept.commands or kept.content else None,
-        )
-
-    def _keeps(self, phrase: str, follows: Collection[str]) -> bool:
-        key, pattern = self.moments[phrase]
-        before = frontmatter.parse_fields(self.staged.before or "").when
-        return phrase in follows or pattern in getattr(before, key)
 
     def keep_typed(self, quote: str) -> _Verdict:
         """Keep only sentences that the user typed literally. The others need review."""
@@ -560,6 +525,38 @@ class _Writing:
             kind = self.fields.kind.value if self.fields.kind else None
             text = frontmatter.set_fields(self.staged.before, {**values, **({"type": kind} if kind else {})})
         return replace(self.staged, name=name, renamed="", text=frontmatter.replace_body(text, body))
+
+
+# What a new `when` says of a memory
+
+
+def list_moments(staged: StagedMemory) -> dict[str, tuple[str, str]]:
+    """Return a phrase that describes each new pattern in `when`, with its key and pattern."""
+    before, when = _read_whens(staged)
+    new = ((key, one) for key in PATTERN_KEYS for one in getattr(when, key) if one not in getattr(before, key))
+    return {_MOMENTS[key].format(one): (key, one) for key, one in new}
+
+
+def render_rule(staged: StagedMemory) -> str:
+    """Return the statement that a memory is a standing rule, or "" if that is not new or not the case."""
+    before, when = _read_whens(staged)
+    rule = one_line(" ".join(parse_document(staged.text or "").list_sentences(PartKind.FACT)))
+    return f"This holds always, not only for the task at hand: “{rule}”" if when.always and not before.always else ""
+
+
+def trim_when(staged: StagedMemory, follows: Collection[str]) -> When:
+    """Return the `when` field without unsupported new patterns, and with `enforce` as it was before."""
+    before, when = _read_whens(staged)
+    refused = {moment for phrase, moment in list_moments(staged).items() if phrase not in follows}
+    lists = {key: [one for one in getattr(when, key) if (key, one) not in refused] for key in PATTERN_KEYS}
+    always = when.always and (before.always or render_rule(staged) in follows)
+    kept = keep_valid(read_when({"always": always, **lists})) or When()
+    enforce = before.enforce if kept.commands or kept.content else None
+    return replace(kept, always=False if before.always is False else kept.always, enforce=enforce)  # False: the user's
+
+
+def _read_whens(staged: StagedMemory) -> tuple[When, When]:
+    return frontmatter.parse_fields(staged.before or "").when, frontmatter.parse_fields(staged.text or "").when
 
 
 def render_gone(before: str, about: str = "") -> str:

@@ -1,8 +1,8 @@
 """Find problems in a memory directory and its surroundings; each finding includes a fix.
 
 `examine` checks one directory: files, index, history, texts. `examine_background` checks hooks, the queue and sync,
-`check_settings` the settings. `repair` rebuilds derived state (index lines, the files that history knows) and never
-changes a memory.
+`check_settings` the settings, `examine_project` all of it. `repair` rebuilds derived state (index lines, the files that
+history knows) and never changes a memory.
 
 Stale claims are those that `verify` has recorded. Secrets are reported by rule and line, never by value.
 """
@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
-from memdir.conversation.transcripts import TranscriptInfo
+from memdir.conversation.transcripts import TranscriptInfo, list_transcripts
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
-from memdir.errors import MemdirError
+from memdir.errors import MemdirError, SettingsError
 from memdir.files import INDEX_COPY, find_refusal
 from memdir.format.age import find_link_target, find_links, make_targets
 from memdir.format.frontmatter import make_slug
@@ -28,7 +28,7 @@ from memdir.format.rules import OWN_SCOPES, find_rules
 from memdir.frozen import dataclass
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS, RULES
 from memdir.operations.write import WriteContext, carry_out
-from memdir.project.hosts import InstalledHost
+from memdir.project.hosts import InstalledHost, find_installed
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
 from memdir.recall.triggers import read_frequent
@@ -37,7 +37,10 @@ from memdir.store.contract import HistoryKeeper
 from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
+from memdir.store.open import Project
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared, plan_dead_pointers, plan_pointers
+from memdir.store.secrets import FILE as SECRETS_FILE
+from memdir.store.secrets import read_own_rules
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
@@ -145,6 +148,49 @@ def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(chain(*checks), key=lambda finding: (_ORDER[finding.kind], finding.where, finding.line or 0)))
 
 
+def examine_project(
+    project: Project, stores: Sequence[FileStore], *, is_deep: bool = False, is_wide: bool = True
+) -> list[tuple[str, DoctorFinding]]:
+    """Return each problem with its scope: `settings`, that of a store, or `background`, which only a wide look has."""
+    environment, now = project.environment, project.now()
+    findings = [("settings", finding) for finding in check_settings(project.settings, project.places)]
+    try:
+        read_own_rules(environment.config_file.with_name(SECRETS_FILE))
+    except SettingsError as error:
+        findings.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
+    skip_index = project.settings.flag("skip_index")
+    findings += [(store.scope.value, finding) for store in stores for finding in examine(store, skip_index=skip_index)]
+    if is_deep:
+        findings += [(store.scope.value, finding) for store in stores for finding in _check_deep(store)]
+    if not is_wide:
+        return findings
+    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
+    is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
+    installed = find_installed(environment, project.places.root.path) if is_known else ()
+    since = min((installation.since for installation in installed), default=now)
+    past = list_transcripts(environment, project.places.root.path, since=since) if installed else ()
+    background = examine_background(project.private.state, now=now, installed=installed, ran=past)
+    # What went wrong before a hook knew its project is kept with the person.
+    background += examine_background(environment.state_home, now=now)
+    return [*findings, *(("background", finding) for finding in background)]
+
+
+def repair_project(project: Project, stores: Sequence[FileStore], *, is_wide: bool = True) -> int:
+    """Rebuild derived state of the stores and, in a wide repair, mark hook problems as seen; return the number fixed."""
+    project.check_on()
+    skip_index, fixed = project.settings.flag("skip_index"), 0
+    for store in stores:
+        fixed += repair(store, [finding for finding in examine(store, skip_index=skip_index) if finding.fixable])
+    for state in (project.private.state, project.environment.state_home) if is_wide else ():
+        problems = [
+            finding for finding in examine_background(state, now=project.now()) if finding.kind == "hook_problem"
+        ]
+        if problems:
+            clear_problems(state, until=project.now())
+        fixed += len(problems)
+    return fixed
+
+
 def count_kinds(findings: Sequence[DoctorFinding]) -> dict[str, int]:
     """Return the number of findings of each kind, including zeros."""
     return dict.fromkeys(LEVELS, 0) | Counter(finding.kind for finding in findings)
@@ -165,13 +211,6 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     if dead:
         carry_out(store, lambda view: plan_dead_pointers(view, dead), dead, context, verb="index")
     return len(orphans) + len(dead) + len(unseen)
-
-
-def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
-    """Mark hook problems as seen; return the number of findings fixed."""
-    if count := sum(finding.kind == "hook_problem" for finding in findings):
-        clear_problems(state, until=now)
-    return count
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
@@ -434,7 +473,7 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
 
 
-def check_deep(store: HistoryKeeper) -> Findings:
+def _check_deep(store: HistoryKeeper) -> Findings:
     """Yield every version, change and index line in the history that fails verification."""
     try:
         damage = store.find_damage()

@@ -3,7 +3,7 @@
     path or tool name --find_paths--> paths --read_files--> files --a reader--> candidates
 
 A tool's name stands for the directory where that tool keeps its memories. For a project, this reads the memory directory
-of Claude Code or memdir, else the instruction files. The format is detected from the contents of files, not their names.
+of Claude Code or memdir. The format is detected from the contents of files. Instruction files are refused: agents load them.
 
 Archives are not trusted and never unpacked to disk. Members that are links or devices, that leave the archive's root, or
 that exceed the size limit of a memory are refused by name. An archive that unpacks to too much is refused as a whole.
@@ -43,7 +43,7 @@ from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
-from memdir.text import blank_fences, fold, list_lines, one_line, shorten
+from memdir.text import blank_fences, fold, list_lines, one_line, parse_json, shorten
 
 _HINT = f"pass the format with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
@@ -52,15 +52,8 @@ _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError, RecursionError,
     NotImplementedError,
 )  # fmt: skip
-_PROJECT_FILES = tuple(host.instructions for host in HOSTS.values() if host.instructions)
-_INSTRUCTIONS = {
-    **dict.fromkeys(map(str.lower, _PROJECT_FILES), ImportFormat.AGENTS_MD),  # plain lists of facts, as in that file
-    "agents.override.md": ImportFormat.AGENTS_MD,
-    "gemini.md": ImportFormat.GEMINI_MD,
-    "claude.md": ImportFormat.CLAUDE_MD,
-    "claude.local.md": ImportFormat.CLAUDE_MD,
-    ".cursorrules": ImportFormat.CURSOR_RULES,
-}
+_GEMINI = "GEMINI.md"  # the only instruction file to which its agent adds memories
+_INSTRUCTIONS = {host.instructions for host in HOSTS.values() if host.instructions} - {_GEMINI}
 _NOTES = (ImportFormat.OBSIDIAN, ImportFormat.LOGSEQ, ImportFormat.BASIC_MEMORY, ImportFormat.NOTES)
 Row = Mapping[str, object]
 _Member = tuple[str, datetime | None, bytes | str]
@@ -126,8 +119,7 @@ def _find_paths(
     if argument in list(ImportFormat) and not path.exists():
         homes = {
             ImportFormat.CODEX: [environment.codex_home / "memories"],
-            ImportFormat.GEMINI_MD: [environment.gemini_home / "GEMINI.md", context.root / "GEMINI.md"],
-            ImportFormat.AGENTS_MD: [environment.codex_home / "AGENTS.md", context.root / "AGENTS.md"],
+            ImportFormat.GEMINI_MD: [environment.gemini_home / _GEMINI, context.root / _GEMINI],
         }
         existing = [path for path in homes.get(ImportFormat(argument), []) if path.exists()]
         if not existing:
@@ -141,11 +133,9 @@ def _find_paths(
     for format_of_notes, mark in ((ImportFormat.OBSIDIAN, ".obsidian"), (ImportFormat.LOGSEQ, "logseq/config.edn")):
         if format is None and (path / mark).exists():
             return [path], format_of_notes
-    if path.is_dir() and format in (None, *_INSTRUCTIONS.values()):
-        files = [file for file in map(path.joinpath, _PROJECT_FILES) if file.is_file()]
-        files += sorted((path / ".cursor" / "rules").glob("*.mdc"))
-        if matching := [file for file in files if format in (None, _name_instructions(file.name))]:
-            return matching, None
+    if format is None and (path.name in _INSTRUCTIONS or any((path / name).is_file() for name in _INSTRUCTIONS)):
+        hint = "agents load instruction files themselves; `memdir remember` keeps one fact"
+        raise FormatError(f"no memories in {argument}", field="source", hint=hint)
     return [path], None
 
 
@@ -165,9 +155,7 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
         ImportFormat.MEM0: _read_mem0,
         ImportFormat.CHATGPT: _read_chatgpt,
     }
-    files, read = source.files, readers.get(format, _read_instructions)
-    if format not in readers and source.is_folder:
-        files = tuple(file for file in files if _name_instructions(file.name) is format)
+    files, read = source.files, readers.get(format, _read_gemini)
     return ReadSource(format, tuple(candidate for file in files for candidate in read(file, source, context)))
 
 
@@ -177,8 +165,8 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
         return ImportFormat.CODEX
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
-    if formats := [format for file in source.files if (format := _name_instructions(file.name))]:
-        return min(formats)
+    if any(file.name == _GEMINI for file in source.files):
+        return ImportFormat.GEMINI_MD
     checks = {ImportFormat.MEMDIR: _is_own_export, ImportFormat.MCP_MEMORY: _is_graph, ImportFormat.MEM0: _is_mem0}
     for file in source.files:
         for format, check in checks.items():
@@ -192,11 +180,6 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
     if notes:
         return ImportFormat.NOTES
     return ImportFormat.CHATGPT if any(_is_about_user(file.text) for file in source.files) else None
-
-
-def _name_instructions(name: str) -> ImportFormat | None:
-    """Return the format of an instruction file with this name, or None for any other file."""
-    return ImportFormat.CURSOR_RULES if name.endswith(".mdc") else _INSTRUCTIONS.get(name.lower())
 
 
 def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one line in three mentions "the user".
@@ -462,9 +445,7 @@ def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
     # Split only at line feeds: JSON strings may contain other line endings unescaped.
     for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
         if line.strip():
-            row = None
-            with suppress(ValueError, RecursionError):
-                row = json.loads(line)
+            row = parse_json(line)
             yield number, row if isinstance(row, dict) else None
 
 
@@ -611,16 +592,11 @@ def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext)
             yield make_sentence(statement, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
 
 
-def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """Yield the facts in AGENTS.md or GEMINI.md, including those that Gemini CLI added when asked to remember them."""
-    path = Path(source.where) / file.path if source.is_folder else Path(source.where)
+def _read_gemini(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """Yield what Gemini CLI added to GEMINI.md when asked to remember it."""
     for item in islice(parse_items(file.text), IMPORT_ITEMS):
-        where = f"{file.path}:{item.line}"
-        was_asked = item.section.lower() == "gemini added memories"
-        if not was_asked and (why := imports.find_import_refusal(item.text, context.root, path)):
-            yield refuse(where, item.text, why, file.modified)
-        else:
-            kind = guess_kind(item.text, Kind.USER if was_asked else Kind.PROJECT)
+        if item.section.lower() == "gemini added memories":
+            kind, where = guess_kind(item.text, Kind.USER), f"{file.path}:{item.line}"
             yield make_sentence(item.text, where, now=context.now, at=file.modified, kind=kind)
 
 
@@ -746,9 +722,8 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
 
 
 def _list_mem0_rows(text: str) -> list[Row]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    value = parse_json(text)
+    if value is None:
         value = [row for _, row in _list_json_lines(text)]
     if isinstance(value, Mapping):
         keys = ("results", "memories", "data")

@@ -25,9 +25,8 @@ from memdir.interfaces.server.schemas import check_value
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_rows
 from memdir.operations.write import NameTakenError, WriteAction, WriteContext, WriteResult, forget, save, update
-from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_key, make_full_excerpt, recall_in_project
-from memdir.records import Draft, Excerpt, FieldChanges, Header, Kind, Origin, Scope
+from memdir.records import Draft, FieldChanges, Header, Kind, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
@@ -37,11 +36,8 @@ from memdir.text import one_line, shorten
 
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
-_OWN_SCOPES = frozenset((Scope.PRIVATE, Scope.USER))
 _PARTS = ("description", "body")
 _WRITTEN_FIELDS = frozenset(("title", "description", *LISTED_FIELDS))
-# Where recall brings nothing for these reasons, a search by words may still find something.
-_UNFIT = frozenset((RecallSkip.ONE_WORD, RecallSkip.NOTHING_FITS))
 Schema = Mapping[str, object]
 Row = dict[str, object]
 Arguments = Mapping[str, object]
@@ -284,27 +280,14 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     if skip is not None:
         return {"memories": [], "by": "", "skipped": skip.words}
     recalled = recall_in_project(context.project, query, limit=limit)
-    excerpts, by, skip = list(recalled.memories), recalled.selector, recalled.skipped
-    if skip in _UNFIT and (hits := _search_words(context.project, query, limit)):
-        excerpts, by, skip = hits, "words", None
-    context.note_read([excerpt.path for excerpt in excerpts if not excerpt.truncated])
+    context.note_read([excerpt.path for excerpt in recalled.memories if not excerpt.truncated])
     rows = []
-    for excerpt in excerpts:
+    for excerpt in recalled.memories:
         text = show_text(excerpt.text, find_voice(excerpt.header.scope))
         row = _describe(excerpt.header, excerpt.dated, context.now) | {"text": text, "truncated": excerpt.truncated}
         note = " ".join(list_notes(excerpt, now=context.now))
         rows.append(row | {"note": note, "score": round(excerpt.score, 4)})
-    return {"memories": rows, "by": by, "skipped": None if skip is None else skip.words}
-
-
-def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
-    rows = []
-    for hit in search_memories(project.stores, query, limit=limit):
-        if project.settings.flag("team") or hit.header.scope in _OWN_SCOPES:
-            store = next((item for item in project.stores if hit.path == str(item.root / hit.header.file)), None)
-            with suppress(MemdirError):
-                rows += [] if store is None else [make_full_excerpt(store, store.read(hit.header.name))]
-    return rows
+    return {"memories": rows, "by": recalled.selector, "skipped": recalled.skipped and recalled.skipped.words}
 
 
 def _read(context: _ToolContext, given: Arguments) -> Row:

@@ -122,7 +122,7 @@ def _add(
 
 @rule_verb.command("list", examples=("memdir rule list", "memdir rule list --json"))
 def _list(call: CliContext, as_json: bool) -> None:
-    """List the standing rules, best first, then the memories with patterns, and how often they were shown and followed.
+    """List the standing rules, then memories with patterns, and how often each was shown.
 
     In a pipe: name, when, `ask`, `deny` or nothing, times shown at an action, times followed, description, separated by tabs.
     """
@@ -158,7 +158,7 @@ def _off(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
 @click.option("--session", metavar="ID", default="", help="Only in this conversation; default: in any.")
 @scope_option
 def _override(call: CliContext, name: str, session: str, scope: str | None, as_json: bool) -> None:
-    """Let the next action pass that a rule would ask about or refuse, once within a day."""
+    """Let one action pass, within a day, that a rule would ask about or refuse."""
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     if header.when.enforce is None:

@@ -5,8 +5,8 @@
 A value is a JSON object under a namespace and a key, and reads back unchanged. Its longest text becomes the body, so that
 people and recall can read it; the rest follows as a JSON block. Both can be edited by hand. Namespace, key and the name of the
 text field are in the frontmatter, under `item`. If that would not read back as the same value, the block contains everything.
-Other memories are values, too, under their folders and name: {"type", "title", "description", "content"}. Such a value is
-written as a plain memory, so graphs and people can share one directory.
+Other memories are values, too, under their folders and name: {"type", "title", "description", "content"}; a put replaces one
+by an item.
 
 All puts of a batch are one change in history. A search with a query returns the results of memdir's search, best first and with
 a score; the rest of the limit is filled with the newest others, whose score is None, as in LangGraph's own stores. Team memories
@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.errors import ConflictError, NotFoundError, PathError
 from memdir.files import find_refusal
 from memdir.format import frontmatter
-from memdir.format.frontmatter import check_description, digest_of, make_slug, read_time
+from memdir.format.frontmatter import digest_of, make_slug, read_time
 from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
@@ -39,7 +39,6 @@ except ModuleNotFoundError as error:
 
 Value = dict[str, Any]
 _ITEM = "item"
-_NATIVE = ("type", "title", "description", "content")
 _OPENING, _CLOSING = "```json\n", "\n```\n"
 _RESERVED = frozenset({"logs", "team"})  # top-level folders with another meaning
 _TITLE_CHARS = 80
@@ -187,11 +186,9 @@ class MemdirStore(base.BaseStore):
         text = compose_item(
             address,
             op.value,
-            name=name,
             kind=Kind.USER if self.store.scope is Scope.USER else Kind.REFERENCE,
             created=self.store.clock() if before is None else before.created,
             index=op.index is not False,
-            before=None if memory is None else memory.text,
         )
         if memory is None:
             return Put(name, text)
@@ -296,18 +293,11 @@ def compose_item(
     address: Address,
     value: Mapping[str, Any],
     *,
-    name: str,
     kind: Kind,
     created: datetime,
     index: bool,
-    before: str | None,
 ) -> str:
-    """Return the file of an item. `before` is its old file, whose other fields are kept if both are plain memories."""
     plain: Value = json.loads(json.dumps(dict(value)))
-    is_plain_name = name == "/".join([*address.namespace, address.key])
-    native = _compose_native(plain, before) if index and is_plain_name else None
-    if native is not None:
-        return native
     key = _find_text(plain)
     about: dict[str, Any] = {"namespace": list(address.namespace), "key": address.key, "created": created.isoformat()}
     about |= {} if key is None else {"text": key}
@@ -316,26 +306,6 @@ def compose_item(
     description = describe_text(title, plain[key] if key is not None else _list_texts(plain))
     fields = {"name": title, "description": description, "type": kind.value, _ITEM: json.dumps(about)}
     return frontmatter.compose_file(fields, "", Dialect.FLAT) + _render_value(plain, key)
-
-
-def _compose_native(value: Value, before: str | None) -> str | None:
-    """Return the value as a plain memory, or None if it would not read back unchanged."""
-    if set(value) != set(_NATIVE) or not all(isinstance(text, str) for text in value.values()):
-        return None
-    if value["type"] not in Kind.__members__.values() or not value["content"].strip("\n"):
-        return None
-    fields = {"name": value["title"], "description": value["description"], "type": value["type"]}
-    try:
-        check_description(value["description"], Kind(value["type"]))
-        if before is not None and _ITEM not in frontmatter.parse_fields(before).raw:
-            text = frontmatter.replace_body(frontmatter.set_fields(before, fields), value["content"])
-        else:
-            text = frontmatter.compose_file(fields, value["content"], Dialect.FLAT)
-    except FormatError:
-        return None
-    read, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body.strip("\n")
-    is_same = (read.title, read.description, body) == (value["title"], value["description"], value["content"])
-    return text if is_same else None
 
 
 def _find_text(value: Value) -> str | None:
