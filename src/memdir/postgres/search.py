@@ -1,25 +1,53 @@
-"""Search in a PostgresStore: candidates by postings, ranked with the same code as files.
+"""Search in a PostgresStore by postings, and the indexer that makes these in the background.
 
 A search reads three times by keys: the words of the question and those like them, the postings of the rarest of them, and
-the documents of the best candidates. It never indexes (`postings.py` does, in the background), and says in `is_complete`
-whether everything was indexed.
+the documents of the best candidates, which are ranked with the same code as files. It never indexes, and says in
+`is_complete` whether everything was indexed.
+
+Every change enters its store in `queue`. An indexer in any process takes a store from there for some seconds (a lease),
+indexes what changed since the store's mark in `searched`, a few memories per transaction, and removes the entry if nothing
+came since. A killed indexer loses one small transaction, and its lease ends. A document's number grows, and a changed memory
+gets another.
 """
 
 import heapq
+import logging
+import math
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
-from typing import Self
+from functools import partial
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
+from memdir.errors import MemdirError
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.postgres.history import OF_STORE
-from memdir.postgres.postings import TERM_CHARS, VERSION, index_store
-from memdir.postgres.store import PostgresStore, StoreTable
-from memdir.recall.index import SATURATION, Catalog, IndexRow, IndexTotals, MemoryPriors, WordTable, open_words
+from memdir.frozen import replace
+from memdir.postgres.database import PostgresDatabase, Row, execute
+from memdir.postgres.history import OF_STORE, Ask
+from memdir.recall.index import (
+    SATURATION,
+    Catalog,
+    IndexRow,
+    IndexTotals,
+    MemoryPriors,
+    WordTable,
+    make_vectors,
+    open_words,
+    parse_memory,
+)
 from memdir.recall.select import KIN_LETTERS, POSTINGS, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
 
+if TYPE_CHECKING:
+    from memdir.postgres.store import PostgresStore, StoreTable
+
+VERSION = "2"  # of the rows; those of another version are made again
+TERM_CHARS = 200  # longer words are ignored
 _RANKED = 40  # candidates of a store that are fully scored; 25 and 100 gave the same results in the public set
 _SMALL = 100  # documents of a store that may all be scored
 _READ_TOGETHER = 24
@@ -52,7 +80,7 @@ class PostgresSearch(LocalSearch):
     """LocalSearch for stores in PostgreSQL."""
 
     def __init__(
-        self, stores: Sequence[PostgresStore], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
+        self, stores: Sequence["PostgresStore"], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
     ) -> None:
         super().__init__(stores, semantic=semantic, half_lives=half_lives)
         self._sources = tuple(stores)
@@ -107,7 +135,7 @@ class PostgresSearch(LocalSearch):
 class PostgresCatalog(Catalog):
     """The postings of one store for one question, with the same methods as the index of a directory."""
 
-    def __init__(self, own: StoreTable, text: str, table: WordTable | None, *, semantic: bool) -> None:
+    def __init__(self, own: "StoreTable", text: str, table: WordTable | None, *, semantic: bool) -> None:
         self.table = table
         self.semantic = semantic and table is not None
         self._own = own
@@ -164,3 +192,220 @@ class PostgresCatalog(Catalog):
 def _make_priors(links: str, modified: float, pinned: bool, kind: str) -> MemoryPriors:
     linked = frozenset(links.split("\n")) if links else frozenset[str]()
     return MemoryPriors(datetime.fromtimestamp(modified).astimezone(), pinned, Kind(kind) if kind else None, linked)
+
+
+# --- the indexer -----------------------------------------------------------------------------------------------------
+
+_BATCH = 100  # memories per transaction
+_LEASE_SECONDS = 30
+_IDLE_SECONDS = 1.0  # between looks at the queue, for changes that another process made
+_ENTER = (
+    f"INSERT INTO memdir.searched (tenant, store, version) VALUES (%(tenant)s, %(store)s, '{VERSION}')"
+    " ON CONFLICT DO NOTHING",
+    f"SELECT version, revision, path, dropped, last_doc, docs FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE",
+    f"SELECT revision FROM memdir.stores WHERE {OF_STORE}",
+)
+_START_AGAIN = (
+    f"DELETE FROM memdir.postings WHERE {OF_STORE}",
+    f"DELETE FROM memdir.terms WHERE {OF_STORE}",
+    f"DELETE FROM memdir.search WHERE {OF_STORE}",
+    f"UPDATE memdir.searched SET version = '{VERSION}', revision = 0, path = '', dropped = 0, docs = 0, length = 0,"
+    f" lines = 0 WHERE {OF_STORE}",
+)
+_CHANGED = f"""
+    SELECT f.path, f.digest, f.mtime_ns, f.change, c.data FROM memdir.files f
+    JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
+    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND (f.change, f.path) > (%(revision)s, %(path)s)
+    ORDER BY f.change, f.path LIMIT {_BATCH}
+"""
+_DELETED = f"""
+    SELECT change, path FROM memdir.changed_files WHERE {OF_STORE} AND change > %(dropped)s AND change <= %(last)s
+        AND after IS NULL
+"""
+_OLD = f"SELECT doc, path, length, passages FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
+_DROP = (
+    "DELETE FROM memdir.postings p USING unnest(%(terms)s::text[], %(docs)s::bigint[]) AS v(term, doc)"
+    " WHERE p.tenant = %(tenant)s AND p.store = %(store)s AND p.term = v.term AND p.doc = v.doc",
+    f"DELETE FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)",
+    "UPDATE memdir.terms t SET docs = t.docs - v.docs FROM unnest(%(words)s::text[], %(counts)s::int[]) AS v(term, docs)"
+    " WHERE t.tenant = %(tenant)s AND t.store = %(store)s AND t.term = v.term",
+    f"DELETE FROM memdir.terms WHERE {OF_STORE} AND term = ANY(%(words)s) AND docs <= 0",
+    "UPDATE memdir.searched SET docs = docs - %(fewer)s, length = length - %(shorter)s, lines = lines - %(less)s"
+    f" WHERE {OF_STORE}",
+)
+_COLUMNS = "doc path digest length passages vectors links modified pinned kind".split()
+_TYPES = "bigint text text int text bytea text float boolean text".split()
+_ADD = (
+    f"INSERT INTO memdir.search (tenant, store, {', '.join(_COLUMNS)}) SELECT %(tenant)s, %(store)s, v.* FROM unnest("
+    + ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(_COLUMNS, _TYPES, strict=True))
+    + ") AS v",
+    "INSERT INTO memdir.postings (tenant, store, term, doc, count) SELECT %(tenant)s, %(store)s, v.*"
+    " FROM unnest(%(terms)s::text[], %(docs)s::bigint[], %(counts)s::int[]) AS v",
+    "INSERT INTO memdir.terms (tenant, store, term, docs) SELECT %(tenant)s, %(store)s, v.*"
+    " FROM unnest(%(words)s::text[], %(more)s::int[]) AS v"
+    " ON CONFLICT (tenant, store, term) DO UPDATE SET docs = memdir.terms.docs + excluded.docs",
+    "UPDATE memdir.searched SET last_doc = %(last_doc)s, docs = docs + %(added)s, length = length + %(longer)s,"
+    f" lines = lines + %(extra)s WHERE {OF_STORE}",
+)
+_MARK = f"UPDATE memdir.searched SET revision = %(revision)s, path = %(path)s, dropped = %(dropped)s WHERE {OF_STORE}"
+_LAST_PATH = "\U0010ffff"
+
+
+def index_store(database: PostgresDatabase, tenant: UUID, store: UUID) -> int:
+    """Index everything in a store that changed since it was last indexed; return how many memories were read."""
+    total = 0
+    while (count := _index_batch(database, tenant, store, open_words())) is not None:
+        total += count
+    return total
+
+
+def _index_batch(database: PostgresDatabase, tenant: UUID, store: UUID, table: WordTable | None) -> int | None:
+    """Index some memories in one transaction. Returns None if there was nothing to do."""
+    with database.transaction(tenant) as db:
+        ask = partial(execute, db, tenant=tenant, store=store)
+        if not (head := ask(_ENTER[2])[0]):
+            return None  # the store was deleted
+        _, marks, head = ask(*_ENTER)
+        version, revision, path, dropped, last_doc, docs = marks[0]
+        last = head[0][0]
+        if version != VERSION:
+            ask(*_START_AGAIN)
+            revision, path, dropped, docs = 0, "", 0, 0
+        elif revision >= last and path == _LAST_PATH and dropped >= last:
+            return None
+        changed, deleted = ask(_CHANGED, _DELETED, revision=revision, path=path, dropped=dropped, last=last)
+        changed = [row for row in changed if row[3] <= last]  # others came since
+        drop_documents(ask, sorted({*(row[0] for row in changed), *(row[1] for row in deleted)}))
+        _add_documents(ask, [row for row in changed if row[4] is not None], last_doc, docs, table)
+        is_done = len(changed) < _BATCH
+        mark = (last, _LAST_PATH) if is_done else (changed[-1][3], changed[-1][0])
+        ask(_MARK, revision=mark[0], path=mark[1], dropped=last)
+        return len(changed)
+
+
+def drop_documents(ask: Ask, paths: Sequence[str]) -> None:
+    """Remove documents and their postings, under the lock of the store's mark."""
+    _, rows = ask(_ENTER[1], _OLD, paths=list(paths))
+    if not rows:
+        return
+    words = [(doc, word) for doc, _, _, passages in rows for word in _count_words(passages)]
+    lost = sorted(Counter(word for _, word in words).items())
+    ask(
+        *_DROP,
+        paths=list(paths),
+        terms=[word for _, word in words],
+        docs=[doc for doc, _ in words],
+        words=[word for word, _ in lost],
+        counts=[count for _, count in lost],
+        fewer=len(rows),
+        shorter=sum(row[2] for row in rows),
+        less=sum(_count_lines(row[3]) for row in rows),
+    )
+
+
+def _add_documents(ask: Ask, rows: Sequence[Row], last_doc: int, docs: int, table: WordTable | None) -> None:
+    if not rows:
+        return
+    texts = [(path, data.decode("utf-8", "replace"), f"0 0 {mtime} {mtime}") for path, _, mtime, _, data in rows]
+    memories = [parse_memory(*text) for text in texts]
+    memories = [replace(row, passages=row.passages.replace("\0", " ")) for row in memories]
+    counts = [_count_words(row.passages) for row in memories]
+    fresh = Counter(word for counted in counts for word in counted)
+    known: dict[str, int] = dict(
+        ask(f"SELECT term, docs FROM memdir.terms WHERE {OF_STORE} AND term = ANY(%(words)s)", words=list(fresh))[0]
+    )
+    totals = IndexTotals(docs + len(rows), 0, 0)
+    rarity = {word: math.sqrt(totals.idf(known.get(word, 0) + df)) for word, df in fresh.items()}
+    columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
+    for number, ((path, digest, *_), row, counted) in enumerate(zip(rows, memories, counts, strict=True), last_doc + 1):
+        vectors = make_vectors(table, row, counted, rarity) if table else b""
+        values = (number, path, digest, row.length, row.passages, vectors, *_list_priors(row))
+        for name, value in zip(_COLUMNS, values, strict=True):
+            columns[name].append(value)
+    postings = [
+        (word, last_doc + 1 + at, count) for at, counted in enumerate(counts) for word, count in counted.items()
+    ]
+    postings.sort()
+    added = sorted(fresh.items())
+    ask(
+        *_ADD,
+        **columns,
+        terms=[word for word, _, _ in postings],
+        docs=[doc for _, doc, _ in postings],
+        counts=[count for _, _, count in postings],
+        words=[word for word, _ in added],
+        more=[count for _, count in added],
+        last_doc=last_doc + len(rows),
+        added=len(rows),
+        longer=sum(row.length for row in memories),
+        extra=sum(_count_lines(row.passages) for row in memories),
+    )
+
+
+def _list_priors(row: IndexRow) -> tuple[str, float, bool, str]:
+    priors = row.priors
+    links = "\n".join(sorted(priors.links)).replace("\0", "")
+    return links, priors.modified.timestamp(), priors.pinned, priors.kind.value if priors.kind else ""
+
+
+def _count_words(passages: str) -> Counter[str]:
+    return Counter(word for word in passages.split() if len(word) <= TERM_CHARS)
+
+
+def _count_lines(passages: str) -> int:
+    return passages.count("\n") + 1 if passages else 0
+
+
+_TAKE = f"""
+    UPDATE memdir.queue q SET leased = now() + interval '{_LEASE_SECONDS} seconds'
+    WHERE q.tenant = %(tenant)s AND q.store = %(store)s AND q.leased < now() RETURNING q.revision
+"""
+_WAITING = "SELECT tenant, store FROM memdir.queue WHERE leased < now() LIMIT 20"
+_LEAVE = "DELETE FROM memdir.queue WHERE tenant = %(tenant)s AND store = %(store)s AND revision <= %(revision)s"
+_RETURN = "UPDATE memdir.queue SET leased = 'epoch' WHERE tenant = %(tenant)s AND store = %(store)s"
+
+
+class Indexer:
+    """A thread that indexes what any process has changed, until it is closed."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._wake, self._closed = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name="memdir-indexer", daemon=True)
+        database.notify = self._wake.set
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            try:
+                count = self._index_waiting()
+            except MemdirError as error:  # the database is away
+                logging.getLogger("memdir").warning("indexing: %s", error)
+                count = 0
+            if not count:
+                self._wake.wait(_IDLE_SECONDS)
+
+    def _index_waiting(self) -> int:
+        """Index the stores that wait, in turns, so that a large one does not hold up the others."""
+        (waiting,) = self._database.run(lambda db, _: execute(db, _WAITING))
+        for tenant, store in waiting:
+            if self._closed:
+                break
+            keys = {"tenant": tenant, "store": store}
+            (taken,) = self._database.write(tenant, _TAKE, store=store)
+            if not taken:
+                continue
+            with suppress(MemdirError):
+                until = time.monotonic() + _LEASE_SECONDS / 2
+                is_done = False
+                while not is_done and time.monotonic() < until and not self._closed:
+                    is_done = _index_batch(self._database, tenant, store, open_words()) is None
+                last = _LEAVE if is_done else _RETURN
+                self._database.write(tenant, last, store=keys["store"], revision=taken[0][0])
+        return len(waiting)

@@ -28,7 +28,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.postgres.database import PostgresDatabase, Row, clean_text, execute, split_index
 from memdir.postgres.history import OF_STORE, Ask, PostgresHistory, PostgresInbox
-from memdir.postgres.postings import drop_documents
+from memdir.postgres.search import drop_documents
 from memdir.records import Header, Origin, Scope, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, Screen, StoreBase, StoreHead, utc_now

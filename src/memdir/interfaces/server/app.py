@@ -37,7 +37,7 @@ from memdir.interfaces.server.mcp import make_mcp
 from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.database import clean_text, list_migrations
-from memdir.postgres.postings import Indexer
+from memdir.postgres.search import Indexer
 
 BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
 _FAILED_A_MINUTE = 60  # failed logins per address
