@@ -14,14 +14,30 @@ from psycopg.conninfo import make_conninfo
 
 from decisions import approve
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, ReviewError, SecretError
+from memdir.format.frontmatter import digest_of
 from memdir.frozen import replace
 from memdir.interfaces.server.operations import TABLES
+from memdir.postgres import database as database_module
 from memdir.postgres import store as module
-from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_store, list_migrations, migrate
+from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_store, create_tenant, list_migrations, migrate
 from memdir.postgres.search import PostgresSearch
 from memdir.postgres.store import PostgresStore
-from memdir.records import Draft, InboxItem, InboxKind, Kind, Origin, Save, Scope, Surfacing
+from memdir.records import (
+    Draft,
+    Forget,
+    InboxItem,
+    InboxKind,
+    Kind,
+    Origin,
+    Put,
+    Query,
+    Rewrite,
+    Save,
+    Scope,
+    Surfacing,
+)
 from memdir.store.contract import utc_now
+from memdir.store.plan import FileChange
 from memdir.testing import sample_memory
 from postgres import Postgres, Proxy
 
@@ -474,3 +490,82 @@ def test_a_point_read_and_a_write_go_by_the_key(postgres: Postgres) -> None:
             assert "Seq Scan" not in plan, f"{statement}\n{plan}"
             conditions = re.findall(r"Index Cond: (.*)", plan)
             assert conditions and all("tenant" in at for at in conditions), plan
+
+
+def test_a_database_of_the_version_before_keeps_its_index_byte_for_byte(postgres: Postgres) -> None:
+    """Rows as 0006 has them, migrated; and once more from the backup, as after a failed upgrade."""
+    index = "# Ours\n\n- [Two](two.md) — second first\nprose\n- [Gone](gone.md) — no file\n- [Ünï](ünï.md)\n"
+    tenant, store = uuid4(), uuid4()
+    with psycopg.connect(postgres.admin, autocommit=True) as db:
+        for name in (f"old_{uuid4().hex[:8]}" for _ in range(2)):
+            db.execute(f"CREATE DATABASE {name} OWNER memdir_owner")
+            owner, app = (make_conninfo(dsn, dbname=name) for dsn in (postgres.owner, postgres.app))
+            assert migrate(owner, until=6)[-1] == "0006_moments"
+            create_tenant(owner, "old", tenant=tenant)
+            with psycopg.connect(owner) as old:
+                old.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
+                keys = {"t": tenant, "s": store, "index": index.encode()}
+                old.execute(
+                    "INSERT INTO memdir.stores (tenant, store, name, scope, revision) VALUES (%(t)s, %(s)s, 'x', 'team', 1)",
+                    keys,
+                )
+                row = "INSERT INTO memdir.files VALUES (%(t)s, %(s)s, %(path)s, %(digest)s, 9, 1, 0, %(data)s)"
+                for path in ("two.md", "ünï.md"):
+                    text = f"---\nname: {path}\ndescription: the zebra\ntype: project\n---\nText.\n".encode()
+                    digest = digest_of(text)
+                    old.execute(row, {**keys, "path": path, "digest": digest, "data": None})
+                    old.execute("INSERT INTO memdir.contents VALUES (%s, %s, %s, %s)", (tenant, store, digest, text))
+                old.execute(row, {**keys, "path": "MEMORY.md", "digest": "x", "data": index.encode()})
+            assert migrate(owner) == ["0007_lines", "0008_names"] and migrate(owner) == []
+            database = PostgresDatabase(app, size=2)
+            try:
+                made = PostgresStore(database, tenant, store)
+                assert made.index() == index and {header.name for header in made.scan()} == {"two", "ünï"}
+                assert made.read("two").header.description == "the zebra" and made.read_head().bytes == 18
+                with pytest.raises(ConflictError):
+                    made.write(sample_memory(name="TWO"))
+                with PostgresSearch([made]) as search:
+                    assert search.refresh() == 2
+                made.write(sample_memory())
+                assert (
+                    made.index()
+                    == f"{index}- [Terse replies](terse-replies.md) — No summary paragraph at the end of a reply\n"
+                )
+            finally:
+                database.close()
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_change_costs_the_same_in_a_larger_store_and_search_does_not_index(postgres: Postgres) -> None:
+    """No statement of a put reads more rows than its own, and a search before the indexer says so."""
+    store = postgres.store()
+    files = [
+        FileChange(f"m{number}.md", None, f"---\nname: {number}\n---\nzebra {number}\n".encode())
+        for number in range(300)
+    ]
+    store.carry_out(lambda _: files, verb="import")
+    saved = store.write(sample_memory())
+    with PostgresSearch([store]) as search:
+        assert not search.find(Query("zebra", now=utc_now(), wide=True), 5, lambda scope, name: "")
+        assert not search.is_complete and search.refresh() == 301
+    with PostgresSearch([store]) as search:
+        assert len(search.find(Query("zebra", now=utc_now(), wide=True), 5, lambda scope, name: "")) >= 5
+        assert search.is_complete
+    seen: list[int] = []
+    plain = database_module.execute
+
+    def count(
+        db: "psycopg.Connection[tuple[object, ...]]", *statements: str, **values: object
+    ) -> list[list[tuple[object, ...]]]:
+        results = plain(db, *statements, **values)
+        seen.append(sum(map(len, results)))
+        return results
+
+    database_module.execute = count
+    try:
+        store.change([Rewrite("terse-replies", saved.text + "More.\n", saved.digest)], verb="edit")
+        store.change([Put("new-one", saved.text)], verb="save")
+        store.change([Forget("m7")], verb="forget")
+    finally:
+        database_module.execute = plain
+    assert len(seen) <= 8 and sum(seen) <= 20, seen
