@@ -257,9 +257,8 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 )
 @session_options
 @model_option
-@click.option("--if-due", is_flag=True, help="Only if enough happened since the last update.")
 def _update_notes(
-    call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
+    call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, as_json: bool
 ) -> None:
     """Update the notes of a session from its transcript with the configured model."""
     project, out = call.open_to_write(), call.out
@@ -279,7 +278,7 @@ def _update_notes(
     )
     out.progress(f"reading {path.name}")
     model = call.choose_model(spec)
-    result = notes.update_from_transcript(project, path, session, file, model=model, force=not if_due)
+    result = notes.update_from_transcript(project, path, session, file, model=model, force=True)
     _check_notes(result)
     place = Styled(str(file.path), "dim")
     if as_json:
