@@ -141,6 +141,8 @@ def test_globs(glob: str, path: str, matches: bool) -> None:
         (Trigger("program", "--prefer-offline", "npm ci --prefer-offline"), Action(command="cd a && npm ci --prefer-offline"), True),
         (Trigger("program", "--prefer-offline", "npm ci --prefer-offline"), Action(command="npm ci"), False),
         (Trigger("content", "", "("), Action(text="("), False),
+        (Trigger("commands", "", ".*"), Action(command="ls"), False),
+        (Trigger("paths", "", "**"), Action(("a.py",)), False),
     ],
 )  # fmt: skip
 def test_what_matches(trigger: Trigger, action: Action, matches: bool) -> None:

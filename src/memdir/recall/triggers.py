@@ -400,10 +400,12 @@ def _select(db: sqlite3.Connection, select: str, values: Sequence[object]) -> It
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
+    """Return a compiled expression, or None if it is invalid or matches every text: such a file was not written by memdir."""
     try:
-        return compile_expression(pattern, ignores_case=ignores_case)
+        expression = compile_expression(pattern, ignores_case=ignores_case)
     except FormatError:
         return None
+    return None if expression.search("") else expression
 
 
 # --- the triggers of a memory ----------------------------------------------------------------------------------------
