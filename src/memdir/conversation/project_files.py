@@ -8,10 +8,9 @@ From the lowest to the highest precedence:
                .claude/rules/**/*.md, and CLAUDE.local.md
     (the memory's index comes last and is not loaded here)
 
-Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is checked by its link
-target, and files are only read. A file that may not be read is not opened, and the user is asked about a file outside the
-project (in the inbox, once per real path) only if there is no other reason to refuse it. The caller decides whether to trust
-a text. Parsing without disk access is in includes.
+Instruction files come with a clone, so all of them are untrusted: every step is bounded, and a path is checked by its link
+target. A file that may not be read is not opened, and the user is asked about a file outside the project (in the inbox, once
+per real path) only if there is no other reason to refuse it. Parsing without disk access is in includes.
 """
 
 import errno
@@ -36,7 +35,6 @@ from memdir.conversation.includes import (
     looks_secret,
     match_any,
     parse_rule,
-    resolve_include,
     strip_comments,
 )
 from memdir.errors import PathError
@@ -265,7 +263,11 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """The resolved paths for a load, and the patterns of excluded files."""
+    """The resolved paths for a load, and the patterns of excluded files.
+
+    `top` is the work tree, `outer` the repository around it if that is another one. Files in the folders `free` need no
+    approval. `excludes` are the user's patterns, `committed` those of the project.
+    """
 
     cwd: str
     top: str
@@ -463,7 +465,10 @@ class InstructionLoader:
         return _QueuedFile(file, free, (*node.chain, real))
 
     def _resolve(self, node: _QueuedFile, spelling: str) -> str:
-        return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
+        """Return the absolute path of an `@path` in a file. Links and `..` are not resolved."""
+        if spelling.startswith("~/"):
+            return os.path.join(self._context.home, spelling[2:].lstrip("/"))
+        return os.path.join(os.path.dirname(node.file.real), spelling)
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
         """Return the rule files below a folder by name, with the folders their links may point to."""

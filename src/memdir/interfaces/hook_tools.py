@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 _EXIT = re.compile(
     r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
 )
+# Codex passes only the output of a command, so a line of it has to say that it failed.
+_ERROR = re.compile(
+    r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
+)
 _ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
 _CALL_CHARS = 200  # of a tool call in the recall log
 
@@ -241,7 +245,8 @@ def _find_error(call: HookInput) -> str:
     ]
     text = "\n".join(list_texts(table, ("error", "stderr", "output", "stdout", "llmContent", "text_result_for_llm")))
     has_failed = table.get("success") is False or table.get("is_error") is True or bool(table.get("error"))
-    if has_failed or any(type(code) is int and code for code in codes) or _EXIT.search(text[:_ERROR_CHARS]):
+    has_failed |= any(type(code) is int and code for code in codes) or bool(_EXIT.search(text[:_ERROR_CHARS]))
+    if has_failed or (isinstance(response, str) and _ERROR.search(text)):
         return cut_middle(text, _ERROR_CHARS, "…")
     return ""
 
@@ -300,7 +305,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         if not any(verdict.refused for verdict in verdicts):
             verdicts += [_hold_back(project, write, call.session) for write in writes]
         refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
-        remarks = "; ".join(text for verdict in verdicts for text in verdict.said)
+        remarks = "; ".join(text for verdict in verdicts for text in verdict.warnings)
         if refused:
             output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
         elif remarks:
@@ -327,7 +332,9 @@ def _hold_back(project: "Project", write: "FileWrite", session: str) -> "WriteVe
         is_new_pin = new.pinned and not old.pinned
         return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
-        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
+        return WriteVerdict(
+            "the line is added to the team's index when the user approves the memory; no action is needed"
+        )
     if not write.is_whole:
         return WriteVerdict(
             "changes to team memories need the user's review: write the complete file, so that it can be reviewed"
