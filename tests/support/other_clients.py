@@ -23,7 +23,7 @@ from clihelp import SOURCE
 from homes import make_repository
 from loads import ROOT
 
-SECONDS = 120.0  # a turn takes three; a machine under load may take its time
+SECONDS = 300.0  # a turn takes three; opencode, at its first start, and a machine under load may take their time
 _PLACE = Path(os.environ.get("MEMDIR_CLIENTS") or ROOT / ".venv" / "clients")
 Answer = str | Mapping[str, Any]  # a text, or the call of a tool
 Step = Answer | int  # or the status of an error
