@@ -109,6 +109,8 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
                 following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
                 for later in following if not above and len(spans) == 1 else ():
                     hidden.setdefault(later, []).append((0, len(texts[later])))
+        else:
+            _cover_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
         hidden.setdefault(number, []).extend(spans)
     return False
 
@@ -129,9 +131,18 @@ def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
 
 
 def _cover_earlier(
-    texts: Sequence[str], number: int, sentence: str, patterns: _RequestPatterns, hidden: dict[int, list[Span]]
+    texts: Sequence[str],
+    number: int,
+    sentence: str,
+    patterns: _RequestPatterns,
+    hidden: dict[int, list[Span]],
+    *,
+    is_sure: bool = True,
 ) -> bool:
-    """Add the earlier text that a request refers to. Return whether there is any."""
+    """Add the earlier sentences about a subject that a request names, else the message before it. Return if there is one.
+
+    Unless it `is_sure` that the request refers to earlier text, only sentences about its subject are added.
+    """
     subject = patterns.about.search(sentence)
     stems = _list_stems(subject["what"], patterns.code) if subject else set()
     earlier = [index for index in range(number) if texts[index].strip()]
@@ -141,7 +152,7 @@ def _cover_earlier(
             if stems & _list_stems(texts[index][start:end]):
                 hidden.setdefault(index, []).append((start, end))
                 found = True
-    if not found and earlier:
+    if is_sure and not found and earlier:
         hidden.setdefault(earlier[-1], []).append((0, len(texts[earlier[-1]])))
     return bool(earlier)
 
