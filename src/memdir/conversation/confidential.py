@@ -23,6 +23,7 @@ from memdir.text import CJK, fold_words
 _STEM, _WORD_CHARS = 5, 4
 _FACT_WORDS, _FACT_CHARS = 5, 14  # of a request that holds the fact itself; in Chinese and Japanese, characters
 _ABOUT = 0.5  # share of a text's words that stand in what was left out
+_POINTS = compile_late(r"\b(?:it|them|das|dies|es|ça|cela|lo|esto|eso)\b|[こそ]れ|[这那]")  # to what was said
 _WIDE = compile_late(rf"[{CJK}]")
 _WIDE_PAIR = compile_late(rf"(?=([{CJK}]{{2}}))")
 Span = tuple[int, int]
@@ -100,17 +101,17 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         if patterns.whole.search(sentence):
             return True
         back = patterns.back.search(sentence)
-        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
         above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
-        if back or not _has_fact(sentence, asked):
-            spans += above
-            ends_open = sentence.rstrip().endswith((":", "："))
-            if (back or not above) and not ends_open and not _cover_earlier(texts, number, sentence, patterns, hidden):
-                following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
-                for later in following if not above and len(spans) == 1 else ():
-                    hidden.setdefault(later, []).append((0, len(texts[later])))
-        else:
+        is_own = not back and _has_fact(sentence, asked)
+        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
+        spans += above if not is_own or _POINTS.search(asked[0]) else []
+        if is_own:
             _cover_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
+        elif (back or not above) and not sentence.rstrip().endswith((":", "：")):
+            is_found = _cover_earlier(texts, number, sentence, patterns, hidden)
+            following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
+            for later in following if not is_found and len(spans) == 1 else ():
+                hidden.setdefault(later, []).append((0, len(texts[later])))
         hidden.setdefault(number, []).extend(spans)
     return False
 
