@@ -33,7 +33,7 @@ from http_servers import Organisation, Visitor, call_mcp, serve
 from machines import Machine
 from mcp_client import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
-from memdir.format.age import render_age, render_freshness
+from memdir.format.age import render_age
 from memdir.format.shown import TextVoice, show_memory, show_text
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.pages import name_who
@@ -142,7 +142,7 @@ def read_ages(desk: Desk, name: str) -> Cells:
     listed = pick({"memories": desk.cli("list", "--json").json}, name)
     text = desk.load("/memories")
     cell = re.search(rf'data-id="{home}/{name}".*?<td class="c-age num">([^<]*)<', text, re.S)
-    note = re.search(r"noted (.*?) and", desk.ask_hook("user-prompt", prompt=QUESTION))
+    note = re.search(r"Memory \(saved (.*?)\): ", desk.ask_hook("user-prompt", prompt=QUESTION))
     tools = {
         f"{interface} {tool}": match(pick(answer, name)["age"], days)
         for tool, arguments in (("memory_list", {}), ("memory_read", {"name": name}))
@@ -159,7 +159,7 @@ def read_ages(desk: Desk, name: str) -> Cells:
         "page JSON, list": datetime.fromisoformat(row["changed"]),
         "page JSON, memory": match(page["fields"]["age"].partition(";")[0], show_ago(since, desk.now)),
         "page": match(cell[1] if cell else "", show_ago(since, desk.now)),
-        "hook": match(note[1] if note else "today", days),  # a new one has no note
+        "hook": match(note[1] if note else "", days),
         **tools,
     }
 
@@ -494,7 +494,7 @@ def read_server(postgres: Postgres, org: Organisation, name: str, now: datetime)
     stored = store.read("deploys")
     since, author = find_ages(store, [stored], now=now)["deploys"], find_authors(store, ["deploys"])["deploys"]
     shown, count = show_text(stored.body, TextVoice.SHARED), len(store.recalls("deploys"))
-    days, ago = render_freshness(since, now), show_ago(since, now)
+    days, ago = render_age(since, now), show_ago(since, now)
 
     def match(wanted: object, words: str, text: str) -> object:
         return wanted if words in text else text
@@ -504,8 +504,8 @@ def read_server(postgres: Postgres, org: Organisation, name: str, now: datetime)
             "library": since,
             "page JSON, list": datetime.fromisoformat(rows[0]["changed"]),
             "page JSON, memory": match(since, ago, page["fields"]["age"]),
-            "MCP memory_read": match(since, days, read["note"]),
-            "MCP memory_search": match(since, days, found["note"]),
+            "MCP memory_read": match(since, days, read["age"]),
+            "MCP memory_search": match(since, days, found["age"]),
         },
         "author": {
             "library": author,

@@ -46,9 +46,13 @@ NOTES = ("memdir notes update --transcript ~/.claude/projects/-app/1f2e.jsonl",)
 AGENT = (
     "mkdir -p .claude/agents && printf -- '---\\nname: reviewer\\nmemory: project\\n---\\n' > .claude/agents/reviewer.md",
 )
+RULE = ("memdir rule add 'never force-push' --command 'push.*--force' --ask",)
 BEFORE = {
     "memdir save --type feedback": ("memdir forget terse-replies",),
     "memdir log show yesterday": ("MEMDIR_NOW=2026-03-04T12:00:00+00:00 memdir log add - < report.txt",),
+    "memdir rule off never": RULE,
+    "memdir rule override never": RULE,
+    "memdir rule override terse": ("memdir edit terse-replies --when-command push --enforce ask",),
     "memdir promote deploy-days": TEAM,
     "memdir demote team/": (*TEAM, "memdir promote deploy-days --to team"),
     "memdir undo --session": ("memdir import ~/Downloads/chatgpt-export.zip --learn --apply",),

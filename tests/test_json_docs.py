@@ -39,7 +39,7 @@ ENUMS: dict[type[Enum], str] = {
     "MemoryRow.scope OldPlaceRow.scope PromptIndexRow.scope RecalledRow.scope ScopeRow.scope SearchHitRow.scope "
     "VerdictRow.scope WhyRow.scope",
     Kind: "ImportStepRow.type MemoryRow.type RecalledRow.type",
-    AgentScope: "AgentListRow.scope AgentRow.scope AgentMemoryRow.scope",
+    AgentScope: "AgentListRow.scope AgentMemoryRow.scope",
     ClaimKind: "ClaimRow.kind",
     ClaimStatus: "ClaimRow.status",
     DreamSkip: "DreamedRow.skipped DreamStatusRow.reason",
@@ -122,7 +122,6 @@ def cli(tmp_path: Path) -> Cli:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     for name, body in (("fresh", "Fresh.\n"), ("secret", f"The token is {token}.\n"), ("bell", "\x07\n")):
         (elsewhere / f"{name}.md").write_text(memory_text(name, body=body), encoding="utf-8")
-    (cli.project / "AGENTS.md").write_text("- We froze the ledger until 2026-06-30.\n- Use tabs.\n", encoding="utf-8")
     waiting = InboxItem(
         InboxKind.MEMORY, "T", "W", datetime(2026, 3, 4, tzinfo=UTC), payload={"edits": render_edits([Forget("a")])}
     )

@@ -148,7 +148,10 @@ def test_a_hook_returns_for_any_input(hooks: Hooks, event: str, end: str) -> Non
 
 
 def test_a_prompt_in_a_pipe_that_stays_open_and_one_of_eight_megabytes_are_answered(hooks: Hooks) -> None:
-    hooks.cli("remember", "the ferry leaves at six")
+    hooks.cli(
+        "remember",
+        "the ferry to Lindholm leaves at six, from pier nine; on Sundays it is the small one, which takes no cars",
+    )
     for session, ask in (("a", "when does the ferry leave?"), ("b", "when does the ferry leave? " * 300_000)):
         command = [sys.executable, "-P", "-m", "memdir", "hook", "user-prompt"]
         env = {**hooks.cli.environ(), "MEMDIR_HOOK_PATIENCE": "2"}

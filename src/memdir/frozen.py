@@ -6,7 +6,7 @@ the other methods are shared.
 
 Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
 Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records that are
-not frozen with slots. A class that needs one of these, or has defaults that `dataclasses` would refuse, is an error.
+not frozen with slots. Defaults that `dataclasses` would refuse are an error here, too.
 """
 
 import re
@@ -60,13 +60,13 @@ def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Ca
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    unchanged = {name: getattr(record, name) for name in _names_of(record) if name not in changes}
+    unchanged = {name: getattr(record, name) for name in list_fields(record) if name not in changes}
     return type(record)(**unchanged, **changes)
 
 
 def fill(record: Record, table: Mapping[str, object]) -> Record:
     """Return a copy of a record with values from a dict, ignoring values of a different type."""
-    known = {name: table[name] for name in _names_of(record) if name in table}
+    known = {name: table[name] for name in list_fields(record) if name in table}
     return replace(
         record, **{name: value for name, value in known.items() if type(value) is type(getattr(record, name))}
     )
@@ -74,11 +74,12 @@ def fill(record: Record, table: Mapping[str, object]) -> Record:
 
 def asdict(record: object) -> dict[str, Any]:
     """Return a record's fields with their values; nested records stay records."""
-    return {name: getattr(record, name) for name in _names_of(record)}
+    return {name: getattr(record, name) for name in list_fields(record)}
 
 
-def list_fields(record: object) -> tuple[str, ...]:
-    return _names_of(record)
+def list_fields(record: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = record.__match_args__
+    return names
 
 
 def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
@@ -113,12 +114,8 @@ def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
             raise ValueError(
                 f"mutable default {type(spec.default)} for field {name} is not allowed: use default_factory"
             )
-    # The class is built again with slots, and `super()` would still refer to the first one.
-    uses_super = any(
-        "__class__" in getattr(getattr(value, "__code__", None), "co_freevars", ()) for value in vars(cls).values()
-    )
-    if "__post_init__" in vars(cls) or uses_super:
-        raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
+    if "__post_init__" in vars(cls):
+        raise TypeError(f"{cls.__qualname__}: records have no __post_init__")
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
@@ -204,11 +201,6 @@ class _Fields:
         return fields
 
 
-def _names_of(record: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = record.__match_args__
-    return names
-
-
 def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._shown)})"
 
@@ -226,13 +218,13 @@ def _refuse(self: object, name: str, *_: object) -> None:
 
 
 def _reduce(self: Any) -> tuple[Any, ...]:
-    return _rebuild, (type(self), *(getattr(self, name) for name in _names_of(self)))
+    return _rebuild, (type(self), *(getattr(self, name) for name in list_fields(self)))
 
 
 def _rebuild(kind: type, *values: object) -> Any:
     """Create an empty record for pickle and copy without calling `__init__`."""
     record: Any = object.__new__(kind)
-    for name, value in zip(_names_of(kind), values, strict=True):
+    for name, value in zip(list_fields(kind), values, strict=True):
         object.__setattr__(record, name, value)
     return record
 

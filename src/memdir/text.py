@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 
@@ -50,7 +50,7 @@ _MARKUP = compile_late(r"(?<!\d)[_*~`]+|[_*~`]+(?!\d)")
 _HYPHENS = compile_late(r"(\w)[-\xad\u2010\u2011][ \t]*\r?\n[ \t]*(?=\w)")
 _MARKS = compile_late("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 # Letters of other scripts by the Latin letter that they look like, both cases; other letters keep their own.
-_LOOKALIKES = {
+_LATIN = {
     "a": "\u0430\u0410\u03b1\u0391\u0251\u1d00", "b": "\u0412\u0432\u0392\u03b2\u0299\u042c\u044c",
     "c": "\u0441\u0421\u03f2\u03f9\u1d04", "d": "\u0501\u1d05\u0111", "e": "\u0435\u0415\u0454\u03b5\u0395\u1d07",
     "f": "\ua730\u03dd", "g": "\u0261\u0262\u050d", "h": "\u041d\u043d\u04bb\u0397\u029c", "i": "\u0456\u0406\u03b9\u0399\u0131\u026a\u04cf\u04c0",
@@ -60,6 +60,7 @@ _LOOKALIKES = {
     "u": "\u03c5\u1d1c\u057f", "v": "\u0475\u03bd\u1d20", "w": "\u051d\u03c9\u1d21", "x": "\u0445\u0425\u03c7\u03a7",
     "y": "\u0443\u0423\u03b3\u03a5\u028f\u04af", "z": "\u0396\u1d22",
 }  # fmt: skip
+_LOOKALIKES = {ord(sign): plain for plain, signs in _LATIN.items() for sign in signs}
 _FOLDED_SIGNS = compile_late(rf"{_WORDS}|[^\w\s.,;:!?…。、，；：！？\"'’‘“”„«»「」()*`]|!(?==)")
 
 
@@ -91,19 +92,9 @@ def fold_words(text: str, *, signs: bool = False) -> str:
         text = text if signs else _TAGS.sub(lambda tag: " " if tag[1] else "", text)
         text = _HYPHENS.sub(r"\1", _MARKUP.sub("", text))
     if not text.isascii():
-        text = fold_text(text).text.translate(_load_lookalikes())
+        text = fold_text(text).text.translate(_LOOKALIKES)
         text = text if signs else _MARKS.sub("", unicodedata.normalize("NFD", text))
     return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(fold(text)))
-
-
-def fold_letters(text: str) -> str:
-    """Return the normalised words joined without spaces, so that `a l w a y s` becomes `always`."""
-    return fold_words(text).replace(" ", "")
-
-
-@cache
-def _load_lookalikes() -> dict[int, str]:
-    return {ord(sign): plain for plain, signs in _LOOKALIKES.items() for sign in signs}
 
 
 def printable(text: str) -> str:
@@ -345,6 +336,29 @@ def _weigh_scripts(text: str) -> float:
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 _OPENING = compile_late(r"[{\[]")
+
+
+def parse_json(data: str | bytes) -> object:
+    """Return the value of a JSON text, or None if it is not valid."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def as_table(value: object) -> Mapping[str, object]:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> Sequence[object]:
+    """Return the value if it is a list or tuple, else an empty one."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def as_text(value: object) -> str:
+    """Return the value if it is a string, else ""."""
+    return value if isinstance(value, str) else ""
 
 
 def find_json(text: str) -> Iterator[object]:

@@ -149,32 +149,32 @@ def test_what_is_too_long_is_named_and_cut_by_whole_lines() -> None:
     notes = TEMPLATE.with_texts({"Learnings": long_text(9_000), "Worklog": long_text(9_000), "Key results": "short"})
     rows = list_oversize(notes)
     assert len(rows) == 3 and '"Learnings"' in rows[0] and "2,000 are allowed" in rows[0]
-    cut = cut_notes(notes, where="/n.md")
-    assert set(cut.lost) == {"Learnings", "Worklog"} and list_oversize(cut.notes) == ()
-    learnings, worklog = cut.notes.find("Learnings"), cut.notes.find("Worklog")
+    cut, lost = cut_notes(notes, where="/n.md")
+    assert set(lost) == {"Learnings", "Worklog"} and list_oversize(cut) == ()
+    learnings, worklog = cut.find("Learnings"), cut.find("Worklog")
     assert learnings and worklog
     assert learnings.text.startswith("0: some") and learnings.text.endswith(
-        f"[{cut.lost['Learnings']} more lines in /n.md]"
+        f"[{lost['Learnings']} more lines in /n.md]"
     )
-    assert worklog.text.startswith(f"[{cut.lost['Worklog']} earlier lines in /n.md]") and "749: some" in worklog.text
+    assert worklog.text.startswith(f"[{lost['Worklog']} earlier lines in /n.md]") and "749: some" in worklog.text
     kept = [line for line in learnings.text.splitlines() if line and not line.startswith("[")]
-    assert kept == long_text(9_000).splitlines()[: len(kept)] and len(kept) + cut.lost["Learnings"] == 750
-    assert measure_notes(cut.notes) > NOTES_SECTION_TOKENS * 1.7, "no more is cut than must be"
+    assert kept == long_text(9_000).splitlines()[: len(kept)] and len(kept) + lost["Learnings"] == 750
+    assert measure_notes(cut) > NOTES_SECTION_TOKENS * 1.7, "no more is cut than must be"
 
 
 def test_all_sections_together_stay_below_their_limit_and_small_ones_whole() -> None:
     notes = TEMPLATE.with_texts({name: long_text(9_000) for name in SECTIONS[1:]} | {"Session Title": "A parser"})
     assert "all sections together" in list_oversize(notes)[-1]
-    cut = cut_notes(notes)
-    assert NOTES_TOKENS * 0.95 < measure_notes(cut.notes) <= NOTES_TOKENS and list_oversize(cut.notes) == ()
-    assert cut.notes.find("Session Title") == notes.find("Session Title")
-    assert check_update(notes, render_notes(cut.notes)) == cut.notes
+    cut, _ = cut_notes(notes)
+    assert NOTES_TOKENS * 0.95 < measure_notes(cut) <= NOTES_TOKENS and list_oversize(cut) == ()
+    assert cut.find("Session Title") == notes.find("Session Title")
+    assert check_update(notes, render_notes(cut)) == cut
 
 
 def test_a_cut_inside_a_code_fence_leaves_it_closed_at_both_ends() -> None:
     code = "```py\n" + long_text(9_000) + "\n```"
     notes = TEMPLATE.with_texts({"Learnings": f"Before.\n\n{code}", "Worklog": f"{code}\n\n- last"})
-    cut = cut_notes(notes).notes
+    cut, _ = cut_notes(notes)
     assert check_update(notes, render_notes(cut)) == cut
     learnings, worklog = cut.find("Learnings"), cut.find("Worklog")
     assert learnings and learnings.text.count("```") == 2 and worklog and worklog.text.count("```") == 2
@@ -183,7 +183,7 @@ def test_a_cut_inside_a_code_fence_leaves_it_closed_at_both_ends() -> None:
 
 def test_a_single_line_that_is_too_long_is_cut_inside() -> None:
     notes = TEMPLATE.with_texts({"Learnings": "word " * 9_000})
-    cut = cut_notes(notes).notes
+    cut, _ = cut_notes(notes)
     found = cut.find("Learnings")
     assert found and found.text.endswith("…") and len(found.text) > 4_000 and list_oversize(cut) == ()
 
@@ -418,10 +418,10 @@ def test_the_one_request_form_changes_the_sections_it_names(desk: Desk) -> None:
     assert (row["task"], row["by"], row["requests"], row["error"]) == ("notes", "model", 1, "")
 
 
-def test_a_mapping_from_section_to_text_and_a_repeated_heading_are_understood(desk: Desk) -> None:
+def test_a_repeated_heading_is_understood(desk: Desk) -> None:
     section = TEMPLATE.sections[1]
     whole = f"{section.heading}\n{section.description}\n\nHalf done."
-    model = ScriptedModel([f"Here:\n```json\n{json.dumps({'sections': {'# Current State': whole}})}\n```"])
+    model = ScriptedModel([f"Here:\n```json\n{json.dumps([{'section': '# Current State', 'text': whole}])}\n```"])
     assert desk.update(talk(), model).by == "model" and desk.find("Current State") == "Half done."
 
 
@@ -499,14 +499,6 @@ def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(
         and "2,000" in ours
         and "12,000" in ours
     )
-
-
-def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
-    options = NotesOptions(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
-    model = ScriptedModel([answer(Plan="Ship it.")])
-    assert desk.update(talk(), model, options=options).by == "model"
-    assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
-    assert model.requests[0].messages[0].text.startswith("MINE # Plan")
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_each_path_is_named_once_and_relative_ones_count_from_the_working_direct
 
 def test_steps_tell_programs_and_where_output_goes() -> None:
     steps = parse_steps("A=1 sudo -u root make all 2>err.log && cat x | tee y; (cd z && ls > out)")
-    assert [(step.program, step.arguments, step.targets) for step in steps] == [
+    assert [(step.program, step.arguments, step.replaced) for step in steps] == [
         ("make", ("all",), ("err.log",)),
         ("cat", ("x",), ()),
         ("tee", ("y",), ()),

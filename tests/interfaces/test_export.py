@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import sqlite3
 import tarfile
 from pathlib import Path
 
@@ -99,18 +98,6 @@ def test_scope_says_which(cli: Cli) -> None:
     assert set(members(cli("export", "--scope", "user").data)) == {"MEMORY.md", "ours.md"}
 
 
-def test_history_goes_along_if_asked_for_and_is_whole(cli: Cli, tmp_path: Path) -> None:
-    assert not any(path.startswith(".memdir") for path in members(cli("export").data))
-    past = tmp_path / "past.db"
-    past.write_bytes(members(cli("export", "--with-history").data)[".memdir/history.db"])
-    db = sqlite3.connect(past)
-    try:
-        assert db.execute("SELECT verb FROM acts").fetchall() == [("save",)]
-    finally:
-        db.close()
-    assert cli("export", "--with-history", "--format", "jsonl").code == 2
-
-
 def test_secrets_and_unread_files_are_warned_of_by_place_alone(cli: Cli) -> None:
     cli.file("token", memory_text("Token", "How the payment gateway is reached", f"The token is {TOKEN}.\n"))
     (cli.memory / "link.md").symlink_to("billing.md")
@@ -133,10 +120,6 @@ def test_nothing_to_export_is_said_and_wrong_use_is_2(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     assert "no memories" in cli("export").refusal
     assert cli("export", "--json").code == 2
-
-
-def test_an_export_goes_through_a_pipe_to_the_letter(cli: Cli) -> None:
-    assert cli.real("export").data == cli("export").data
 
 
 def test_a_memory_that_nobody_could_save_so_today_comes_back_from_json_lines_too(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clihelp import Cli
-from homes import git, write
+from homes import write
 from importers import sample
 from tables import read_rows
 
@@ -78,67 +78,12 @@ def test_chatgpts_memories_are_about_the_user_unless_they_say_how_to_answer(cli:
     assert len(steps(cli, str(bullets), "--from", "chatgpt")) == 2
 
 
-def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> None:
-    rows = steps(cli, sample(cli, "codex"))
-    assert {(row["type"], row["title"]) for row in rows if row["fate"] == "new"} >= {
-        ("feedback", "ingest pipeline retries: user preferences"),
-        ("project", "ingest pipeline retries: reusable knowledge"),
-        ("user", "User profile from Codex"),
-    }
-    assert [row["why"].split(" (")[0] for row in rows if row["fate"] == "refused"] == [
-        "failures and fixes: the code already contains them",
-        "it belongs to another project",
-    ]
-    knowledge = next(row for row in rows if row["title"].endswith("reusable knowledge"))
-    assert knowledge["modified"].startswith("2026-02-12") and "every Sunday" in knowledge["text"]
-
-
-def test_codex_is_found_where_it_keeps_its_memories(cli: Cli) -> None:
-    (cli.home / ".codex").mkdir()
-    sample(cli, "codex", ".codex/memories")
-    assert cli("import", "codex", "--json").json["format"] == "codex"
-
-
-def test_of_agents_md_facts_are_taken_and_neither_orders_nor_what_the_project_shows(cli: Cli) -> None:
-    rows = steps(cli, sample(cli, "agents-sample.md", "AGENTS.md"))
-    assert {row["title"]: row["type"] for row in rows if row["fate"] == "new"} == {
-        "Ledger service frozen": "project",
-        "On-call rota and escalation rules in PagerDuty": "reference",
-    }
-    refused = {row["title"]: row["why"] for row in rows if row["fate"] == "refused"}
-    assert refused["Always use tabs."] == "it is an instruction; put it in an instruction file"
-    assert refused["The parser is a recursive descent parser."] == "the project already contains it"
-    assert not any("secret-sauce" in json.dumps(row) for row in rows)
-    ledger = next(row for row in rows if row["name"] == "ledger-service-frozen")
-    assert "because the auditors are at work" in ledger["text"]
-
-
-def test_a_fact_that_another_instruction_file_says_is_not_remembered(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    (cli.project / ".git").rmdir()
-    git(cli.project, "init", "-q")
-    fact = "The ledger service is frozen until 2026-06-30 because the auditors are at work."
-    write(cli.project / "AGENTS.md", f"- {fact}\n")
-    assert [row["fate"] for row in steps(cli, "agents-md")] == ["new"]
-    write(cli.project / "CLAUDE.md", f"# Rules\n\n- {fact}\n")
-    (row,) = steps(cli, "agents-md")
-    assert row["fate"] == "refused" and "CLAUDE.md" in row["why"]
-
-
 def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
     (cli.home / ".gemini").mkdir()
     sample(cli, "gemini-sample.md", ".gemini/GEMINI.md")
     rows = steps(cli, "gemini-md")
-    assert [(row["fate"], row["type"]) for row in rows] == [("refused", None), ("new", "user"), ("new", "reference")]
-    assert "The user's preferred programming language is Python." in rows[1]["text"]
-
-
-def test_the_same_fact_from_two_tools_is_kept_once(cli: Cli) -> None:
-    write(cli.home / "a.txt", "The user works as a data engineer in the payments team.\n")
-    write(cli.home / "b.txt", "- The user works as a **data engineer**  in the payments team.\n")
-    assert [row["fate"] for row in steps(cli, str(cli.home / "a.txt"), "--from", "chatgpt", "--apply")] == ["new"]
-    (row,) = steps(cli, str(cli.home / "b.txt"), "--from", "chatgpt", "--apply")
-    assert row["fate"] == "same" and len(cli("list", "--json").json) == 1
+    assert [(row["fate"], row["type"]) for row in rows] == [("new", "user"), ("new", "reference")]
+    assert "The user's preferred programming language is Python." in rows[0]["text"]
 
 
 def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:
@@ -201,15 +146,8 @@ def test_notes_of_basic_memory_and_plain_folders_are_recognised(cli: Cli, tmp_pa
     assert cli("import", str(tmp_path / "plain" / "Ideas.md"), "--json").json["counts"]["new"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "format"),
-    [("CLAUDE.md", "claude-md"), (".cursorrules", "cursor-rules"), ("GEMINI.md", "gemini-md"), ("AGENTS.md", "agents-md"), ("QWEN.md", "agents-md"), (".cursor/rules/a.mdc", "cursor-rules")],
-)  # fmt: skip
-def test_instruction_files_are_recognised_by_file_and_by_project(
-    cli: Cli, tmp_path: Path, name: str, format: str
-) -> None:
-    text = "- Use tabs.\n- The billing service is owned by Dana's team because of the audit in 2025.\n"
-    path = write(tmp_path / "other" / name, text)
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md", ".cursorrules", "QWEN.md"])
+def test_an_instruction_file_or_a_project_with_one_is_refused(cli: Cli, tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "other" / name, "- The billing service is owned by Dana's team since the audit in 2025.\n")
     for source in (path, tmp_path / "other"):
-        shown = cli("import", str(source), "--json").json
-        assert (shown["format"], shown["counts"]["new"], shown["counts"]["refused"]) == (format, 1, 1), source
+        assert "agents load instruction files themselves" in cli("import", str(source)).refusal

@@ -16,6 +16,7 @@ from loads import ROOT, scaled
 from memdir.frozen import replace
 from memdir.project.paths import slug
 from memdir.store.state import read_events
+from memdir.text import shorten_home
 from servers import Answer, AnthropicServer, Call
 
 # The client has a scanner of its own for tokens of known vendors; a password in plain words is ours to find.
@@ -83,7 +84,8 @@ def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:
         # Without the plugin's MCP server: that one is another test's subject.
         turn = project.client(ASKED, "--plugin-dir", str(folder), "--strict-mcp-config")
         said = said_to_model(bodies(server)[0])
-        assert turn.out == "At six." and "leaves at six, from pier nine" in said and str(path) in said
+        assert turn.out == "At six." and "leaves at six, from pier nine" in said
+        assert shorten_home(str(path), project.client.home) in said
         assert "memdir:memory" in json.dumps(bodies(server)[0])
         assert not (project.client.home / ".claude" / "settings.json").exists()
 
@@ -110,7 +112,11 @@ def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first
         assert project.client(asked, "--allowedTools", "Bash").out == "Done."
         assert server.problems == [] and len(selects) == 1 and asked in said_to_model(selects[0])
         first, second = [said_to_model(at) for at in bodies(server) if at not in selects]
-        assert "pier nine" not in first and "leaves at six, from pier nine" in second and str(path) in second
+        assert (
+            "pier nine" not in first
+            and "leaves at six, from pier nine" in second
+            and shorten_home(str(path), project.client.home) in second
+        )
         shown = project.client.transcript.read_text(encoding="utf-8")
         assert "memdir: recalled 1 (Ferry)" in shown, "the line that the person is shown"
 

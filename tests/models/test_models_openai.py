@@ -136,11 +136,6 @@ def test_the_limit_has_the_name_that_the_endpoint_knows() -> None:
     assert "response_format" not in render_openai_body("x", ask(schema=SCHEMA), frozenset({PLAIN}))
 
 
-def test_what_a_person_says_in_two_messages_is_one_turn() -> None:
-    body: Any = render_openai_body("x", ask(messages=(Message("user", "the list"), Message("user", "the query"))))
-    assert [at["content"] for at in body["messages"][1:]] == ["the list\n\nthe query"]
-
-
 def test_a_message_of_another_provider_is_rendered_anew() -> None:
     raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]}
     said = Message("assistant", "", calls=(ToolCall("1", "read", {"path": "é"}),), raw=raw)
@@ -163,7 +158,7 @@ def test_calls_that_share_an_index_are_told_apart_by_their_ids(more: dict[str, o
         gathering.add(make_chunk(make_call(id, "read", '{"path": ', **more)))
         gathering.add(make_chunk(make_call("", "", f'"{path}"}}', **more)))
     gathering.add(make_chunk(finish="tool_calls"))
-    calls = read_openai_reply(gathering.answer(), "x").reply.calls
+    calls = read_openai_reply(gathering.answer(), "x")[0].calls
     assert calls == (ToolCall("c1", "read", {"path": "a"}), ToolCall("c2", "read", {"path": "b"}))
 
 
@@ -171,13 +166,13 @@ def test_a_name_that_comes_with_every_piece_is_one_name() -> None:
     gathering = OpenAIStream()
     gathering.add(make_chunk(make_call("c1", "read", '{"path": ', index=0)))
     gathering.add(make_chunk(make_call("c1", "read", '"a"}', index=0), finish="tool_calls"))
-    assert read_openai_reply(gathering.answer(), "x").reply.calls == (ToolCall("c1", "read", {"path": "a"}),)
+    assert read_openai_reply(gathering.answer(), "x")[0].calls == (ToolCall("c1", "read", {"path": "a"}),)
 
 
 def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
     made = [make_call("", "read", {"path": "a"}), make_call("", "read", {"path": "b"})]
     answer = {"choices": [{"message": {"tool_calls": made}, "finish_reason": "tool_calls"}]}
-    reply = read_openai_reply(answer, "x").reply
+    reply = read_openai_reply(answer, "x")[0]
     assert len({call.id for call in reply.calls} - {""}) == 2
     (back,) = render_openai_messages([Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)])
     assert isinstance(back, dict) and [at["id"] for at in back["tool_calls"]] == [call.id for call in reply.calls]

@@ -137,11 +137,9 @@ def test_operations_are_carried_out_one_by_one_and_all_problems_are_returned() -
         "what",
         {"action": "delete", "name": "terse"},
     ]  # fmt: skip
-    result = stage(parse_operations(json.dumps({"operations": rows})), staging)
-    assert list(result.done) == ["deploys", "terse"] and len(result.problems) == 3
-    assert (
-        "nowhere" in result.problems[0] and "no action" in result.problems[1] and "not an object" in result.problems[2]
-    )
+    done, problems = stage(parse_operations(json.dumps({"operations": rows})), staging)
+    assert list(done) == ["deploys", "terse"] and len(problems) == 3
+    assert "nowhere" in problems[0] and "no action" in problems[1] and "not an object" in problems[2]
     assert "cues:\n  - may I deploy today?\n---" in (staging.staged[0].text or "").replace('"', "")
 
 

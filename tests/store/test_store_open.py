@@ -63,16 +63,16 @@ def test_broken_definitions_are_forgiven_and_told(cli: Cli) -> None:
     assert rows["../../etc"]["path"] is None and rows["../../etc"]["problem"]
 
 
-def test_where_says_by_which_rule(cli: Cli) -> None:
-    assert "no memory scope is set" in cli("agent", "where", "reviewer").refusal
+def test_the_rule_that_chose_a_directory_is_told(cli: Cli) -> None:
+    assert "no memory scope is set" in cli("agent", "show", "reviewer").refusal
     define(cli.project, "r", "name: my-plugin:reviewer\nmemory: project")
-    told = cli("agent", "where", "my-plugin:reviewer", "--json").json
+    told = cli("agent", "show", "my-plugin:reviewer", "--json").json
     folder = cli.project / ".claude" / "agent-memory" / "my-plugin-reviewer"
     assert (told["path"], told["scope"], told["exists"]) == (str(folder), "project", False)
     assert "memory: project" in told["rule"] and not folder.exists(), "asking makes nothing"
-    user = cli("agent", "where", "my-plugin:reviewer", "--scope", "user")
-    assert str(cli.home / ".claude" / "agent-memory" / "my-plugin-reviewer") in user.out
-    assert cli("agent", "where", "../x", "--scope", "user").refusal
+    user = cli("agent", "show", "my-plugin:reviewer", "--scope", "user", "--json").json
+    assert user["path"] == str(cli.home / ".claude" / "agent-memory" / "my-plugin-reviewer")
+    assert cli("agent", "show", "../x", "--scope", "user").refusal
 
 
 def test_an_agents_memory_is_written_and_shown_and_recalled_by_nobody(cli: Cli) -> None:
@@ -97,9 +97,9 @@ def test_a_scope_of_one_kind_means_nothing_for_the_other(cli: Cli) -> None:
 
 def test_a_memory_without_a_definition_is_found_if_it_is_the_only_one(cli: Cli) -> None:
     cli("save", "--agent", "lone", "--scope", "user", *SAVE, "--body", "x")
-    assert "the only one" in cli("agent", "where", "lone").out
+    assert "the only one" in cli("agent", "show", "lone", "--json").json["rule"]
     cli("save", "--agent", "lone", "--scope", "local", *SAVE, "--body", "x")
-    assert "pass --scope user or local" in cli("agent", "where", "lone").refusal
+    assert "pass --scope user or local" in cli("agent", "show", "lone").refusal
     assert {row["scope"] for row in cli("agent", "list", "--json").json} == {"user", "local"}
 
 

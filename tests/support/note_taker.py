@@ -17,8 +17,8 @@ def take_notes(body: dict[str, Any]) -> str:
     if "# Current State" not in text and "_Mine_" not in text:
         return '{"operations": []}'
     if "_Mine_" in text:
-        return json.dumps({"sections": {"Worklog": f"- {asked[0]}"}})
-    return json.dumps({"sections": {"Session Title": asked[0][:100], "Current State": f"Last: {asked[-1][:1_000]}"}})
+        return render_sections({"Worklog": f"- {asked[0]}"})
+    return render_sections({"Session Title": asked[0][:100], "Current State": f"Last: {asked[-1][:1_000]}"})
 
 
 @contextmanager
@@ -26,3 +26,7 @@ def serve_note_taker() -> Iterator[dict[str, str]]:
     """Yield the environment in which memdir uses this provider."""
     with AnthropicServer(take_notes) as server:
         yield {"MEMDIR_MODEL": "anthropic:m", "MEMDIR_MODEL_URL": server.url, "MEMDIR_MODEL_KEY": "k"}
+
+
+def render_sections(texts: dict[str, str]) -> str:
+    return json.dumps({"sections": [{"section": name, "text": text} for name, text in texts.items()]})

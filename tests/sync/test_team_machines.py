@@ -35,7 +35,9 @@ class OwnMachine(Machine):
     def start(self, key: Path | None) -> None:
         opened = self.open_here()
         setup = own.OwnSetup(self.address, key_file="" if key is None else str(key))
-        done = own.start(opened, setup, now=opened.now(), encrypt=key is not None and not key.exists())
+        done = own.start(
+            opened, setup, now=opened.now(), encrypt=True if key is not None and not key.exists() else None
+        )
         assert done.outcome.value == "synced", done
         opened.close()
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from homes import git, make_repository
 from hook_calls import wait_until
 from machines import ADDRESS, Machine, add_clone, read_memories
+from memdir.format.frontmatter import digest_of
 from memdir.interfaces.worker import do_worker_chores
 from memdir.store.open import Identity
 from memdir.sync.own import ProjectRecord, find_record
@@ -115,7 +117,9 @@ def test_files_of_other_tools_and_user_types_are_synced_but_nothing_with_a_secre
     tower.init()
     assert set(tower.files()) - {"MEMORY.md"} == {"plain.md", "me.md"}
     assert TOKEN not in git(laptop.remote, "log", "-p", "--all")
-    assert [at["path"] for at in laptop("sync", "status", "--json").json["withheld"]] == [done["withheld"][0]["path"]]
+    status = laptop("sync", "status", "--json").json
+    assert [at["path"] for at in status["withheld"]] == [done["withheld"][0]["path"]]
+    assert [at["unsent"] for at in status["directories"]] == [[]]  # V9: it will not be sent
 
 
 def test_a_project_that_is_not_here_waits_in_the_remote_and_arrives_when_it_is_opened(
@@ -273,6 +277,114 @@ def test_a_tampered_encrypted_remote_stops_the_sync_and_deletes_nothing(pair: tu
         done = laptop.sync()
         assert done.outcome.value == "failed" and "with the key on this machine" in done.error
         assert laptop.files() == before
+
+
+def test_no_clear_text_is_sent_after_the_branch_of_an_encrypted_remote_was_deleted(
+    pair: tuple[Machine, Machine],
+) -> None:
+    """S8: whoever hosts it deletes the branch, or puts a plain one there, and a further machine with the key joins."""
+    pytest.importorskip("pyrage")
+    laptop, tower = pair
+    laptop.write("deploys", memory_text("Deploys"))
+    tower.write("plans", memory_text("Plans"))
+    laptop.init("--encrypt")
+    copy_key(laptop, tower)
+    raw_git(laptop.remote, "update-ref", "-d", "refs/heads/memdir/sync")
+    done = tower("sync", "init", str(tower.remote))
+    assert done.code == 1 and "has no branch" in done.err and "--plain" in done.err
+    plain = "commit refs/heads/memdir/sync\ncommitter Eve <eve@example.org> 1772000000 +0000\ndata 1\nx\n"
+    mark = 'M 100644 inline .memdir-sync.json\ndata 14\n{"version": 1}\n'
+    raw_git(laptop.remote, "fast-import", "--quiet", given=(plain + mark).encode())
+    done = tower("sync", "init", str(tower.remote))
+    assert done.code == 1 and "is not encrypted" in done.err
+    assert laptop.sync().outcome.value == "failed"
+    assert show_remote(laptop.remote) == [".memdir-sync.json"]
+    tower.init("--plain")
+    assert "projects/app-" in "".join(show_remote(laptop.remote))
+
+
+LOOK = """
+import json, sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from memdir.store.open import open_project
+from memdir.sync.own import sync_own
+project = open_project()
+done = sync_own(project, now=project.now())
+print(json.dumps([done.outcome, done.sent, [path for path in opened if path.startswith(str(project.environment.home))]]))
+"""
+
+
+def look(machine: Machine) -> tuple[str, list[str], list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK], cwd=machine.app, env=machine.cli.environ(), capture_output=True, check=True
+    )
+    outcome, sent, opened = json.loads(done.stdout)
+    return outcome, sent, opened
+
+
+def test_a_sync_without_a_change_opens_no_memory_and_a_change_in_place_is_sent(pair: tuple[Machine, Machine]) -> None:
+    """V10."""
+    laptop, tower = pair
+    counts = []
+    for count in (3, 40):
+        for number in range(count):
+            laptop.write(f"note-{number}", memory_text(f"Note {number}"))
+        laptop.init()
+        wait_until(lambda: bool(laptop.sync().outcome and is_settled(laptop)), "a sync without a change")
+        outcome, sent, opened = look(laptop)
+        assert (
+            outcome == "synced" and sent == [] and not [path for path in opened if path.endswith((".md", "point.json"))]
+        )
+        counts.append(len(opened))
+    assert counts[0] == counts[1]
+    path = laptop.memory() / "note-1.md"
+    with path.open("r+", encoding="utf-8") as file:  # the same inode and size, in a folder with the same time
+        file.write(path.read_text(encoding="utf-8").replace("Text", "Next"))
+    assert [name.rpartition("/")[2] for name in look(laptop)[1]] == ["note-1"]
+    tower.init()
+    assert "Next." in tower.files()["note-1.md"]
+    tower.write("note-2", memory_text("Note 2", "From the tower."))
+    tower.sync()
+    laptop.sync()
+    assert "From the tower." in laptop.files()["note-2.md"]
+
+
+def is_settled(machine: Machine) -> bool:
+    record = json.loads((machine.cli.home / ".local/state/memdir/sync/sync-record.json").read_bytes())
+    return bool(record["here"])
+
+
+@pytest.mark.parametrize("options", [(), ("--encrypt",)])
+def test_one_change_sends_little_of_a_long_index(pair: tuple[Machine, Machine], options: tuple[str, ...]) -> None:
+    """V10: the remote refuses a push of more than 20 KB, 40 KB encrypted, while the index alone has a megabyte."""
+    pytest.importorskip("pyrage")
+    laptop, tower = pair
+    lines = [f"Row {number}: {digest_of(str(number).encode())}\n" for number in range(12_000)]
+    laptop.write("deploys", memory_text("Deploys"))
+    laptop.write("MEMORY", "".join(lines))
+    laptop.init(*options)
+    raw_git(laptop.remote, "config", "receive.maxInputSize", "40k" if options else "20k")
+    for number in range(2):
+        laptop.save(f"later-{number}")
+        done = laptop.sync()
+        assert done.outcome.value == "synced" and len(done.sent) == 1, done.error
+    if options:
+        copy_key(laptop, tower)
+    tower.init()
+    assert tower.files() == laptop.files() and tower.files()["MEMORY.md"].count("\n") > 12_000
+    laptop.write("MEMORY", "- [Deploys](deploys.md)\n")  # short again: no piece is left
+    laptop.sync()
+    tower.sync()
+    assert tower.files()["MEMORY.md"] == "- [Deploys](deploys.md)\n"
+    if options:
+        assert len(show_remote(laptop.remote)) == 1 + 1 + 1 + 3  # the mark, the project, the index and the memories
+
+
+def copy_key(one: Machine, other: Machine) -> None:
+    key = other.cli.home / ".config/memdir/sync.key"
+    key.parent.mkdir(parents=True, exist_ok=True)
+    key.write_bytes((one.cli.home / ".config/memdir/sync.key").read_bytes())
 
 
 def test_setting_up_refuses_what_would_mix_or_downgrade(tmp_path: Path, pair: tuple[Machine, Machine]) -> None:

@@ -16,6 +16,9 @@ from decisions import approve, reject
 from homes import git, write
 from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.format.frontmatter import parse_fields
+from memdir.interfaces.web import actions
+from memdir.interfaces.web.review import show_inbox
+from memdir.interfaces.web.site import Site
 from memdir.records import InboxItem, InboxKind, InboxState
 from memdir.store.state import POINT, read_authors
 from memdir.sync.state import SyncOutcome, mark_seen, read_membership, read_sync_record, read_team_news, render_news
@@ -127,6 +130,56 @@ def test_a_clash_keeps_both_and_waits_as_a_notice(pair: tuple[Member, Member]) -
     assert ada.read("m") == memory_text("M", "One, by ada.", "One, by bob.")
     (item,) = items(bob)
     assert item.kind is InboxKind.CONFLICT and "One, by ada." in str(item.payload["theirs"])
+
+
+@pytest.mark.parametrize(
+    ("take", "kept"), [("ours", "One, by bob."), ("theirs", "One, by ada."), ("merged", "One, by")]
+)
+def test_a_clash_shows_each_side_and_the_merged_text_and_takes_any_of_them(
+    pair: tuple[Member, Member], take: str, kept: str
+) -> None:
+    """V9."""
+    ada, bob = pair
+    share(ada, bob, "m", memory_text("M", "One."))
+    ada.write("m", memory_text("M", "One, by ada."))
+    bob.write("m", memory_text("M", "One, by bob."))
+    ada.sync()
+    bob.sync()
+    (item,) = items(bob)
+    shown = bob.cli("inbox", "show", str(item.id)).out
+    assert all(f"  {key}\n" in shown for key in ("ours", "theirs", "merged")) and "--take theirs would change" in shown
+    assert any(line.startswith("-") and "One, by ada." in line for line in shown.splitlines())
+    site = make_site(bob)
+    page = show_inbox(site, {})["item"]
+    assert page["sides"] == ["ours", "theirs"] and len(page["edits"]) == 2 and all(row["diff"] for row in page["edits"])
+    site.close()
+    if take == "ours":
+        site = make_site(bob)
+        actions.decide(site, actions.Form({"item": [f"private:{item.id}"], "do": [take], "next": [""]}))
+        site.close()
+    else:
+        assert bob.cli("inbox", "approve", str(item.id), "--take", take).code == 0
+    settle(ada, bob)
+    assert kept in ada.read("m") and (take == "merged") == all(f"by {who}." in ada.read("m") for who in ("ada", "bob"))
+    assert ada.files() == bob.files() and not items(bob)
+
+
+def make_site(member: Member) -> Site:
+    opened = member.open()
+    return Site(opened.stores, title="work", clock=opened.now, project=opened)
+
+
+def test_a_side_of_a_clash_is_not_taken_once_the_memory_changed(pair: tuple[Member, Member]) -> None:
+    ada, bob = pair
+    share(ada, bob, "m", memory_text("M", "One."))
+    ada.write("m", memory_text("M", "One, by ada."))
+    bob.write("m", memory_text("M", "One, by bob."))
+    ada.sync()
+    bob.sync()
+    (item,) = items(bob)
+    bob.write("m", memory_text("M", "One, by bob, later."))
+    assert bob.cli("inbox", "approve", str(item.id), "--take", "theirs").code == 1
+    assert "later" in bob.read("m") and items(bob)
 
 
 def test_an_edit_wins_over_a_deletion_in_either_direction(pair: tuple[Member, Member]) -> None:

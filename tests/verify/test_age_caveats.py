@@ -164,15 +164,10 @@ def test_a_stamp_from_the_future_does_not_stop_the_refreshing(cli: Cli) -> None:
     opened.close()
 
 
-def test_nothing_is_refreshed_where_memory_is_off_paused_or_absent(cli: Cli, tmp_path: Path) -> None:
-    for variables in (
-        {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"},
-        {"MEMDIR_PAUSED": "1"},
-        {"HOME": str(tmp_path / "new")},
-    ):
-        opened = open_project(cli.project, environ={**cli.variables, **variables})
-        assert refresh_verdicts(opened, now=opened.now()) is None
-        opened.close()
+def test_nothing_is_refreshed_where_there_is_no_memory(cli: Cli, tmp_path: Path) -> None:
+    opened = open_project(cli.project, environ={**cli.variables, "HOME": str(tmp_path / "new")})
+    assert refresh_verdicts(opened, now=opened.now()) is None
+    opened.close()
     assert not (tmp_path / "new").exists()
 
 

@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memdir.conversation.lines import list_blocks, read_table, read_text
+from memdir.conversation.lines import list_blocks
 from memdir.errors import FormatError
 from memdir.frozen import dataclass
 from memdir.limits import EXPORT_BYTES, EXPORT_RATIO, IMPORT_FILES
 from memdir.records import Message
+from memdir.text import as_table, as_text
 
 CHATGPT, CLAUDE = "chatgpt", "claude"
 _CHATS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
@@ -163,7 +164,7 @@ def _read_chat(row: Table) -> ExportedChat:
 
 
 def _text(row: Table, key: str) -> str:
-    return read_text(row.get(key))
+    return as_text(row.get(key))
 
 
 def _time(value: object) -> datetime | None:
@@ -180,7 +181,7 @@ def _time(value: object) -> datetime | None:
 
 def _list_branch(row: Table) -> list[Table]:
     """Return the messages from the start to the last one the user saw, without those on other branches."""
-    nodes = {key: node for key, node in read_table(row.get("mapping")).items() if isinstance(node, dict)}
+    nodes = {key: node for key, node in as_table(row.get("mapping")).items() if isinstance(node, dict)}
     node_id = row.get("current_node")
     if node_id not in nodes:
         node_id = next((key for key in reversed(nodes) if not nodes[key].get("children")), None)
@@ -193,17 +194,15 @@ def _list_branch(row: Table) -> list[Table]:
 
 
 def _join_parts(message: Table) -> str:
-    parts = read_table(message.get("content")).get("parts")
+    parts = as_table(message.get("content")).get("parts")
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts, list) else ""
 
 
 def _read_tree(row: Table) -> Iterator[Message]:
     for message in _list_branch(row):
-        role = _text(read_table(message.get("author")), "role")
-        is_hidden = read_table(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
-        is_said = (
-            read_table(message.get("content")).get("content_type") in ("text", "multimodal_text") and not is_hidden
-        )
+        role = _text(as_table(message.get("author")), "role")
+        is_hidden = as_table(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
+        is_said = as_table(message.get("content")).get("content_type") in ("text", "multimodal_text") and not is_hidden
         text, sent_at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
         if not text or role not in ("user", "assistant", "tool"):
             continue
@@ -222,13 +221,11 @@ class _ChatGptNotes:
 
     def read(self, row: Table, source: str) -> None:
         for message in _list_branch(row):
-            content, sent_at = (
-                read_table(message.get("content")),
-                _time(message.get("create_time")) or _time(row.get("update_time")),
-            )
+            content = as_table(message.get("content"))
+            sent_at = _time(message.get("create_time")) or _time(row.get("update_time"))
             self._keep_newest("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
-                plain = read_table(read_table(message.get("metadata")).get("user_context_message_data"))
+                plain = as_table(as_table(message.get("metadata")).get("user_context_message_data"))
                 about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
                 style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
                 self._keep_newest("about", "About the person", about, source, sent_at)
@@ -269,7 +266,7 @@ def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
     projects = {_text(row, "uuid"): (name, row) for name, row in _read_rows(path, _PROJECTS)}
     for name, row in _read_rows(path, _MEMORIES):
         yield from _split_sections(_text(row, "conversations_memory"), name)
-        for id, text in read_table(row.get("project_memories")).items():
+        for id, text in as_table(row.get("project_memories")).items():
             if isinstance(text, str) and text.strip():
                 title = _text(projects[id][1], "name") if id in projects else ""
                 yield ExportedNote("project", title or "A project of Claude", text.strip(), name)

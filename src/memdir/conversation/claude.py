@@ -39,12 +39,11 @@ from memdir.conversation.lines import (
     read_records_at,
     read_records_back,
     read_session,
-    read_table,
-    read_text,
 )
 from memdir.conversation.typed import strip_host_text
 from memdir.frozen import dataclass, replace
 from memdir.records import Message, ToolCall
+from memdir.text import as_table, as_text
 
 _TYPES = frozenset(
     "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
@@ -79,7 +78,7 @@ class ChainNode:
 
 def _detect(record: Json) -> bool:
     has_marks = bool(_MARKS & record.keys()) or isinstance(record.get("message"), dict)
-    return has_marks and read_text(record.get("type")) in _TYPES
+    return has_marks and as_text(record.get("type")) in _TYPES
 
 
 def _read_head(record: Json, path: Path) -> TranscriptHead:
@@ -101,22 +100,22 @@ def read_selected(file: BinaryIO, selection: RecordSelection) -> Iterator[Messag
 
 def parse_node(record: Json) -> ChainNode | None:
     """Return the position of a record in the tree, or None if the record does not belong to the tree."""
-    kind, uuid = read_text(record.get("type")), read_text(record.get("uuid"))
+    kind, uuid = as_text(record.get("type")), as_text(record.get("uuid"))
     if kind not in frozenset(("user", "assistant", "system", "attachment", "progress")) or not uuid:
         return None
-    message = read_table(record.get("message"))
+    message = as_table(record.get("message"))
     blocks = list_blocks(message.get("content"))
     is_result = kind == "user" and any(block.get("type") == "tool_result" for block in blocks)
     return ChainNode(
         uuid,
-        read_text(record.get("parentUuid")),
+        as_text(record.get("parentUuid")),
         kind,
-        read_text(message.get("id")) if kind == "assistant" else "",
-        read_text(record.get("logicalParentUuid")),
+        as_text(message.get("id")) if kind == "assistant" else "",
+        as_text(record.get("logicalParentUuid")),
         is_side=record.get("isSidechain") is True,
         is_meta=record.get("isMeta") is True or bool(record.get("teamName")),
         is_result=is_result,
-        is_queued=read_table(record.get("attachment")).get("type") == "queued_command",
+        is_queued=as_table(record.get("attachment")).get("type") == "queued_command",
         is_boundary=record.get("subtype") == "compact_boundary",
     )
 
@@ -233,7 +232,7 @@ def merge(records: Iterable[Json]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    kind, uuid, sent_at = record.get("type"), read_text(record.get("uuid")), read_at(record)
+    kind, uuid, sent_at = record.get("type"), as_text(record.get("uuid")), read_at(record)
     message = record.get("message")
     if kind == "assistant":
         yield from _join_message([record])
@@ -244,7 +243,7 @@ def make_messages(record: Json) -> Iterator[Message]:
             yield Message("user", text, uuid, sent_at, is_meta=_is_meta(record, text))
     elif kind == "attachment":
         yield from _make_attached(record.get("attachment"), uuid, sent_at)
-    elif kind == "system" and record.get("subtype") == "local_command" and (text := read_text(record.get("content"))):
+    elif kind == "system" and record.get("subtype") == "local_command" and (text := as_text(record.get("content"))):
         yield Message("user", text, uuid, sent_at, is_meta=True)
 
 
@@ -253,9 +252,9 @@ def _join_message(parts: Sequence[Json]) -> Iterator[Message]:
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[Message] = []  # of tools that the provider runs
-    uuid, sent_at = (read_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
+    uuid, sent_at = (as_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
     for part in parts:
-        content = read_table(part.get("message")).get("content")
+        content = as_table(part.get("message")).get("content")
         texts += filter(None, [join_texts(content)])
         calls += list_calls(content)
         results += list_results(content, uuid, sent_at)
@@ -264,7 +263,7 @@ def _join_message(parts: Sequence[Json]) -> Iterator[Message]:
     yield from results
     # API errors and fillers between two turns come from the host.
     is_meta = any(
-        read_table(part.get("message")).get("model") == "<synthetic>"
+        as_table(part.get("message")).get("model") == "<synthetic>"
         or part.get("isApiErrorMessage") is True
         or part.get("isMeta") is True
         for part in parts
@@ -275,19 +274,15 @@ def _join_message(parts: Sequence[Json]) -> Iterator[Message]:
 def _make_attached(attachment: object, uuid: str, sent_at: datetime | None) -> Iterator[Message]:
     if not isinstance(attachment, dict):
         return
-    kind = read_text(attachment.get("type"))
+    kind = as_text(attachment.get("type"))
     if kind == "queued_command" and (text := join_texts(attachment.get("prompt"))):
-        is_host = read_text(attachment.get("commandMode")) not in ("", "prompt")
+        is_host = as_text(attachment.get("commandMode")) not in ("", "prompt")
         yield Message("user", text, uuid, sent_at, is_meta=is_host or _is_meta(attachment, text))
     elif kind == "hook_additional_context":
-        content = attachment.get("content")
-        texts = (
-            [text for text in content if isinstance(text, str)] if isinstance(content, list) else [read_text(content)]
-        )
-        if text := "\n\n".join(filter(None, texts)):
+        if text := "\n\n".join(list_strings(attachment.get("content"))):
             yield Message("user", text, uuid, sent_at, is_meta=True)
     elif kind in _ATTACHED:
-        name = read_text(attachment.get("filename")) or read_text(attachment.get("path"))
+        name = as_text(attachment.get("filename")) or as_text(attachment.get("path"))
         texts = [f"[attached: {name}]" if name else "[attached]", *list_strings(attachment.get("content"))]
         yield Message("tool", "\n".join(texts), uuid, sent_at)
 
@@ -297,21 +292,21 @@ def _is_meta(record: Json, text: str) -> bool:
     return (
         any(record.get(mark) is True for mark in ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"))
         or bool(record.get("teamName"))
-        or read_text(read_table(record.get("origin")).get("kind")) not in ("", "human")
+        or as_text(as_table(record.get("origin")).get("kind")) not in ("", "human")
         or not strip_host_text(text)
     )
 
 
 def _find_group(record: Json) -> str:
     """Return the id of the API message that an assistant record belongs to, or ""."""
-    return read_text(read_table(record.get("message")).get("id")) if record.get("type") == "assistant" else ""
+    return as_text(as_table(record.get("message")).get("id")) if record.get("type") == "assistant" else ""
 
 
 def _read_records(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
     """Yield the records without duplicates."""
     recent: dict[str, None] = {}
     for record in read_records_at(file, positions):
-        uuid = read_text(record.get("uuid"))
+        uuid = as_text(record.get("uuid"))
         if not uuid or uuid in recent:
             continue
         if len(recent) == _RECENT:

@@ -10,12 +10,10 @@ Instructions, environment, notices and other text that Codex sends as the user a
 only the request is kept. Rollouts of 2025 without `payload` are supported. Everything else, including thinking, is ignored.
 """
 
-import json
 import re
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
@@ -34,13 +32,12 @@ from memdir.conversation.lines import (
     read_line,
     read_records_at,
     read_records_back,
-    read_table,
-    read_text,
     split_position,
 )
 from memdir.conversation.typed import split_codex_parts
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
+from memdir.text import as_table, as_text, parse_json
 
 _FILES = ("sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl")
 _TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
@@ -56,7 +53,7 @@ _ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
 def _detect(record: Json) -> bool:
-    kind = read_text(record.get("type"))
+    kind = as_text(record.get("type"))
     is_old = kind in _ITEMS and "uuid" not in record and bool({"role", "call_id", "summary"} & record.keys())
     return is_old or (kind in _TYPES and isinstance(record.get("payload"), dict))
 
@@ -65,14 +62,14 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
     payload = record.get("payload")
     about = payload if isinstance(payload, dict) else record
     if record.get("type") != "session_meta":
-        return TranscriptHead(cwd=read_text(about.get("cwd")))
+        return TranscriptHead(cwd=as_text(about.get("cwd")))
     source = about.get("source")
     is_subagent = bool(
-        {"subagent", "sub_agent"} & read_table(source).keys()
-        or read_text(about.get("thread_source")) in ("subagent", "memory_consolidation")
+        {"subagent", "sub_agent"} & as_table(source).keys()
+        or as_text(about.get("thread_source")) in ("subagent", "memory_consolidation")
         or about.get("parent_thread_id")
     )
-    return TranscriptHead(read_text(about.get("id")), read_text(about.get("cwd")), None, is_subagent, source == "exec")
+    return TranscriptHead(as_text(about.get("id")), as_text(about.get("cwd")), None, is_subagent, source == "exec")
 
 
 def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
@@ -116,7 +113,7 @@ def make_messages(record: Json) -> Iterator[Message]:
     kind, sent_at = record.get("type"), read_at(record)
     item = record.get("payload")
     if kind == "compacted" and isinstance(item, dict):
-        if text := read_text(item.get("message")):
+        if text := as_text(item.get("message")):
             yield Message("user", text, at=sent_at, is_meta=True)
         return
     if kind == "event_msg" and isinstance(item, dict):
@@ -124,18 +121,18 @@ def make_messages(record: Json) -> Iterator[Message]:
             yield Message("assistant", "", at=sent_at, calls=(call,))
         return
     item = item if isinstance(item, dict) and kind == "response_item" else record
-    what = read_text(item.get("type"))
+    what = as_text(item.get("type"))
     if what == "message":
         yield from (replace(message, at=sent_at) for message in _make_text_messages(item))
     elif what in _CALLS:
         yield Message("assistant", "", at=sent_at, calls=(_make_call(item, what),))
     elif what in _RESULTS:
         text, failed = _read_output(item.get("output"))
-        yield Message("tool", text, at=sent_at, answers=read_text(item.get("call_id")), failed=failed)
+        yield Message("tool", text, at=sent_at, answers=as_text(item.get("call_id")), failed=failed)
 
 
 def _make_text_messages(item: Json) -> Iterator[Message]:
-    role, texts = read_text(item.get("role")), [text for text in list_texts(item.get("content")) if text]
+    role, texts = as_text(item.get("role")), [text for text in list_texts(item.get("content")) if text]
     if role == "assistant" and texts:
         yield Message("assistant", "\n\n".join(texts))
     elif role in ("developer", "system") and texts:
@@ -149,32 +146,32 @@ def _make_text_messages(item: Json) -> Iterator[Message]:
 
 
 def _make_call(item: Json, what: str) -> ToolCall:
-    id = read_text(item.get("call_id")) or read_text(item.get("id"))
+    id = as_text(item.get("call_id")) or as_text(item.get("id"))
     if what == "local_shell_call":
         return ToolCall(id, "local_shell", parse_input(item.get("action")))
-    name = "__".join(filter(None, (read_text(item.get("namespace")).strip("_"), read_text(item.get("name")))))
+    name = "__".join(filter(None, (as_text(item.get("namespace")).strip("_"), as_text(item.get("name")))))
     return ToolCall(id, name, parse_input(item.get("arguments" if what == "function_call" else "input")))
 
 
 def _find_script_call(event: Json) -> ToolCall | None:
     """Return a completed tool call made by a script. Returns None for other events and for failed calls."""
-    item = read_table(event.get("item"))
-    id, what = read_text(item.get("id")), item.get("type")
+    item = as_table(event.get("item"))
+    id, what = as_text(item.get("id")), item.get("type")
     if event.get("type") != "item_completed" or item.get("status") != "completed" or not id.startswith(_NESTED):
         return None
     if what == "CommandExecution":
-        cwd = read_text(item.get("cwd"))
+        cwd = as_text(item.get("cwd"))
         cwd = unquote(cwd.removeprefix("file://")) if cwd.startswith("file://") else cwd
         return ToolCall(id, "exec_command", {"command": item.get("command"), "workdir": cwd})
     if what == "McpToolCall":
-        name = f"mcp__{read_text(item.get('server'))}__{read_text(item.get('tool'))}"
+        name = f"mcp__{as_text(item.get('server'))}__{as_text(item.get('tool'))}"
         return ToolCall(id, name, parse_input(item.get("arguments")))
     changes = item.get("changes")
     if what == "FileChange" and isinstance(changes, dict):
         lines = []
         for path, change in changes.items():
-            lines.append(f"*** {_PATCH_WORDS.get(read_text(read_table(change).get('type')), 'Update')} File: {path}")
-            if moved := read_text(read_table(change).get("move_path")):
+            lines.append(f"*** {_PATCH_WORDS.get(as_text(as_table(change).get('type')), 'Update')} File: {path}")
+            if moved := as_text(as_table(change).get("move_path")):
                 lines.append(f"*** Move to: {moved}")
         return ToolCall(id, "apply_patch", {"input": "\n".join(("*** Begin Patch", *lines, "*** End Patch"))})
     return None
@@ -183,14 +180,13 @@ def _find_script_call(event: Json) -> ToolCall | None:
 def _read_output(output: object) -> tuple[str, bool]:
     """Return the output of a tool as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
-        with suppress(ValueError, RecursionError):
-            output = json.loads(output)
+        output = parse_json(output) or output
     if not isinstance(output, dict):
         text = join_texts(output)
         head = takewhile(lambda line: line != "Output:", text.split("\n", _EXIT_LINES)[:_EXIT_LINES])
         failed = next((exited[1] != "0" for line in head if (exited := _EXIT.match(line))), False)
         return text, failed or text.startswith("Script failed\n")
-    code = read_table(output.get("metadata")).get("exit_code")
+    code = as_table(output.get("metadata")).get("exit_code")
     text = join_texts(output.get("output")) or join_texts(output.get("content"))
     return text, code not in (0, None) or output.get("success") is False
 
@@ -216,7 +212,7 @@ def _list_positions(file: BinaryIO, count: int, start: int) -> list[int]:
 
 
 def _count_rolled_back(record: Json) -> int:
-    event = read_table(record.get("payload"))
+    event = as_table(record.get("payload"))
     turns = event.get("num_turns")
     is_rollback = record.get("type") == "event_msg" and event.get("type") == "thread_rolled_back"
     return turns if is_rollback and isinstance(turns, int) and turns > 0 else 0

@@ -28,14 +28,13 @@ from memdir.conversation.lines import (
     parse_records,
     read_at,
     read_in_order,
-    read_table,
-    read_text,
     read_transcript_lines,
 )
 from memdir.conversation.typed import split_gemini_parts
 from memdir.files import read_small
 from memdir.format.frontmatter import read_time
 from memdir.records import Message, ToolCall
+from memdir.text import as_table, as_text
 
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_CHARS = 300  # the exit code is at the end of a shell's output
@@ -50,11 +49,11 @@ def _detect(record: Json) -> bool:
 
 def _read_head(record: Json, path: Path) -> TranscriptHead:
     """Return the head of a chat. The project directory is known only if a file in the parent folder contains it."""
-    digest = read_text(record.get("projectHash"))
+    digest = as_text(record.get("projectHash"))
     roots = [read_small(parent / ".project_root", _PATH_BYTES).data or b"" for parent in path.absolute().parents[1:3]]
     root = next((root for root in roots if digest and hashlib.sha256(root).hexdigest() == digest), b"")
-    started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
-    return TranscriptHead(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
+    started, is_subagent = as_text(record.get("startTime")), record.get("kind") == "subagent"
+    return TranscriptHead(as_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
 
 
 def _read_all(file: BinaryIO) -> Iterator[Message]:
@@ -67,7 +66,7 @@ def _read_all(file: BinaryIO) -> Iterator[Message]:
     answered: frozenset[str] = frozenset()
     for _, record in history.messages.values():
         if record.get("type") == "gemini":
-            answered = frozenset(read_text(call.get("id")) for call in _list_finished(record))
+            answered = frozenset(as_text(call.get("id")) for call in _list_finished(record))
             yield from _make_model_messages(record)
         else:
             yield from _make_user_messages(record, answered)
@@ -82,16 +81,14 @@ class _History:
         self._copies: dict[str, int] = {}  # ids of copies of kept messages -> line of the history with the copy
 
     def add(self, record: Json, line: int) -> None:
-        id, kind = read_text(record.get("id")), record.get("type")
-        if back := read_text(record.get("$rewindTo")):
+        id, kind = as_text(record.get("id")), record.get("type")
+        if back := as_text(record.get("$rewindTo")):
             self._rewind(back)
         elif id and kind in _SPEAKERS and not (kind == "user" and id in self._copies):
             self.messages[id] = line, record
-        messages = (read_table(record.get("$set")) or record).get("messages")
-        tables = [read_table(message) for message in messages] if isinstance(messages, list) else []
-        listed = {
-            id: table for table in tables if (id := read_text(table.get("id"))) and table.get("type") in _SPEAKERS
-        }
+        messages = (as_table(record.get("$set")) or record).get("messages")
+        tables = [as_table(message) for message in messages] if isinstance(messages, list) else []
+        listed = {id: table for table in tables if (id := as_text(table.get("id"))) and table.get("type") in _SPEAKERS}
         new = {id: table for id, table in listed.items() if id not in self._listed}
         self._listed |= listed.keys()
         # After a compression, or when long results were masked, a history contains copies under new ids: then messages of
@@ -135,7 +132,7 @@ def _make_user_messages(record: Json, answered: frozenset[str]) -> Iterator[Mess
     sent_at, content = read_at(record), record.get("content")
     for part in list_blocks(content):
         response = part.get("functionResponse")
-        if isinstance(response, dict) and read_text(response.get("id")) not in answered:
+        if isinstance(response, dict) and as_text(response.get("id")) not in answered:
             yield _make_result(response, record)
     typed, inserted = split_gemini_parts(list_part_texts(content))
     if "displayContent" in record:  # the typed text, before files and recalled memories were added
@@ -143,14 +140,14 @@ def _make_user_messages(record: Json, answered: frozenset[str]) -> Iterator[Mess
     if inserted:
         yield Message("user", inserted, at=sent_at, is_meta=True)
     if typed:
-        yield Message("user", typed, id=read_text(record.get("id")), at=sent_at)
+        yield Message("user", typed, id=as_text(record.get("id")), at=sent_at)
 
 
 def _make_model_messages(record: Json) -> Iterator[Message]:
     text = "\n\n".join(list_part_texts(record.get("content")))
     calls = tuple(list_part_calls(list_blocks(record.get("toolCalls"))))
     if text or calls:
-        yield Message("assistant", text, id=read_text(record.get("id")), at=read_at(record), calls=calls)
+        yield Message("assistant", text, id=as_text(record.get("id")), at=read_at(record), calls=calls)
     for call in _list_finished(record):
         responses = [part.get("functionResponse") for part in list_blocks(call.get("result"))]
         first: Json = next((response for response in responses if isinstance(response, dict)), {})
@@ -165,7 +162,7 @@ def _list_finished(record: Json) -> list[Json]:
 
 def _make_result(response: Json, record: Json, *, failed: bool = False) -> Message:
     text, has_failed = read_response(response)
-    id = read_text(response.get("id"))
+    id = as_text(response.get("id"))
     return Message("tool", text, id=id, at=read_at(record), answers=id, failed=failed or has_failed)
 
 
@@ -174,16 +171,16 @@ def _make_result(response: Json, record: Json, *, failed: bool = False) -> Messa
 
 def read_response(response: Json) -> tuple[str, bool]:
     """Return the text of a tool result, and whether the tool failed."""
-    content = read_table(response.get("response"))
-    text = read_text(content.get("output")) or read_text(content.get("error")) or "\n".join(list_strings(content))
+    content = as_table(response.get("response"))
+    text = as_text(content.get("output")) or as_text(content.get("error")) or "\n".join(list_strings(content))
     exited = _EXIT.search(text[-_EXIT_CHARS:])
     return text, "error" in content or bool(exited and exited[1] != "0")
 
 
 def list_part_calls(calls: Iterable[Mapping[str, object]]) -> Iterator[ToolCall]:
     for call in calls:
-        if name := read_text(call.get("name")):
-            yield ToolCall(read_text(call.get("id")), name, parse_input(call.get("args")))
+        if name := as_text(call.get("name")):
+            yield ToolCall(as_text(call.get("id")), name, parse_input(call.get("args")))
 
 
 def list_part_texts(content: object) -> Iterator[str]:
@@ -193,10 +190,10 @@ def list_part_texts(content: object) -> Iterator[str]:
     for part in list_blocks(content):
         if part.get("thought") is True:
             continue
-        if text := read_text(part.get("text")):
+        if text := as_text(part.get("text")):
             yield text
         elif isinstance(data := part.get("inlineData") or part.get("fileData"), dict):
-            yield IMAGE if read_text(data.get("mimeType")).startswith("image/") else DOCUMENT
+            yield IMAGE if as_text(data.get("mimeType")).startswith("image/") else DOCUMENT
 
 
 READER = TranscriptReader(("tmp/*/chats/*.jsonl",), _detect, *read_in_order(_read_all), _read_head)

@@ -22,7 +22,7 @@ from memdir.errors import SettingsError
 from memdir.format.index import INDEX_FILE, clip_index, drop_lines, parse_index
 from memdir.format.rules import find_rules
 from memdir.format.shown import TextVoice, find_heads, find_title, show_line, show_text
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, field, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, RULE_CHARS, RULE_SHORT_CHARS, RULES_CHARS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
@@ -56,12 +56,6 @@ class InstructionMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GuidancePart:
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class LoadedIndex:
     scope: Scope
     path: str
@@ -71,16 +65,16 @@ class LoadedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """`rules` are the standing rules without a line in the indexes."""
+    """The guidance by the name of its part, the loaded indexes, and the standing rules without a line in them."""
 
     mode: InstructionMode
-    parts: tuple[GuidancePart, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
     clips: tuple[LoadedIndex, ...] = ()
     rules: str = ""
 
     @property
     def guidance(self) -> str:
-        return "\n\n".join(part.text for part in self.parts)
+        return "\n\n".join(self.parts.values())
 
     @property
     def index(self) -> str:
@@ -145,7 +139,8 @@ def build_instructions(
         make_directories(context)
     clips = load_indexes(context)
     rules = find_rules(header for store in context.stores for header in store.scan()) if context.is_loaded else ()
-    return Instructions(context.mode, render_parts(context), clips, render_rules(rules, clips))
+    parts = dict(_render_guidance(context)) if context.mode is not InstructionMode.OFF else {}
+    return Instructions(context.mode, parts, clips, render_rules(rules, clips))
 
 
 def render_rules(rules: Sequence[Header], clips: Sequence[LoadedIndex] = (), *, is_again: bool = False) -> str:
@@ -240,10 +235,6 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
     return tuple(created)
 
 
-def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
-    return tuple(_render_guidance(context)) if context.mode is not InstructionMode.OFF else ()
-
-
 def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
     return tuple(loaded for store in context.stores for loaded in load_store(context, store))
 
@@ -307,26 +298,26 @@ def _load(
     return LoadedIndex(scope, path, clip, show_text(index, TextVoice.FILE))
 
 
-def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
+def _render_guidance(context: InstructionsContext) -> Iterator[tuple[str, str]]:
     is_log = context.mode is InstructionMode.DAILY_LOG
-    yield GuidancePart("where", _render_where(context))
-    yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))
+    yield "where", _render_where(context)
+    yield "ask", _render("ask_log" if is_log else "ask")
     is_team = context.mode is InstructionMode.TEAM
     scopes = {f"{kind}_scope": "\n" + _render(f"scope_{kind}") if is_team else "" for kind in Kind}
-    yield GuidancePart("types", _render("types", **scopes))
-    yield GuidancePart("omit", _render("omit"))
-    yield GuidancePart("save", _render("log") if is_log else _render_save(context))
+    yield "types", _render("types", **scopes)
+    yield "omit", _render("omit")
+    yield "save", _render("log") if is_log else _render_save(context)
     loaded = _render("loaded" if context.is_loaded and not context.skip_index else "loaded_files")
-    yield GuidancePart("access", _render("access", loaded=loaded))
-    yield GuidancePart("verify", _render("verify"))
-    yield GuidancePart("others", _render("others"))
+    yield "access", _render("access", loaded=loaded)
+    yield "verify", _render("verify")
+    yield "others", _render("others")
     if context.past and context.directory:
         folders = " and ".join(f"`{path}`" for path in (context.directory, context.find_other(Scope.USER)) if path)
         path = context.transcripts
         more = _render("past_transcripts", transcripts=one_line(str(path))) if path and path.is_dir() else ""
-        yield GuidancePart("past", "\n\n".join(filter(None, (_render("past", directories=folders), more))))
+        yield "past", "\n\n".join(filter(None, (_render("past", directories=folders), more)))
     if context.extra.strip():
-        yield GuidancePart("extra", context.extra.strip())
+        yield "extra", context.extra.strip()
 
 
 def _render_where(context: InstructionsContext) -> str:

@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +21,7 @@ from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, list_fields, replace
 from memdir.records import Message, ToolCall
-from memdir.text import one_line, shorten
+from memdir.text import as_list, as_table, as_text, one_line, parse_json, shorten
 
 LINE_BYTES = 8_388_608  # of one record; a longer line is an image or a dump and is skipped
 BLOCK_BYTES = 262_144  # read at once when going backwards
@@ -40,7 +40,7 @@ _MATERIAL = ("document", "search_result")  # and every result of a tool that the
 _OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
 _AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
 
-Json = dict[str, object]
+Json = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def list_texts(content: object) -> Iterator[str]:
 
 
 def list_blocks(content: object) -> Iterator[Mapping[str, object]]:
-    for block in content if isinstance(content, list | tuple) else ():
+    for block in as_list(content):
         if isinstance(block, Mapping):
             yield block
         elif hasattr(block, "model_dump"):  # a block object of an SDK
@@ -230,13 +230,13 @@ def join_texts(content: object) -> str:
 def list_calls(content: object) -> Iterator[ToolCall]:
     for block in list_blocks(content):
         if block.get("type") in _CALLS and isinstance(block.get("name"), str):
-            yield ToolCall(read_text(block.get("id")), str(block["name"]), parse_input(block.get("input")))
+            yield ToolCall(as_text(block.get("id")), str(block["name"]), parse_input(block.get("input")))
 
 
 def list_results(content: object, id: str = "", sent_at: datetime | None = None) -> Iterator[Message]:
     """Yield tool results, documents and search results as messages with the role `tool`."""
     for block in list_blocks(content):
-        kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
+        kind, answers = as_text(block.get("type")), as_text(block.get("tool_use_id"))
         if kind == _RESULT:
             inside = block.get("content")
             texts = (join_texts(inside), *(result.text for result in list_results(inside)))
@@ -261,27 +261,12 @@ def list_strings(value: object) -> Iterator[str]:
 
 def parse_input(value: object) -> Mapping[str, object]:
     """Return the input of a call as a mapping. Accepts a mapping, a JSON string or plain text."""
-    if isinstance(value, str):
-        parsed = None
-        with suppress(ValueError, RecursionError):
-            parsed = json.loads(value)
-        value = parsed if isinstance(parsed, dict) else {"input": value}
-    return value if isinstance(value, dict) else {}
-
-
-def read_text(value: object) -> str:
-    """Return the value if it is a string, else ""."""
-    return value if isinstance(value, str) else ""
-
-
-def read_table(value: object) -> Json:
-    """Return the value if it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
+    return as_table((as_table(parse_json(value)) or {"input": value}) if isinstance(value, str) else value)
 
 
 def read_at(record: Json) -> datetime | None:
     """Return the time of a record in the local time zone."""
-    sent_at = read_time(read_text(record.get("timestamp")))
+    sent_at = read_time(as_text(record.get("timestamp")))
     try:
         return sent_at.astimezone() if sent_at is not None and sent_at.tzinfo is UTC else sent_at
     except (OverflowError, ValueError, OSError):  # at an end of the calendar
@@ -290,7 +275,7 @@ def read_at(record: Json) -> datetime | None:
 
 def read_session(record: Json, path: Path) -> TranscriptHead:
     """Return the session ID and working directory of a record, for formats that write them in every record."""
-    return TranscriptHead(read_text(record.get("sessionId")), read_text(record.get("cwd")))
+    return TranscriptHead(as_text(record.get("sessionId")), as_text(record.get("cwd")))
 
 
 def read_in_order(read_all: Callable[[BinaryIO], Iterator[Message]]) -> tuple[Find, Read]:

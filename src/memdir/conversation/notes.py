@@ -3,22 +3,19 @@
     <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
     <project>/<session>/session-memory/.update.lock   locked during an update
 
-`<project>` is the host's directory for the project, next to its transcripts. `update_notes` updates the notes with a model,
-see `notes_by_model`; without a model there are no notes. The text format is described in `notes_file`. A failed update does
-not change the file. After repeated failures, the next attempt waits until the conversation has grown. The session record
-stores, under `notes`, the last message included, the token count at that point, the number of failures since, and the token
-count at the last failure. Every run is logged, unless no update was due or there is no model.
+`<project>` is the host's directory for the project, next to its transcripts. A failed update does not change the file, and
+after repeated failures the next attempt waits until the conversation has grown. Every run is logged, unless no update was
+due or there is no model.
 
 Session IDs are untrusted: an ID is converted to one folder name, and links below the project's directory are not followed.
-A write is refused if the file changed since it was read. Notes are not memories: this module does not access the memory
-directory, and `forget --purge` does not remove notes.
+Notes are not memories, and `forget --purge` does not remove them.
 """
 
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,6 +135,8 @@ class NotesResult:
 
 @dataclass(frozen=True, slots=True)
 class _LastUpdate:
+    """What the session's record keeps under `notes`: the last message included, and counts of tokens and failures."""
+
     cursor: Cursor | None = None
     tokens: int = -1  # of the conversation; -1: there are no notes yet
     failures: int = 0
@@ -155,24 +154,20 @@ def update_notes(
     force: bool = False,
 ) -> NotesResult:
     """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError."""
-    result = NotesResult(skipped=find_skip(options, session) or NotesSkip.BUSY)
-    is_short = not force and news.messages and not is_update_due(news.messages, count_tokens(news.messages))
-    if result.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
-        return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without creating a folder
-    if result.skipped is NotesSkip.BUSY:
+    skip = find_skip(options, session)
+    result = NotesResult(skipped=skip or NotesSkip.BUSY)
+    if skip is None:
+        is_short = not force and news.messages and not is_update_due(news.messages, count_tokens(news.messages))
+        if is_short and read_notes_file(file) is None:
+            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without creating a folder
         if model is None:
             return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(news.messages))
         with suppress(LockedError), updating(file):
             result = _update(file, session, news, options, model, force)
     if result.skipped is not NotesSkip.NOT_DUE:
         about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": result.by}
-        counts = {
-            "skipped": result.skipped,
-            "messages": result.messages,
-            **render_ran(result.ran),
-            "error": result.error,
-        }
-        note_run(session.state, {**about, **counts})
+        counts = {"skipped": result.skipped, "messages": result.messages, **render_ran(result.ran)}
+        note_run(session.state, {**about, **counts, "error": result.error})
     return result
 
 
@@ -287,10 +282,6 @@ def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS)
         return False
 
 
-def find_notes(file: NotesFile) -> SavedNotes | None:
-    return next(iter(_find_saved(file.project, [file.leaf])), None)
-
-
 def list_notes(project: Path) -> tuple[SavedNotes, ...]:
     """Return the readable notes of all sessions in a project, newest first."""
     try:
@@ -300,20 +291,15 @@ def list_notes(project: Path) -> tuple[SavedNotes, ...]:
             ]
     except OSError:
         return ()
-    saved = _find_saved(project, leaves[:_LISTED])
-    return tuple(sorted(saved, key=lambda notes: (notes.modified, notes.place.leaf), reverse=True))
-
-
-def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
     saved = []
     with suppress(NotFoundError), files.open_root(project) as root:
-        for leaf in leaves:
+        for leaf in leaves[:_LISTED]:
             with suppress(OSError, PathError), files.open_folder(root, (leaf, FOLDER)) as folder:
                 facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
                     modified = datetime.fromtimestamp(facts.st_mtime, UTC)
                     saved.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
-    return saved
+    return tuple(sorted(saved, key=lambda notes: (notes.modified, notes.place.leaf), reverse=True))
 
 
 @contextmanager
@@ -351,8 +337,8 @@ def _update(
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
     try:
         after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
-        cut = cut_notes(after)
-        new = render_notes(check_update(before, render_notes(cut.notes)))
+        cut, lost = cut_notes(after)
+        new = render_notes(check_update(before, render_notes(cut)))
         if new != text:
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:
@@ -360,7 +346,7 @@ def _update(
             _save_last(session, replace(last, failures=last.failures + 1, failed_tokens=tokens))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
     _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), tokens))
-    return NotesResult("model", None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), fork_result)
+    return NotesResult("model", None, new != text, len(since), measure_notes(cut), tuple(lost), fork_result)
 
 
 def _read_last(record: SessionRecord) -> _LastUpdate:

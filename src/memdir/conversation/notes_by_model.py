@@ -22,7 +22,7 @@ from memdir.models.prompts import render_prompt
 from memdir.models.staged import ask_repairing, check_reply, make_object
 from memdir.records import Message, Model, Reply, Request
 from memdir.store.secrets import mask_model
-from memdir.text import cut_middle, find_json, one_line, shorten
+from memdir.text import cut_middle, find_rows, one_line, shorten
 
 PURPOSE = "notes"
 _SLOT = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
@@ -91,13 +91,7 @@ def make_schema(notes: Notes) -> Mapping[str, object]:
 
 def parse_sections(text: str, notes: Notes) -> dict[str, str]:
     """Return the new section texts in a reply. Raises ReplyError if there are none."""
-    for value in find_json(text):
-        rows = value.get(_KEY, value) if isinstance(value, dict) else value
-        if isinstance(rows, dict):
-            rows = [{"section": name, "text": new} for name, new in rows.items()]
-        if isinstance(rows, list):
-            return dict(_parse_row(row, notes) for row in rows)
-    raise ReplyError(f"no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
+    return dict(_parse_row(row, notes) for row in find_rows(text, _KEY))
 
 
 def _read_reply(reply: Reply, task: NotesTask) -> Notes:

@@ -9,7 +9,7 @@ how many lines were cut and leaves no code fence open. If all sections together 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, takewhile
 
 from memdir.errors import FormatError
@@ -59,14 +59,6 @@ class Notes:
         new = {name.casefold(): text for name, text in texts.items()}
         sections = (replace(old, text=new.pop(old.name.casefold(), old.text).strip("\n")) for old in self.sections)
         return replace(self, sections=tuple(sections))
-
-
-@dataclass(frozen=True, slots=True)
-class CutNotes:
-    """Shortened notes, with the number of lines removed from each section."""
-
-    notes: Notes
-    lost: Mapping[str, int]
 
 
 def make_template(custom: str = "") -> Notes:
@@ -194,8 +186,11 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
     return tuple(rows)
 
 
-def cut_notes(notes: Notes, *, where: str = "") -> CutNotes:
-    """Shorten the notes to both limits. `where` is the file that still contains the removed lines."""
+def cut_notes(notes: Notes, *, where: str = "") -> tuple[Notes, dict[str, int]]:
+    """Return the notes shortened to both limits, and the number of lines removed by section.
+
+    `where` is the file that still contains the removed lines.
+    """
     sizes = [measure_section(old) for old in notes.sections]
     room = share_out(
         [min(size, NOTES_SECTION_TOKENS) for size in sizes], NOTES_TOKENS - estimate_tokens(notes.preamble)
@@ -210,7 +205,7 @@ def cut_notes(notes: Notes, *, where: str = "") -> CutNotes:
         text, count = cut_text(old.text, max(limit - head - 2, 0), estimate_tokens, is_end=is_growing(old), where=where)
         sections.append(replace(old, text=text))
         lost[old.name] = count
-    return CutNotes(replace(notes, sections=tuple(sections)), lost)
+    return replace(notes, sections=tuple(sections)), lost
 
 
 def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
@@ -218,17 +213,17 @@ def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
     if is_empty(notes, template):
         return ""
     preamble = "\n\n".join(filter(None, (render_prompt("notes/compacted", path=path), notes.preamble)))
-    return _make_safe(render_notes(cut_notes(replace(notes, preamble=preamble), where=path).notes))
+    return _make_safe(render_notes(cut_notes(replace(notes, preamble=preamble), where=path)[0]))
 
 
-def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
+def hook_digest(notes: Notes, *, path: str = "") -> str:
     """Return an excerpt of the notes for a hook, or "" if there are none."""
     known = [section for name in _DIGESTED if (section := notes.find(name)) and section.text]
     sections = known or [section for section in notes.sections if section.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
     label = render_prompt("notes/digest")
     headings = sum(len(section.name) + 5 for section in sections) + len(end) + len(label) + 2
-    room = share_out([len(section.text) for section in sections], chars - headings)
+    room = share_out([len(section.text) for section in sections], NOTES_DIGEST_CHARS - headings)
     parts = []
     for section, limit in zip(sections, room, strict=True):
         text = section.text

@@ -3,7 +3,7 @@
 Each format has its own module with a reader, listed in `READERS`. The plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error. A file that is
 missing or not a transcript raises an error. Reading a transcript needs only a few bytes of memory per record, except for
-Gemini. This module does not extract memories.
+Gemini and for one JSON document. This module does not extract memories.
 """
 
 import os
@@ -40,7 +40,6 @@ from memdir.conversation.lines import (
     read_in_order,
     read_lines_back,
     read_session,
-    read_text,
     read_transcript_lines,
 )
 from memdir.conversation.typed import strip_blocks
@@ -54,7 +53,7 @@ from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
-from memdir.text import find_json, one_line, shorten
+from memdir.text import as_list, as_table, as_text, find_json, one_line, shorten
 
 PLAIN = "plain"  # the key of the format of no host
 _HEAD_LINES = 200  # a record that shows the format comes long before
@@ -259,9 +258,13 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
     file.seek(0)
     is_array = file.read(4096).lstrip(_BLANK).startswith(b"[")
     file.seek(0)
-    rows = (record for _, line in read_transcript_lines(file) for record in parse_records(line))
-    for record in rows if has_lines and not is_array else _read_document(file):
-        yield from make_plain_messages(record)
+    if has_lines and not is_array:
+        rows: Iterator[Any] = (record for _, line in read_transcript_lines(file) for record in parse_records(line))
+    else:
+        rows = find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace"))
+    for row in rows:
+        for message in row.get("messages", [row]) if isinstance(row, dict) else as_list(row):
+            yield from make_plain_messages(as_table(message))
 
 
 def copy_plain(value: Any) -> Any:
@@ -293,15 +296,15 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
-    role, content = read_text(record.get("role")), record.get("content")
+    role, content = as_text(record.get("role")), record.get("content")
     sent_at = next(
-        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(read_text(record.get(key))))),
+        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(as_text(record.get(key))))),
         None,
     )
     text = join_texts(content)
     yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):
-        yield Message("tool", text, at=sent_at, answers=read_text(record.get("tool_call_id")))
+        yield Message("tool", text, at=sent_at, answers=as_text(record.get("tool_call_id")))
     elif role in ("system", "developer", "user", "human") and text:
         is_meta = role in ("system", "developer") or record.get("is_meta") is True
         yield Message("user", text, at=sent_at, is_meta=is_meta)
@@ -315,14 +318,7 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
     for call in list_blocks(calls):
         function = call.get("function")
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            yield ToolCall(read_text(call.get("id")), function["name"], parse_input(function.get("arguments")))
-
-
-def _read_document(file: BinaryIO) -> Iterator[Json]:
-    """Yield the elements of a JSON array, or of the array under `messages`; of a damaged one those that are whole."""
-    for value in find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace")):
-        rows = value.get("messages", [value]) if isinstance(value, dict) else value
-        yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+            yield ToolCall(as_text(call.get("id")), function["name"], parse_input(function.get("arguments")))
 
 
 def list_transcripts(

@@ -221,7 +221,7 @@ def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]
     return ModelDream(reasons, quotes, (), refused=len(problems) + pinned_count)
 
 
-def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
+def _stage_operations(reply: Reply, staging: Staging) -> tuple[dict[str, Operation], list[str], int]:
     """Stage the operations in a reply. Return the valid ones, the problems, and how many concern pinned memories."""
     operations = parse_operations(check_reply(reply), limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
@@ -230,8 +230,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[Mapping[str, Oper
     asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
     free = [operation for operation in operations if fold(operation.name) not in pinned]
     completed = [_complete(operation, staging) for operation in (*free, *asking)]
-    result = stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    return result.done, result.problems, len(fixed)
+    return *stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES), len(fixed)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:

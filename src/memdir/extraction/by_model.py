@@ -109,9 +109,9 @@ def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> Mod
     evidence: dict[str, str] = {}
 
     def read(reply: Reply) -> Sequence[str]:
-        result = stage(parse_operations(check_reply(reply)), staging)
-        evidence.update((name, operation.evidence) for name, operation in result.done.items())
-        return result.problems
+        done, problems = stage(parse_operations(check_reply(reply)), staging)
+        evidence.update((name, operation.evidence) for name, operation in done.items())
+        return problems
 
     request = Request(system, (Message("user", content),), FORK_TOKENS, SCHEMA, purpose=PURPOSE)
     replies, problems = ask_repairing(mask_model(model), request, read, "extract_repair")

@@ -33,7 +33,7 @@ from memdir.models.staged import StagedMemory, make_object
 from memdir.records import Message, Model, Request, StopReason, Usage, When
 from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_new_secrets, find_secrets, mask, mask_model, render_findings
-from memdir.text import CJK, find_json, fold, fold_letters, fold_words, one_line, shorten
+from memdir.text import CJK, find_json, fold, fold_words, one_line, shorten
 
 PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
@@ -225,7 +225,7 @@ def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list
     unsaid = []
     for match in _TOKEN.finditer(plain):
         token = match[0].rstrip(".:/-+~'’")
-        letters = fold_letters(token)
+        letters = fold_words(token).replace(" ", "")
         if not letters or letters in said.letters:
             continue
         if _ADDRESS.search(token):

@@ -1,8 +1,8 @@
 """Find problems in a memory directory and its surroundings; each finding includes a fix.
 
 `examine` checks one directory: files, index, history, texts. `examine_background` checks hooks, the queue and sync,
-`check_settings` the settings. `repair` rebuilds derived state (index lines, the files that history knows) and never
-changes a memory.
+`check_settings` the settings, `examine_project` all of it. `repair` rebuilds derived state (index lines, the files that
+history knows) and never changes a memory.
 
 Stale claims are those that `verify` has recorded. Secrets are reported by rule and line, never by value.
 """
@@ -16,28 +16,31 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
-from memdir.conversation.transcripts import TranscriptInfo
+from memdir.conversation.transcripts import TranscriptInfo, list_transcripts
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
-from memdir.errors import MemdirError
+from memdir.errors import MemdirError, SettingsError
 from memdir.files import INDEX_COPY, find_refusal
 from memdir.format.age import find_link_target, find_links, make_targets
 from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.format.rules import OWN_SCOPES, find_rules
 from memdir.frozen import dataclass
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS, RULES
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, RULES
 from memdir.operations.write import WriteContext, carry_out
-from memdir.project.hosts import InstalledHost
+from memdir.project.hosts import InstalledHost, find_installed
 from memdir.project.paths import ProjectPaths
-from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
+from memdir.project.settings import PROJECT_FILE, Settings
 from memdir.recall.triggers import read_frequent
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
 from memdir.store.contract import HistoryKeeper
 from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
+from memdir.store.open import Project
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared, plan_dead_pointers, plan_pointers
+from memdir.store.secrets import FILE as SECRETS_FILE
+from memdir.store.secrets import read_own_rules
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
@@ -57,7 +60,7 @@ from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
 # Every kind of finding, in display order. Errors and warnings mean that something does not work.
-# docs/doctor.md explains each.
+# docs/doctor.md explains each. `dead_setting` and `never_recalled` are not reported any more; JSON counts them as 0.
 _LEVELS = (
     ("error", "broken_frontmatter"),
     ("warning", "unknown_type bad_name special_file oversize_file duplicate dead_pointer orphan oversize_index"),
@@ -73,19 +76,10 @@ STUCK = timedelta(days=1)  # A turn queued for longer is stuck.
 RECENT = timedelta(days=7)  # Older problems are not reported.
 SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for clocks that differ a little.
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
-UNUSED_DAYS = 60  # "Never recalled" is reported only if the memory and the first recall are this old.
-UNUSED_SESSIONS = 20  # At least this many conversations must have recalled something since.
 _SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
 _LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
-# A setting, its value, and the settings that have no effect with it.
-_NEEDS: tuple[tuple[str, Value, str], ...] = (
-    ("dream", False, "dream_hours dream_sessions dream_scan_minutes"),
-    ("extract", False, "extract_headless extract_every"),
-    ("model", "none", "model_url model_seconds budget.run_tokens budget.day_tokens"),
-    ("skip_index", True, "index_order"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +115,6 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
         _check_dream(store),
         _check_verdicts(store, memories),
         _check_secrets(store, memories),
-        _check_uses(store, memories),
         _check_rules(headers),
         *(() if skip_index else (_check_index(store, headers, ""), _check_index(store, headers, TEAM_FOLDER))),
     )
@@ -143,6 +136,49 @@ def examine_background(
 
 def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(chain(*checks), key=lambda finding: (_ORDER[finding.kind], finding.where, finding.line or 0)))
+
+
+def examine_project(
+    project: Project, stores: Sequence[FileStore], *, is_deep: bool = False, is_wide: bool = True
+) -> list[tuple[str, DoctorFinding]]:
+    """Return each problem with its scope: `settings`, that of a store, or `background`, which only a wide look has."""
+    environment, now = project.environment, project.now()
+    findings = [("settings", finding) for finding in check_settings(project.settings, project.places)]
+    try:
+        read_own_rules(environment.config_file.with_name(SECRETS_FILE))
+    except SettingsError as error:
+        findings.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
+    skip_index = project.settings.flag("skip_index")
+    findings += [(store.scope.value, finding) for store in stores for finding in examine(store, skip_index=skip_index)]
+    if is_deep:
+        findings += [(store.scope.value, finding) for store in stores for finding in _check_deep(store)]
+    if not is_wide:
+        return findings
+    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
+    is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
+    installed = find_installed(environment, project.places.root.path) if is_known else ()
+    since = min((installation.since for installation in installed), default=now)
+    past = list_transcripts(environment, project.places.root.path, since=since) if installed else ()
+    background = examine_background(project.private.state, now=now, installed=installed, ran=past)
+    # What went wrong before a hook knew its project is kept with the person.
+    background += examine_background(environment.state_home, now=now)
+    return [*findings, *(("background", finding) for finding in background)]
+
+
+def repair_project(project: Project, stores: Sequence[FileStore], *, is_wide: bool = True) -> int:
+    """Rebuild derived state of the stores and, in a wide repair, mark hook problems as seen; return the number fixed."""
+    project.check_on()
+    skip_index, fixed = project.settings.flag("skip_index"), 0
+    for store in stores:
+        fixed += repair(store, [finding for finding in examine(store, skip_index=skip_index) if finding.fixable])
+    for state in (project.private.state, project.environment.state_home) if is_wide else ():
+        problems = [
+            finding for finding in examine_background(state, now=project.now()) if finding.kind == "hook_problem"
+        ]
+        if problems:
+            clear_problems(state, until=project.now())
+        fixed += len(problems)
+    return fixed
 
 
 def count_kinds(findings: Sequence[DoctorFinding]) -> dict[str, int]:
@@ -167,15 +203,8 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     return len(orphans) + len(dead) + len(unseen)
 
 
-def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
-    """Mark hook problems as seen; return the number of findings fixed."""
-    if count := sum(finding.kind == "hook_problem" for finding in findings):
-        clear_problems(state, until=now)
-    return count
-
-
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
-    """Yield settings that are unknown, ignored, or without effect."""
+    """Yield settings that are unknown or ignored."""
     for key in settings.unknown:
         yield DoctorFinding("setting", "config file", f"unknown setting {key}", f"`memdir config unset {key}`")
     for key, reason in settings.ignored.items():
@@ -183,12 +212,6 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
     for note in places.notes:
         if note != places.root.note:
             yield DoctorFinding("setting", "places", note, "`memdir where` shows each rule")
-    for other, value, key in ((other, value, key) for other, value, keys in _NEEDS for key in keys.split()):
-        # Check only the user's config file: a variable is for one call, and a project's file is not theirs.
-        is_own = settings.sources.get(key, "").startswith("config file ") and settings[key] != BY_KEY[key].default
-        if is_own and settings[other] == value:
-            message = f"{key} = {settings[key]} has no effect while {other} is {str(value).lower()}"
-            yield DoctorFinding("dead_setting", "config file", message, f"`memdir config unset {key}`, or set {other}")
 
 
 def _check_hooks(
@@ -434,7 +457,7 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
 
 
-def check_deep(store: HistoryKeeper) -> Findings:
+def _check_deep(store: HistoryKeeper) -> Findings:
     """Yield every version, change and index line in the history that fails verification."""
     try:
         damage = store.find_damage()
@@ -480,25 +503,3 @@ def _check_rules(headers: Sequence[Header]) -> Findings:
         yield DoctorFinding(
             "many_rules", "rules", message, "`memdir rule off NAME`, or give one --when-command instead"
         )
-
-
-def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
-    try:
-        recalls = store.recalls(limit=LEDGER_ROWS)
-    except MemdirError:
-        return
-    # Count days where the conversation's ID is unknown.
-    sessions = {recall.session or f"{recall.at:%Y-%m-%d}" for recall in recalls}
-    if len(sessions) < UNUSED_SESSIONS or recalls[-1].at > store.clock() - timedelta(days=UNUSED_DAYS):
-        return
-    used = {recall.name for recall in recalls}
-    never = [memory.header for memory in memories if memory.header.name not in used]
-    if names := sorted(
-        header.name for header in never if header.modified < recalls[-1].at and not header.pinned and not header.problem
-    ):
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        what = "1 memory" if len(names) == 1 else f"{len(names):,} memories"
-        since = f"{recalls[-1].at.astimezone():%Y-%m-%d}"
-        message = f"{what} never recalled since {since}: {', '.join(names[:_SHOWN])}{more}"
-        fix = "improve the descriptions, or `memdir forget NAME`"
-        yield DoctorFinding("never_recalled", "ledger", message, fix)

@@ -8,12 +8,10 @@ their locations are returned for a warning.
 
 import io
 import json
-import os
 import re
-import sqlite3
 import tarfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 
@@ -24,7 +22,6 @@ from memdir.format.frontmatter import decode
 from memdir.frozen import dataclass
 from memdir.operations.find import FoundMemory, make_rows
 from memdir.records import TEAM_FOLDER, Scope, StoredMemory
-from memdir.store import history
 from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.plan import is_team
@@ -62,9 +59,7 @@ class _Content:  # Memories in index order, their bytes and ages by name, and in
     ages: Mapping[str, datetime]
 
 
-def export(
-    store: FileStore, format: ExportFormat, *, now: datetime, scope: Scope | None = None, with_history: bool = False
-) -> ExportResult:
+def export(store: FileStore, format: ExportFormat, *, now: datetime, scope: Scope | None = None) -> ExportResult:
     """Export the memories of a store, or only its private or team memories."""
     content, unread = _read(store, now, scope)
     if format is ExportFormat.MARKDOWN:
@@ -72,7 +67,7 @@ def export(
     elif format is ExportFormat.JSONL:
         data = _render_rows(store, content)
     else:
-        data = _pack(content, _copy_history(store) if with_history else None)
+        data = _pack(content)
     find = store.rules.find or find_secrets
     secrets = [
         finding
@@ -114,13 +109,11 @@ def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Conten
     return _Content(memories, data, indexes, find_ages(store, memories, now=now)), tuple(unread)
 
 
-def _pack(content: _Content, past: bytes | None) -> bytes:
+def _pack(content: _Content) -> bytes:
     buffer = io.BytesIO()
     newest = max(content.ages.values(), default=None)
     files = [(path, data, newest) for path, data in content.indexes.items()]
     files += [(f"{name}.md", data, content.ages[name]) for name, data in content.data.items()]
-    if past is not None:
-        files.append((f".memdir/{history.FILE}", past, newest))
     with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:
         for path, data, when in sorted(files, key=lambda file: file[0]):
             member = tarfile.TarInfo(path)
@@ -128,18 +121,6 @@ def _pack(content: _Content, past: bytes | None) -> bytes:
             member.mtime = int(when.timestamp()) if when is not None else 0
             archive.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
-
-
-def _copy_history(store: FileStore) -> bytes | None:
-    path = store.state / history.FILE
-    if os.path.islink(path) or not os.path.isfile(path):
-        return None
-    with (
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(":memory:")) as copy,
-    ):
-        source.backup(copy)
-        return copy.serialize()
 
 
 def _render_rows(store: FileStore, content: _Content) -> bytes:

@@ -6,7 +6,7 @@ A candidate is new, the same as an existing memory, imported before, sent to the
 instruction, or refused with a reason. An undone import counts as never made. A memory that was imported and then changed
 or forgotten is not imported again. The files of other tools are never changed.
 
-The functions at the end build candidates from sentences and lists, and distinguish facts from instructions.
+The functions at the end build candidates from sentences and lists.
 """
 
 import re
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from memdir import files, records
 from memdir.conversation.chat_exports import ChatExport
@@ -47,7 +46,6 @@ from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
 from memdir.text import find_forbidden, fold, one_line, shorten
-from memdir.verify.derivable import find_derivable
 
 VERB = "import"
 _NO_SIGNATURE = Signature(0, 0, 0, 0)
@@ -57,11 +55,7 @@ _PLACED = 100  # Up to this number, new index lines are inserted next to related
 class ImportFormat(StrEnum):
     CLAUDE_CODE = "claude-code"
     MEMDIR = "memdir"
-    AGENTS_MD = "agents-md"
     GEMINI_MD = "gemini-md"
-    CODEX = "codex"
-    CLAUDE_MD = "claude-md"
-    CURSOR_RULES = "cursor-rules"
     MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     CHATGPT = "chatgpt"
@@ -402,22 +396,6 @@ def make_sentence(text: str, source: str, *, now: datetime, at: datetime | None,
         return refuse(source, text, str(error), at)
 
 
-def make_list(
-    kind: Kind,
-    title: str,
-    lines: Sequence[str],
-    source: str,
-    *,
-    at: datetime | None,
-    description: str = "",
-    name: str = "",
-) -> ImportCandidate:
-    """Make a candidate from several statements about one topic, as a list."""
-    body = "\n".join(f"- {one_line(line)}" for line in lines)
-    summary = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
-    return make_memory(kind, title, summary, body, source, at=at, name=name)
-
-
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
@@ -442,41 +420,3 @@ def read_when(text: str) -> datetime | None:
 
 def refuse(source: str, said: str, why: str, at: datetime | None = None) -> ImportCandidate:
     return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
-
-
-# A line of an instruction file is a fact worth a memory if it is not an instruction, cannot be derived from the project,
-# and mentions a person, a date, a decision, a reason, or something outside the project.
-_INSTRUCTION = re.compile(
-    r"(?:always|never|do(?:n't| not)?|please|make sure|ensure|be sure|avoid|use|run|prefer|keep|write|add|follow|check|"
-    r"read|see|call|create|put|place|include|update|remove|delete|commit|push|test|format|lint|install|build|start|stop|"
-    r"set|name|import|export|return|document|verify|ask|only|no|must|should|when|before|after|if|refer|limit|apply|"
-    r"respect|wrap|handle|validate|mark|move|rename|store|treat|respond|answer|reply|explain|think|plan)\b",
-    re.IGNORECASE,
-)
-_DUTY = re.compile(r"\b(?:must|should|shall|need(?:s)? to|have to|are required|is required|has to)\b", re.IGNORECASE)
-_OUTSIDE = re.compile(
-    r"https?://|\b(?:i|i'm|my|me|we|our|us|user|customer|client|team|manager|owner|owned|maintain\w*|contact|because|"
-    r"decided|decision|deadline|until|since|legacy|deprecated|frozen|freeze|on[- ]call|slack|jira|linear|notion|"
-    r"grafana|sentry|confluence|dashboard|legal|compliance|contract|budget|launch|20\d\d)\b",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r"`[^`]*`|\$\s?\w+ |(?:\w+/)+\w+|--\w+")
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_WORDS = 5
-
-
-def find_import_refusal(text: str, root: Path, source: Path) -> str:
-    """Return why a line is not a fact to remember, or "". `source` is the file that contains it."""
-    words = _CODE.sub(" ", text).split()
-    if _INSTRUCTION.match(text) or (_DUTY.search(text) and not re.search(r"\bbecause\b|\b20\d\d\b", text)):
-        return "it is an instruction; put it in an instruction file"
-    if len(words) + len(_WIDE.findall(text)) // 2 < _WORDS:
-        return "it has too few words"
-    if not _OUTSIDE.search(text):
-        return "the project already contains it"
-    for reason in find_derivable(text, root, timeout=2.0):
-        with suppress(OSError):
-            if (root / reason.source).samefile(source):
-                continue
-        return f"{reason.what} ({reason.source})"
-    return ""

@@ -6,17 +6,17 @@ the end of system prompt and tools, and at the ends of the stable messages.
 """
 
 import copy
-import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 
 from memdir.errors import ReplyError, UnreachableError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
 from memdir.models import connection
-from memdir.models.connection import Connection, as_count, as_list, as_table, as_text, role_of, wrong_parent
+from memdir.models.connection import Connection, as_count, role_of, wrong_parent
 from memdir.models.openai import THINKS, AdaptedReply, ask_adapting, gather
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+from memdir.text import as_list, as_table, as_text, parse_json
 
 Block = dict[str, object]
 BREAKPOINTS = 4
@@ -92,32 +92,21 @@ def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
 
 
 def _extend(name: str, parent: Mapping[str, object], request: Request, room: int) -> dict[str, object]:
-    check_anthropic_parent(parent)
+    messages = [as_table(message) for message in as_list(parent.get("messages"))]
+    roles = {one.get("role") if "tool_calls" not in one else None for one in messages}
+    is_ours = bool(messages) and messages[0].get("role") != "system" and roles <= {"user", "assistant", "system"}
+    if not is_ours or any("function" in as_table(tool) for tool in as_list(parent.get("tools"))):
+        raise wrong_parent("the Messages API")
     rendered = [_render(message) for message in request.messages]
     if count_marks(parent) < BREAKPOINTS and not parent.get("cache_control"):
         for block in rendered[-1][-1:]:
             block["cache_control"] = _MARK
     body = {key: value for key, value in parent.items() if key not in ("stream", "betas")}
     body.setdefault("model", name)
-    body["messages"] = [*as_list(parent["messages"]), *_merge(request.messages, rendered)]
+    body["messages"] = [*messages, *_merge(request.messages, rendered)]
     # The limit must exceed the thinking budget, and changing that budget would change the cache key.
     body["max_tokens"] = room + as_count(as_table(parent.get("thinking")).get("budget_tokens"))
     return body
-
-
-def check_anthropic_parent(parent: Mapping[str, object]) -> None:
-    messages = parent.get("messages")
-    if not isinstance(messages, list | tuple) or not messages:
-        raise wrong_parent("the Messages API", "it has no messages")
-    for message in map(as_table, messages):
-        if message.get("role") not in ("user", "assistant", "system"):
-            raise wrong_parent("the Messages API", f"it has a message with the role {message.get('role')!r}")
-        if "tool_calls" in message or not isinstance(message.get("content"), str | list | tuple):
-            raise wrong_parent("the Messages API", "the content of a message has another format")
-    if as_table(messages[0]).get("role") == "system":
-        raise wrong_parent("the Messages API", "its system prompt is a message")
-    if any("function" in as_table(tool) for tool in as_list(parent.get("tools"))):
-        raise wrong_parent("the Messages API", "its tools are functions")
 
 
 def count_marks(body: Mapping[str, object]) -> int:
@@ -198,7 +187,7 @@ def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedRepl
     raw = {"role": "assistant", "content": content} if content else None
     thought = any(block.get("type") in ("thinking", "redacted_thinking") for block in blocks)
     is_starved = stop is StopReason.LENGTH and thought and not text and not calls
-    return AdaptedReply(Reply(text, usage, calls, stop, raw), is_starved)
+    return Reply(text, usage, calls, stop, raw), is_starved
 
 
 def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
@@ -254,10 +243,8 @@ class AnthropicStream:
         return ""
 
     def _parse_input(self, text: str) -> object:
-        with suppress(ValueError, RecursionError):
-            parsed = json.loads(text or "{}")
-            if isinstance(parsed, dict):
-                return parsed
+        if isinstance(parsed := parse_json(text or "{}"), dict):
+            return parsed
         if self._stop == "max_tokens":  # truncated by the limit and never executed
             return {}
         raise ReplyError("the arguments of a tool call are not valid JSON")

@@ -14,7 +14,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from importlib import import_module
@@ -23,7 +23,7 @@ from typing import Any
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError, hint_extra
 from memdir.limits import MODEL_CONNECT_SECONDS, MODEL_WHOLE_SECONDS
 from memdir.records import Message, Model, Request, Usage
-from memdir.text import one_line, shorten
+from memdir.text import as_table, one_line, shorten
 
 # Keywords that structured output refuses at one vendor or another; the caller checks them in the reply.
 _LEFT_OUT = frozenset(
@@ -114,9 +114,9 @@ def check_request(request: Request) -> None:
         raise ModelError("a request that continues a parent request cannot set a system prompt or tools")
 
 
-def wrong_parent(provider: str, why: str) -> ModelError:
+def wrong_parent(provider: str) -> ModelError:
     hint = "pass the body exactly as the host sent it, to a model of the same provider"
-    return ModelError(f"the parent request is not valid for {provider}: {why}", hint=hint)
+    return ModelError(f"the parent request is not valid for {provider}", hint=hint)
 
 
 def sum_usage(*usages: Usage) -> Usage:
@@ -129,18 +129,6 @@ def sum_usage(*usages: Usage) -> Usage:
 def role_of(message: Message) -> str:
     """Return the provider's role for a message: "assistant" for the model and "user" for all others."""
     return "assistant" if message.role == "assistant" else "user"
-
-
-def as_table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def as_list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def as_count(value: object) -> int:

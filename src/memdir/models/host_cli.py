@@ -26,11 +26,11 @@ from memdir.frozen import dataclass, field, replace
 from memdir.limits import FILE_BYTES
 from memdir.models import connection
 from memdir.models.anthropic import read_anthropic_usage
-from memdir.models.connection import as_count, as_table, as_text, make_fault, narrow_schema, role_of, sum_usage
+from memdir.models.connection import as_count, make_fault, narrow_schema, role_of, sum_usage
 from memdir.models.openai import is_strict
 from memdir.project.settings import Environment
 from memdir.records import SELECT, Message, Reply, Request, StopReason, Usage
-from memdir.text import find_json, one_line, shorten
+from memdir.text import as_table, as_text, find_json, one_line, parse_json, shorten
 
 MIN_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
 _CHECK_SECONDS = 0.1
@@ -149,10 +149,7 @@ class HostModel:
 
     def _read(self, process: subprocess.CompletedProcess[bytes]) -> Reply:
         out, err = (data.decode("utf-8", "replace") for data in (process.stdout, process.stderr))
-        try:
-            outcome = self._program.read(out, err)
-        except (ValueError, RecursionError):
-            outcome = None
+        outcome = self._program.read(out, err)
         if outcome is None:
             words = shorten(one_line(err), 200)
             if process.returncode:
@@ -228,7 +225,7 @@ def _start_claude(request: Request, name: str, folder: Path, environment: Enviro
 
 
 def _read_claude(out: str, err: str) -> _Outcome | None:
-    result = as_table(json.loads(out))
+    result = as_table(parse_json(out))
     if result.get("type") != "result":
         return None
     cost = result.get("total_cost_usd")
@@ -304,9 +301,7 @@ def _read_codex(out: str, err: str) -> _Outcome | None:
 
 
 def _parse_lines(out: str) -> Iterator[Mapping[str, object]]:
-    for line in out.splitlines():
-        with suppress(ValueError):
-            yield as_table(json.loads(line))
+    return (as_table(parse_json(line)) for line in out.splitlines())
 
 
 # --- Gemini CLI -----------------------------------------------------------------------------------------------------

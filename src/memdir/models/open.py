@@ -20,13 +20,13 @@ from memdir.errors import ModelError, SettingsError
 from memdir.frozen import dataclass, replace
 from memdir.limits import MODEL_TRIES
 from memdir.models.anthropic import AnthropicModel
-from memdir.models.connection import Connection, as_list, can_use_tools
+from memdir.models.connection import Connection, can_use_tools
 from memdir.models.host_cli import PROGRAMS, HostModel
 from memdir.models.openai import OpenAIModel
 from memdir.models.usage import FILE, TokenCaps, UsageMeter, ask_metered, with_retry
 from memdir.project.settings import DEFAULT, Environment, Settings, read_environment, read_settings
 from memdir.records import Message, Model, Reply, Request
-from memdir.text import one_line, shorten
+from memdir.text import as_list, one_line, shorten
 
 NONE = "none"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, codex-cli, gemini-cli, none"

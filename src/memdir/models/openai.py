@@ -14,11 +14,12 @@ from contextlib import closing
 from typing import Protocol
 
 from memdir.errors import ModelError, ReplyError, UnreachableError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import replace
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
 from memdir.models import connection
-from memdir.models.connection import Connection, as_count, as_list, as_table, as_text, make_fault, wrong_parent
+from memdir.models.connection import Connection, as_count, make_fault, wrong_parent
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+from memdir.text import as_list, as_table, as_text, parse_json
 
 THINKS = "thinks"  # the quirk of a model whose thinking needs more tokens
 # Parts that an endpoint may not support, and the words of an error that says so.
@@ -37,12 +38,7 @@ _STOPS = {
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptedReply:
-    """A reply. `starved` means that thinking used up all tokens."""
-
-    reply: Reply
-    starved: bool = False
+AdaptedReply = tuple[Reply, bool]  # and whether thinking used up all tokens
 
 
 def ask_adapting(
@@ -55,7 +51,7 @@ def ask_adapting(
     spent = None
     while True:
         try:
-            adapted = send(request, frozenset(quirks))
+            reply, is_starved = send(request, frozenset(quirks))
         except UnreachableError as error:
             named = (name for name, words in cures.items() if name not in quirks and words.search(str(error)))
             quirk = next(named, None) if error.reason == "refused" else None
@@ -63,9 +59,9 @@ def ask_adapting(
                 raise
             quirks.add(quirk)
             continue
-        usage = adapted.reply.usage if spent is None else connection.sum_usage(spent, adapted.reply.usage)
-        if not adapted.starved or THINKS in quirks:
-            return replace(adapted.reply, usage=usage)
+        usage = reply.usage if spent is None else connection.sum_usage(spent, reply.usage)
+        if not is_starved or THINKS in quirks:
+            return replace(reply, usage=usage)
         quirks.add(THINKS)
         spent = usage
 
@@ -133,12 +129,15 @@ def render_openai_body(
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
-        check_openai_parent(request.parent)
+        messages = [as_table(message) for message in as_list(request.parent.get("messages"))]
+        is_ours = bool(messages) and "system" not in request.parent and all(map(is_openai_state, messages))
+        if not is_ours or any("input_schema" in as_table(tool) for tool in as_list(request.parent.get("tools"))):
+            raise wrong_parent("the chat completions API")
         body = {
             key: value for key, value in request.parent.items() if key not in (*_LIMITS, "stream", "stream_options")
         }
         body.setdefault("model", name)
-        body["messages"] = [*as_list(request.parent["messages"]), *render_openai_messages(request.messages)]
+        body["messages"] = [*messages, *render_openai_messages(request.messages)]
         # The host uses the name of the limit that its endpoint accepts.
         own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
         return {**body, own: room}
@@ -169,21 +168,6 @@ def is_strict(schema: object) -> bool:
     return is_complete and all(
         is_strict(part) for key, part in table.items() if key not in ("enum", "const", "required")
     )
-
-
-def check_openai_parent(parent: Mapping[str, object]) -> None:
-    what = "the chat completions API"
-    messages = parent.get("messages")
-    if not isinstance(messages, list | tuple) or not messages:
-        raise wrong_parent(what, "it has no messages")
-    if "system" in parent:
-        raise wrong_parent(what, "its system prompt is separate from the messages")
-    tools = map(as_table, as_list(parent.get("tools")))
-    if any("function" not in tool and "input_schema" in tool for tool in tools):
-        raise wrong_parent(what, "its tools are not functions")
-    for message in map(as_table, messages):
-        if not is_openai_state(message):
-            raise wrong_parent(what, f"a message with the role {message.get('role')!r} has another format")
 
 
 def is_openai_state(raw: object) -> bool:
@@ -265,7 +249,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     raw = {"role": "assistant", "content": None, **state} if has_ids and (text or calls) else {}
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
     is_starved = stop is StopReason.LENGTH and bool(thought) and not raw
-    return AdaptedReply(Reply(text, usage, calls, stop, raw or None), is_starved)
+    return Reply(text, usage, calls, stop, raw or None), is_starved
 
 
 def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None) -> Usage:
@@ -277,10 +261,7 @@ def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None)
 def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usage) -> ToolCall:
     function = as_table(call.get("function"))
     arguments = function.get("arguments")
-    try:
-        parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        parsed = None
+    parsed = parse_json(arguments or "{}") if isinstance(arguments, str) else arguments
     if not isinstance(parsed, Mapping):
         if finish != "length":
             raise ReplyError("the arguments of a tool call are not valid JSON", usage=usage)

@@ -288,14 +288,6 @@ class Operation:
     problem: str = ""  # why it cannot be applied, if already known
 
 
-@dataclass(frozen=True, slots=True)
-class StageResult:
-    """The names of the memories that were changed, and the problems with other operations."""
-
-    done: Mapping[str, Operation]
-    problems: tuple[str, ...] = ()
-
-
 def check_reply(reply: Reply) -> str:
     """Return the text of a reply. Raises ReplyError if the model declined or was cut off."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
@@ -334,8 +326,10 @@ def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, 
     return tuple(map(_parse_row, find_rows(text, KEY)[:limit]))
 
 
-def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> StageResult:
-    """Apply the valid operations. Others are reported as problems."""
+def stage(
+    operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES
+) -> tuple[dict[str, Operation], list[str]]:
+    """Apply the valid operations. Return them by the name of the changed memory, and the problems with the others."""
     applied: dict[str, Operation] = {}
     problems: list[str] = []
     size = 0
@@ -349,7 +343,7 @@ def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FOR
             hint = f" ({error.hint})" if error.hint else ""
             named = shorten(one_line(f"{operation.action} {operation.name}".strip() or "no object"), 80)
             problems.append(f"operation {number} ({named}): {error}{hint}")
-    return StageResult(applied, tuple(problems))
+    return applied, problems
 
 
 def _stage_one(operation: Operation, staging: Staging) -> str:

@@ -6,9 +6,6 @@ If the process is killed in between, the reserved tokens count. If a limit is se
 is sent. A reply that exceeds a limit is returned, because it is paid for, and the next request is refused. Tokens read from
 a cache count a tenth, like their price. A fork's parent is assumed to be cached; if it is not, that request may exceed the
 limit. Rows contain no text of messages or memories and no memory names.
-
-`with_retry` repeats requests that failed because of an overloaded or broken provider or a lost connection: at most three
-tries within ninety seconds, and never after text was shown to the user, who would read it twice.
 """
 
 import json
@@ -27,10 +24,10 @@ from memdir.errors import BudgetError, DiskError, ModelError, ReplyError, Stoppe
 from memdir.files import make_private_dirs, raise_disk_errors
 from memdir.frozen import dataclass, replace
 from memdir.limits import CACHED_WEIGHT, MODEL_RETRY_SECONDS, MODEL_TRIES, USAGE_DAYS, USAGE_ROWS
-from memdir.models.connection import as_text, can_use_tools, sum_usage
+from memdir.models.connection import can_use_tools, sum_usage
 from memdir.records import Model, Reply, Request, Usage
 from memdir.store.history import Database, create_file
-from memdir.text import estimate_tokens
+from memdir.text import as_text, estimate_tokens
 
 FILE = "usage.db"
 OPEN = "open"  # running, or its process was killed
@@ -219,7 +216,10 @@ def _price(usage: Usage, model: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class RetryingModel:
-    """A model with retries. `chance` varies the delays, so that processes do not retry together."""
+    """A model that repeats requests which may succeed later, but not after text was shown to the user, who would read it twice.
+
+    `chance` varies the delays, so that processes do not retry together.
+    """
 
     model: Model
     tries: int = MODEL_TRIES
@@ -397,29 +397,23 @@ def _dump(table: Mapping[str, object]) -> str:
     return json.dumps(table, default=str, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Dollars per million tokens for input, output and cached input."""
-
-    input: float
-    output: float
-    cached: float
-
-
 @cache
 def _read_prices() -> dict[str, list[float]]:
     return tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 
 
-def find_price(name: str) -> Price | None:
-    """Return the price of a model, or None. The name may include a vendor, a date or a context size."""
-    plain = _DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower()))
-    return Price(*_read_prices()[plain]) if plain in _read_prices() else None
+def find_price(name: str) -> Sequence[float]:
+    """Return the dollars per million tokens of input, output and cached input of a model; empty if unknown.
+
+    The name may include a vendor, a date or a context size.
+    """
+    return _read_prices().get(_DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower())), ())
 
 
 def find_cost(name: str, usage: Usage) -> float | None:
     """Return the cost of a request in dollars, or None if the price is unknown."""
-    if (price := find_price(name)) is None:
+    if not (price := find_price(name)):
         return None
-    read = usage.fresh * price.input + usage.stored * price.input * _STORED + usage.cached * price.cached
-    return (read + usage.output * price.output) / 1_000_000
+    fresh, output, cached = price
+    read = usage.fresh * fresh + usage.stored * fresh * _STORED + usage.cached * cached
+    return (read + usage.output * output) / 1_000_000

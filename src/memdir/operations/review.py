@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
+from memdir.format.frontmatter import digest_of, encode
 from memdir.frozen import dataclass, replace
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change, undo
-from memdir.records import Edit, InboxItem, InboxKind, InboxState
+from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Rewrite
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import find_payload_edits, find_subjects, make_mark
 from memdir.text import one_line, shorten
 
 _WHY_CHARS = 200
+VERSIONS = ("ours", "theirs", "merged")  # of a memory in a conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class ReviewKind:
 
 KINDS: Mapping[InboxKind, ReviewKind] = {
     InboxKind.MEMORY: ReviewKind("needs review", "saves it as your own change", needs_edits=True),
-    InboxKind.CONFLICT: ReviewKind("two versions", "closes it; the memory has both sides", "closes it as well"),
+    InboxKind.CONFLICT: ReviewKind("two versions", "keeps the merged text", "closes it as well", "Keep merged"),
     InboxKind.PROPOSAL: ReviewKind("proposal", "applies it as your own change", needs_edits=True),
     InboxKind.APPROVAL: ReviewKind("approval", "allows it", "refuses it"),
 }
@@ -47,10 +49,11 @@ def decide(
     note: str = "",
     edits: tuple[Edit, ...] | None = None,
     seen: InboxState | None = None,
+    take: str = "",
 ) -> tuple[WriteResult, InboxItem]:
     """Approve or reject an item: apply the edits of the decision, if any, as one change, then record the decision.
 
-    `edits` replace the proposed ones if the user edited them. If the process dies between the two steps, deciding again
+    `edits` replace the proposed ones if the user edited them; `take` names the version of a conflict to keep. If the process dies between the two steps, deciding again
     does not repeat the change. A rejected item is kept, so that it is not proposed again, and can be approved later.
     Both decisions reject the other pending items about the same memory. Raise
     ConflictError if the item's state is no longer `seen`, and SettingsError if memories may change and memory is off.
@@ -66,6 +69,8 @@ def decide(
     result = WriteResult(WriteAction.UNCHANGED, item.name, store.scope)
     if approve:
         context.check_on()
+        if take:
+            edits = _find_taken(item, take)
         edits = find_payload_edits(item.payload) if edits is None else edits
         if kind.needs_edits and not edits:
             hint = "reject it; its source can propose it again"
@@ -77,6 +82,28 @@ def decide(
     decided = store.inbox_decide(item.id, state, note, name=item.name or result.name, was=was)
     _close_others(store, item)
     return result, decided
+
+
+def find_versions(item: InboxItem) -> dict[str, str]:
+    """Return the texts of a conflict: ours, theirs, and merged, which the memory has; "" is a deleted memory. Empty for
+    other items."""
+    texts = {key: item.payload.get(key) for key in VERSIONS} if item.kind is InboxKind.CONFLICT else {}
+    return {key: text for key, text in texts.items() if isinstance(text, str)} if "merged" in item.payload else {}
+
+
+def _find_taken(item: InboxItem, take: str) -> tuple[Edit, ...]:
+    texts = find_versions(item)
+    if take not in texts:
+        hint = (
+            "`memdir inbox show` shows its texts; leave out --take"
+            if take in VERSIONS
+            else f"use {', '.join(VERSIONS)}"
+        )
+        raise FormatError(f"inbox item {item.id} has no version {take!r}", field="take", hint=hint)
+    if texts[take] == texts["merged"]:
+        return ()
+    expect = digest_of(encode(texts["merged"]))
+    return (Rewrite(item.name, texts[take], expect) if texts[take] else Forget(item.name, expect),)
 
 
 def _apply(store: StoreBase, item: InboxItem, edits: tuple[Edit, ...], context: WriteContext) -> WriteResult:

@@ -408,7 +408,7 @@ def _find_warnings(
     reasons = find_derivable(f"{description}\n\n{body}", context.root, timeout=2.0)
     return (
         *(WriteWarning("parts", part) for part in parts),
-        *(WriteWarning("derivable", reason.what, reason.source) for reason in reasons),
+        *(WriteWarning("derivable", *reason) for reason in reasons),
     )
 
 

@@ -15,6 +15,7 @@ from memdir.files import read_small, write_private
 from memdir.frozen import asdict, compile_late, dataclass, field
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import DEFAULT, Environment, Settings
+from memdir.text import as_list, as_table, parse_json
 
 _RECORD_BYTES = 1_048_576
 # A memdir hook command, whether a script, `python -m memdir` or `uvx memdir`, quoted or not.
@@ -106,16 +107,7 @@ class Host:
     reader: str = ""
     loads_index: bool = False
     unit: int = 1
-    shows_after: frozenset[HookEvent] = frozenset(
-        (
-            HookEvent.START,
-            HookEvent.PROMPT,
-            HookEvent.BEFORE_TOOL,
-            HookEvent.AFTER_TOOL,
-            HookEvent.TOOL_FAILURE,
-            HookEvent.AGENT,
-        )
-    )
+    shows_after: frozenset[HookEvent] = frozenset(HookEvent) - {HookEvent.STOP, HookEvent.COMPACT, HookEvent.END}
     can_ask: bool = False
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
     model: str = ""
@@ -294,13 +286,8 @@ class InstallRow:
 
 def read_install_record(state_home: Path) -> dict[str, InstallRow]:
     """Return every file that `install` has changed, by path; an unreadable record counts as empty."""
-    try:
-        table = json.loads(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    files = table.get("files") if isinstance(table, dict) else None
-    rows = files.items() if isinstance(files, dict) else ()
-    parsed = {path: _parse_row(row) for path, row in rows if isinstance(row, dict)}
+    files = as_table(parse_json(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")).get("files")
+    parsed = {path: _parse_row(as_table(row)) for path, row in as_table(files).items()}
     return {path: entry for path, entry in parsed.items() if entry is not None}
 
 
@@ -321,20 +308,16 @@ def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
         return None
     if not isinstance(host, str) or not isinstance(digest, str):
         return None
-    splices = [pair for pair in _list(row.get("splices")) if isinstance(pair, list) and len(pair) == 2]
+    splices = [pair for pair in as_list(row.get("splices")) if isinstance(pair, list) and len(pair) == 2]
     return InstallRow(
         host,
         digest,
         since if since.tzinfo else since.replace(tzinfo=UTC),
         tuple((int(offset), str(text)) for offset, text in splices if isinstance(offset, int)),
-        tuple(tuple(map(str, keys)) for keys in _list(row.get("made")) if isinstance(keys, list)),
+        tuple(tuple(map(str, keys)) for keys in as_list(row.get("made")) if isinstance(keys, list)),
         row.get("created") is True,
-        tuple(folder for folder in _list(row.get("folders")) if isinstance(folder, str)),
+        tuple(folder for folder in as_list(row.get("folders")) if isinstance(folder, str)),
     )
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +368,9 @@ def find_installed(environment: Environment, root: Path | None = None) -> tuple[
 def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
     """Yield the events for which a settings file calls memdir."""
     text = (read_small(path, FILE_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
-    try:
-        table = json.loads(text or "{}")
-        hooks = table.get("hooks") if isinstance(table, dict) else None
-    except (ValueError, RecursionError):
-        hooks = {"command": text}  # some hosts allow comments, so any line that calls memdir counts
+    table = parse_json(text)
+    # Some hosts allow comments, so any line that calls memdir counts.
+    hooks = {"command": text} if table is None else as_table(table).get("hooks")
     for command in _list_commands(hooks):
         for match in OURS.finditer(command):
             if find_host(match[2]) is host and (event := find_event(match[1], host)):

@@ -18,6 +18,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +28,7 @@ from memdir.frozen import compile_late, dataclass, field, replace
 from memdir.limits import FILE_BYTES, SLUG_UNITS
 from memdir.project.settings import DEFAULT, Environment, Settings, git_environ, parse_flag, read_settings
 from memdir.records import Scope
-from memdir.text import fold, one_line, shorten
+from memdir.text import as_table, as_text, fold, one_line, parse_json, shorten
 
 Kind = Literal["git", "worktree", "plain"]
 _POINTER_BYTES = 4_096  # a file with one path
@@ -115,7 +116,10 @@ class ClaudeSettings:
 
 
 def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPaths]:
-    """Return settings and paths of a working directory; raises PathError only if even the default is not allowed."""
+    """Return settings and paths of a working directory.
+
+    Raises SettingsError for an invalid setting, and PathError if even the default directory is not allowed.
+    """
     # Committed files are read from the work tree in use, in a linked worktree from its own top.
     top = find_root(cwd, worktree="own").path
     settings = read_settings(environment, root=top)
@@ -206,12 +210,9 @@ def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoo
     def refuse(value: object) -> Path:
         raise PathError(str(value), _NOT_BY_PROJECT)
 
-    def check_setting(value: object) -> Path:
-        return check_directory_setting(value, environment.home)
-
     rules: list[tuple[str, object, Callable[[object], Path]]] = [(_OVERRIDE, environment.memory_override, _check_path)]
     for source, table, _ in _list_tables(claude):
-        rule_check = refuse if source in _PROJECT_SOURCES else check_setting
+        rule_check = refuse if source in _PROJECT_SOURCES else partial(check_directory_setting, home=environment.home)
         rules.append((f"{_DIRECTORY_KEY} in {source} settings", table.get(_DIRECTORY_KEY), rule_check))
     rules.append((DIR_NAME, environment.project_dir_name, lambda value: _check_dir_name(str(value), base)))
     steps: list[PathStep] = []
@@ -414,11 +415,7 @@ def _list_similar(projects: Path, name: str) -> list[Path]:
 def read_root_record(state_dir: Path) -> dict[str, str]:
     """Return the record in a state folder, with at least a `root`; empty if it is missing or unreadable."""
     data = read_small(state_dir / RECORD, _RECORD_BYTES, follow=False).data
-    try:
-        record = json.loads(data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    texts = {k: v for k, v in record.items() if isinstance(v, str)} if isinstance(record, dict) else {}
+    texts = {key: value for key, value in as_table(parse_json(data or b"{}")).items() if isinstance(value, str)}
     return texts if _is_path(texts.get("root")) else {}
 
 
@@ -434,12 +431,8 @@ def find_transcript_cwd(project_dir: Path) -> str | None:
         return None
     data = read_head(newest[1], _TRANSCRIPT_BYTES, follow=False).data if newest else None
     for line in (data or b"").splitlines():
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):  # the last line is usually incomplete
-            continue
-        cwd = record.get("cwd") if isinstance(record, dict) else None
-        if isinstance(cwd, str) and _is_path(cwd):
+        cwd = as_text(as_table(parse_json(line)).get("cwd"))  # the last line is usually incomplete
+        if _is_path(cwd):
             return cwd
     return None
 
@@ -492,6 +485,12 @@ def find_remote(root: Path) -> str | None:
     return strip_credentials(address) if address else None
 
 
+def strip_credentials(address: str) -> str:
+    """Return a remote's URL without user, password, query or fragment; `git@host:path` contains no secret."""
+    match = _ADDRESS.match(address)
+    return one_line(match[1] + match[3] if match else address)
+
+
 def find_address(root: Path) -> str | None:
     """Return the remote URL as in the repository's config. It may contain credentials, so do not store it."""
     common = find_git_dir(root)
@@ -500,17 +499,17 @@ def find_address(root: Path) -> str | None:
     return addresses.get("origin") or next(iter(addresses.values()), None)
 
 
-def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
+def find_root_commit(root: Path) -> str | None:
     """Return the oldest root commit, which all clones share, or None if git does not answer in time."""
     common = find_git_dir(root)
     if common is None or (common / "shallow").exists():  # a shallow clone lacks the first commit
         return None
-    code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
+    code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), _GIT_SECONDS)
     commits = output.split()
     return commits[-1] if code == 0 and commits and re.fullmatch(r"[0-9a-f]{40,64}", commits[-1]) else None
 
 
-def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
+def is_tracked(root: Path, name: str) -> bool:
     """Return whether git may track a file: False only if git reports that it does not, or there is no repository."""
     top = os.path.realpath(root)
     if find_top(top) is None:
@@ -518,14 +517,8 @@ def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
     if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
         return True  # git does not see files behind a link, and the link itself may be tracked
     # Ignore case: on many file systems `.Claude/` is the same folder, which git does not know.
-    code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
+    code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), _GIT_SECONDS)
     return code != 1
-
-
-def strip_credentials(address: str) -> str:
-    """Return a remote's URL without user, password, query or fragment; `git@host:path` contains no secret."""
-    match = _ADDRESS.match(address)
-    return one_line(match[1] + match[3] if match else address)
 
 
 def find_top(start: str) -> str | None:

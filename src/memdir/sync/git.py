@@ -1,9 +1,9 @@
 """Run git to transfer objects between memdir's own bare copy and a remote.
 
 Every call names that copy, so the user's repository, index, branches, stash and hooks are never read. No hook runs,
-nothing prompts, the only transports are files, ssh and https, and every call has a deadline and a file size limit. Git
-checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does not stop a team. The
-user's own git configuration is read for ssh and https only, because it has the keys.
+nothing prompts, the only transports are files, ssh, https, and http to this machine, and every call has a deadline and a
+file size limit. Git checks incoming objects but allows odd names: these are refused one by one, so that a bad entry does
+not stop a team. The user's own git configuration is read for remotes on a network only, because it has the keys.
 
 There is no working tree. A new commit changes only the files it adds or deletes. A push is never forced.
 """
@@ -35,6 +35,7 @@ from memdir.sync.state import (
     RemoteTree,
     TeamCommit,
     TreeEntry,
+    is_loopback,
     parse_sources,
 )
 from memdir.text import one_line, shorten
@@ -157,7 +158,7 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
     env |= dict.fromkeys(("GIT_NO_LAZY_FETCH", "GIT_NO_REPLACE_OBJECTS", "GIT_ATTR_NOSYSTEM"), "1")
     env |= dict.fromkeys(("SSH_ASKPASS_REQUIRE", "GCM_INTERACTIVE"), "never")
-    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https"}
+    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https" + (":http" if is_loopback(remote) else "")}
     env["GIT_SSH_COMMAND"] = "ssh -oBatchMode=yes -oConnectTimeout=15"
     if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -221,6 +222,13 @@ class GitRemote:
 
     def hash(self, data: bytes) -> str:
         return hash_blob(data)
+
+    def find_head(self) -> str:
+        ref = f"refs/heads/{self.branch}"
+        result = self._copy.run("ls-remote", "--quiet", self.address, ref, remote=self.address)
+        if result.code != 0:
+            raise make_git_error("ls-remote", result)
+        return result.out.decode("ascii", "replace").partition("\t")[0]
 
     def fetch(self) -> RemoteTree:
         head = self.fetch_head() if self.address else None
@@ -391,7 +399,9 @@ class GitRemote:
         """Push a commit as the head of the branch; does not raise if the remote rejects it."""
         remote, ref = self.address, f"refs/heads/{self.branch}"
         options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-        result = self._copy.run("push", *options, remote, f"{commit}:{ref}", remote=remote)
+        # Our own objects: a long index is sent as its difference from the remote's.
+        command = ["-c", "core.bigFileThreshold=64m", "push", *options]
+        result = self._copy.run(*command, remote, f"{commit}:{ref}", remote=remote)
         if result.code == 0:
             return PushState(PushResult.DONE)
         if result.code in (LATE, ABSENT):

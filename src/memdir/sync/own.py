@@ -10,7 +10,8 @@ commit; its path does not matter. It stays with that project as long as either i
 machine stay in the branch. `<state home>/sync/` contains a machine's state: the address, a copy of the branch, the last
 result; each directory has its own merge base.
 
-In an encrypted branch a filename is a keyed digest of the path, and the file contains path and content as an age file.
+In an encrypted branch a filename is a keyed digest of the path, and the file contains path and content as an age file. A
+long index is a file with a list of its pieces, each a file of its own.
 """
 
 import base64
@@ -18,9 +19,11 @@ import hmac
 import json
 import os
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -34,6 +37,8 @@ from memdir.project.settings import Environment
 from memdir.store.files import FileStore
 from memdir.store.history import MemorySource
 from memdir.store.open import Identity, Project, open_known, parse_address
+from memdir.store.plan import is_index_path
+from memdir.store.secrets import FILE as SECRET_RULES
 from memdir.store.state import (
     OWN_COPY,
     OWN_POINT,
@@ -59,11 +64,12 @@ from memdir.sync.state import (
     SyncPart,
     SyncResult,
     TreeEntry,
+    find_stat,
     parse_sources,
     read_local,
 )
 from memdir.sync.sync import SyncTask, find_point, sync
-from memdir.text import one_line, shorten
+from memdir.text import as_list, as_table, one_line, parse_json, shorten
 
 BRANCH = "memdir/sync"
 SYNC_FILE = ".memdir-sync.json"
@@ -76,6 +82,9 @@ _RECORD_BYTES = 65_536
 _RECORD_PATH = re.compile(r"projects/[\w-]{1,80}\.json")
 _KEY_FILE = "sync.key"
 _PLAIN_MARK = b'{"version": 1}\n'
+# A long index is sealed in pieces, since the whole would be sent again for every new line. No memory contains a NUL.
+_CUT, _PIECE = b"\0pieces", "#"
+_CUT_BYTES, _PIECE_LINES = 16_384, 64
 _LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "notes")
 
 
@@ -126,12 +135,13 @@ def _read_needed_setup(environment: Environment) -> OwnSetup:
 
 
 def start(
-    project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool = False, seconds: float = TEAM_SECONDS
+    project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool | None = None, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
     """Set up the remote and sync. Raises an error if it is unreachable or contains other files, or if the key is wrong.
 
-    `encrypt` without recipients uses the key in `key_file`, which is created if missing. A remote that is already
-    encrypted does not need `encrypt`: it is read with that key.
+    `encrypt` without recipients uses the key in `key_file`, which is created if missing. By default an encrypted remote
+    is read with that key; with a key, another remote needs False. Whoever hosts an encrypted remote could delete its branch, and the
+    next machine would begin a plain one.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -147,15 +157,21 @@ def start(
         branch = _open_branch(project, setup, seconds)
         tree = branch.fetch()
         branch.check_ours(tree)
-        is_sealed, encrypt = bool(find_names(branch, tree)), encrypt or bool(setup.recipients)
+        is_sealed = bool(find_names(branch, tree))
+        encrypt = True if setup.recipients and encrypt is None else encrypt
+        if encrypt is False and (is_sealed or setup.recipients):
+            raise SettingsError("the remote is encrypted", key="plain", hint="leave out --plain")
         if tree.head and encrypt and not is_sealed:
             hint = f"choose an empty one: --branch {BRANCH}-encrypted"
             raise SettingsError("cannot encrypt an existing branch", key="recipient", hint=hint)
         if encrypt or is_sealed:
             setup = _prepare_keys(setup, create=not is_sealed)
             SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
-        elif known is not None and known.recipients:
-            raise SettingsError("the remote is no longer encrypted", key="remote", hint="run `memdir sync stop` first")
+        elif encrypt is None and known is None and os.path.lexists(setup.key_file):
+            what = "is not encrypted" if tree.head else f"has no branch {setup.branch}"
+            message = f"this machine has a key, {setup.key_file}, and the remote {what}: nothing was sent"
+            hint = "--encrypt encrypts a new branch, --plain sends clear text; if it was encrypted before, ask who hosts it"
+            raise SettingsError(message, key="plain", hint=hint)
         setup = setup if encrypt or is_sealed else replace(setup, key_file="")
         write_table(find_own_sync(environment), OWN_SETUP, asdict(setup))
     return sync_own(project, now=now, seconds=seconds)
@@ -189,11 +205,15 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
             opened.append(_open_remote(project, setup, seconds))
             return opened[-1]
 
+        def find_head() -> str:
+            return _open_branch(project, setup, seconds).find_head()
+
         is_sealed = bool(setup.recipients)
         author = Author("memdir") if is_sealed else find_own_author(project.settings, project.environment, None)
         folder = find_own_sync(project.environment)
-        task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, OWN_RECORD,
-                        is_named=not is_sealed)  # fmt: skip
+        task = SyncTask(open_remote, find_head, partial(_look, project, setup, directories), rounds.arrange,
+                        lambda: _hold(project.environment), author, folder, OWN_RECORD, is_named=not is_sealed,
+                        is_last=rounds.is_last)  # fmt: skip
         results = [sync(task, now=now)]
         while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
             results.append(sync(task, now=now))
@@ -235,26 +255,22 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
-    """Return every directory, with its path in the branch at the last sync and the names of unsent memories."""
-    rows = []
+    """Return every directory, with its path in the branch at the last sync and the names of memories to send."""
+    rows, withheld = [], state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     with open_directories(project) as directories:
         for store, identity in directories:
             id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
             prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
             part = _make_part(store, prefix)
-            point, files, unsent = _compare(part)
+            point, files = find_point(part), read_local(part).files
             if not files and not point.head:
                 continue
             is_known = identity is not None and (_find_address(identity) or identity.root_commit)
             why = "" if prefix else "not synced yet" if is_known else _UNKNOWN
-            rows.append((OwnDirectory(store.root, prefix, why), sorted(map(part.show, unsent))))
+            changed = [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
+            unsent = [part.show(path) for path in changed if prefix + path not in withheld]
+            rows.append((OwnDirectory(store.root, prefix, why), sorted(unsent)))
     return rows
-
-
-def _compare(part: SyncPart) -> tuple[state.SyncPoint, Mapping[str, bytes], list[str]]:
-    """Return the merge base of a part, its local files, and the paths of files that the remote does not have."""
-    point, files = find_point(part), read_local(part).files
-    return point, files, [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
 
 
 def _make_part(store: FileStore, prefix: str) -> SyncPart:
@@ -262,17 +278,18 @@ def _make_part(store: FileStore, prefix: str) -> SyncPart:
 
 
 def has_unsent(project: Project) -> bool:
-    """Return whether this project or user memory has local changes that the remote does not have."""
-    unsent = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
-    for store in (project.private, project.user):
-        if store is not None:
-            id = read_table(store.state, OWN_PROJECT).get("id")
-            part = _make_part(store, USER if store is project.user else f"{_PROJECTS}{id}/")
-            point, files, changed = _compare(part)
-            is_less = len(point.files) > sum(point.find(path) is not None for path in files)
-            if is_less or any(part.prefix + path not in unsent for path in changed):
-                return True
-    return False
+    """Return whether anything here has changed since a sync last found all directories in step with the remote."""
+    setup = _read_needed_setup(project.environment)
+    with open_directories(project) as directories:
+        here = _look(project, setup, directories)
+    return not here or here != state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).here
+
+
+def _look(project: Project, setup: OwnSetup, directories: Sequence[tuple[FileStore, Identity | None]]) -> str:
+    parts = [_make_part(store, str(store.root)) for store, _ in directories]
+    known = [(identity, find_stat(store.state / OWN_PROJECT)) for store, identity in directories]
+    rules = find_stat(project.environment.config_file.with_name(SECRET_RULES))
+    return state.look(parts, asdict(setup), project.settings.values, known, rules)
 
 
 def list_elsewhere(project: Project) -> list[ProjectRecord]:
@@ -294,6 +311,9 @@ class _Rounds:
         """Continue with the waiting directories, and return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
+
+    def is_last(self) -> bool:
+        return not self._later
 
     def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
         """Return the parts of a tree to sync and the files to add to it: its marker file and new project records."""
@@ -372,13 +392,9 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
     blobs = remote.read([entry.sha for entry in entries.values() if entry.size <= _RECORD_BYTES])
     records = {}
     for path, entry in entries.items():
-        try:
-            table = json.loads(blobs.get(entry.sha, b"null"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(table, dict):
+        if table := as_table(parse_json(blobs.get(entry.sha, b"null"))):
             id, name = path[len(_PROJECTS) : -len(".json")], str(table.get("name") or "")
-            lists = (rows if isinstance(rows := table.get(key), list) else [] for key in ("remotes", "commits"))
+            lists = (as_list(table.get(key)) for key in ("remotes", "commits"))
             remotes, commits = (tuple(sorted({row for row in rows if isinstance(row, str) and row})) for rows in lists)
             records[id] = ProjectRecord(id, one_line(name), remotes, commits)
     return records
@@ -419,6 +435,7 @@ class SealedRemote:
         self._recipients = [parse_recipient(recipient) for recipient in setup.recipients]
         self._opened: dict[str, tuple[str, bytes]] = {}  # object of an age file -> path and content
         self._texts: dict[str, bytes] = {}
+        self._pieces: Collection[str] = ()  # of the indexes in the tree, by path
         self._objects = {key: str(value) for key, value in read_table(folder, OBJECTS).items()}
 
     def hash(self, data: bytes) -> str:
@@ -426,6 +443,9 @@ class SealedRemote:
 
     def check_ours(self, tree: RemoteTree) -> None:
         self.inner.check_ours(tree)
+
+    def find_head(self) -> str:
+        return self.inner.find_head()
 
     def make_mark(self) -> bytes:
         """Return the content of the marker file for a new branch."""
@@ -463,7 +483,7 @@ class SealedRemote:
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
         sealed: dict[str, bytes | None] = {}
-        for path, data in files.items():
+        for path, data in self._cut_indexes(files).items():
             name = path if path == SYNC_FILE else self._name(path)
             sealed[name] = data
             if data is not None and path != SYNC_FILE:
@@ -517,23 +537,59 @@ class SealedRemote:
 
     def _open_tree(self, tree: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
         self._open({entry.sha for entry in tree.values()})
-        opened = {}
+        texts = dict[str, bytes]()
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
             if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
                 message = f"cannot decrypt {name[:12]}… with the key on this machine; nothing was changed"
                 raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
-            opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
+            texts[path] = data
+        self._pieces = {path for path in texts if _PIECE in path}
+        opened = {}
+        for path, data in texts.items():
+            if data.startswith(_CUT):
+                pieces = [f"{path}{_PIECE}{digest}" for digest in data.decode("ascii", "replace").split()[1:]]
+                if not self._pieces.issuperset(pieces):
+                    raise FormatError(f"a part of {path} is missing in the remote; nothing was changed")
+                data = b"".join(texts[piece] for piece in pieces)
+                self._texts[git.hash_blob(data)] = data
+            if path not in self._pieces:
+                opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
         return opened
+
+    def _cut_indexes(self, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
+        """Return the files to encrypt: of a long index, the list of its pieces, and those that the remote lacks."""
+        cut = dict(files)
+        for path, data in files.items():
+            if not is_index_path(path):
+                continue
+            there = {piece for piece in self._pieces if piece.startswith(path + _PIECE)}
+            pieces: dict[str, bytes] = {}
+            if data is not None and len(data) > _CUT_BYTES:
+                rows = [(digest_of(piece)[:16], piece) for piece in _cut_lines(data)]
+                pieces = {f"{path}{_PIECE}{digest}": piece for digest, piece in rows}
+                cut[path] = b"\n".join([_CUT, *(digest.encode() for digest, _ in rows)])
+                self._texts[git.hash_blob(data)] = data
+            cut |= {name: piece for name, piece in pieces.items() if name not in there}
+            cut |= dict.fromkeys(there - pieces.keys())
+        return cut
+
+
+def _cut_lines(data: bytes) -> Iterator[bytes]:
+    """Split an index at lines chosen by their content, so that a new line changes one piece."""
+    lines: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        lines.append(line)
+        if zlib.crc32(line) % _PIECE_LINES == 0 or len(lines) == 2 * _PIECE_LINES:
+            yield b"".join(lines)
+            lines = []
+    if lines:
+        yield b"".join(lines)
 
 
 def find_names(branch: GitRemote, tree: RemoteTree) -> str:
     """Return the encrypted filename key of a branch, or "" if the branch is not encrypted."""
-    try:
-        table = json.loads(branch.read([tree.mark]).get(tree.mark, b"null"))
-    except (ValueError, RecursionError):
-        return ""
-    return str(table.get("names") or "") if isinstance(table, dict) else ""
+    return str(as_table(parse_json(branch.read([tree.mark]).get(tree.mark, b"null"))).get("names") or "")
 
 
 def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:

@@ -13,7 +13,6 @@ others wrote are not taken over: memories that are here get lines made from thei
 change it, so a member may also ask for review for themselves.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -31,6 +30,7 @@ from memdir.limits import (
     FILE_BYTES,
     INDEX_FILE_BYTES,
     SYNC_BYTES,
+    SYNC_ENTRIES,
     TEAM_BYTES,
     TEAM_ENTRIES,
     TITLE_CHARS,
@@ -50,7 +50,7 @@ from memdir.sync.state import (
     cut_tree,
     hash_path,
 )
-from memdir.text import find_forbidden, fold, one_line, shorten
+from memdir.text import as_table, find_forbidden, fold, one_line, parse_json, shorten
 
 _MODES = {
     "120000": "it is a symbolic link",
@@ -60,7 +60,6 @@ _MODES = {
 }
 GONE = "gone"  # in place of an object, for a deleted file
 _MANY = 3  # from this number on, missing files do not count as forgotten all at once
-_INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 # Whether a person has approved this version of a file, by path and object.
 Approved = Callable[[str, str], bool]
 
@@ -75,12 +74,13 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed differently, with its location and the text of each side."""
+    """A file that both sides changed differently: where, each side's text, and the text it has now; "" if deleted."""
 
     path: str
     told: tuple[str, ...]
     ours: str
     theirs: str
+    merged: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,11 @@ class SyncInputs:
             why = f"its name is a case variant of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
-        if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
-            why = f"it has more than {_INDEX_LINES:,} lines"
+        limit = 2 * (
+            TEAM_ENTRIES if self.part.is_shared else SYNC_ENTRIES
+        )  # a line each, and headings; each is looked at
+        if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > limit:
+            why = f"it has more than {limit:,} lines"
         if why or path == INDEX_FILE:
             return AdmitVerdict(why)
         return self._judge_text(path, self.blobs[entry.sha])
@@ -200,11 +203,7 @@ class SyncInputs:
 
 def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
     """Return whether the team requires its members to review changes by others."""
-    try:
-        table = json.loads(inputs.blobs.get(branch.mark, b"null"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(table, dict) and table.get("review") is True
+    return as_table(parse_json(inputs.blobs.get(branch.mark, b"null"))).get("review") is True
 
 
 def make_inputs(
@@ -330,7 +329,8 @@ class _OutgoingPlan:
             if entry is None and base is not None and data is not None:
                 self._revived.append(path.removesuffix(".md"))
                 reasons = ("the others took it away, and it was changed here: the change stays",)
-                self.clashes.append(SyncClash(path, reasons, data.decode("utf-8", "replace"), ""))
+                ours = data.decode("utf-8", "replace")
+                self.clashes.append(SyncClash(path, reasons, ours, "", ours))
 
     def _merge(self, path: str, target: str, data: bytes | None) -> None:
         inputs, entry = self.inputs, self.inputs.theirs[target]
@@ -353,7 +353,8 @@ class _OutgoingPlan:
         if data is None:
             self._revived.append(path.removesuffix(".md"))
         if merge.clashes:
-            self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs))
+            text = (merged or b"").decode("utf-8", "replace")
+            self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs, text))
         if merged is not None and merged != inputs.blobs.get(entry.sha):
             self.files[target] = merged
 

@@ -193,6 +193,9 @@ class ServerRemote:
     def hash(self, data: bytes) -> str:
         return digest_of(data)
 
+    def find_head(self) -> str:
+        return self.fetch().head
+
     def fetch(self) -> RemoteTree:
         # After repeated conflicts the manifest itself is doubted: a server may have come back from a backup.
         epoch, _, revision = self._head.partition(":") if self._conflicts < 3 else ("", "", "")

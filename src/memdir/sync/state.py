@@ -1,8 +1,8 @@
 """Local state of a team member: the membership, and the merge base of the last sync.
 
 `<state>/team.json` says where the team's memory is. Without an address of its own it is a branch of the project's own
-remote, looked up again at each sync. An address may be a path, `file://`, ssh or https; nothing that would start another
-program, and no password in it: git has helpers for those.
+remote, looked up again at each sync. An address may be a path, `file://`, ssh or https, or http to this machine; nothing
+that would start another program, and no password in it: git has helpers for those.
 
 `<state>/team-point.json` says what this member's files were when they were last in step with the branch; it moves only
 after the files were written. Names are kept as digests, so that it reveals no purged memory. A pending point
@@ -10,8 +10,10 @@ becomes the true one if the change with its mark has happened: the sync was kill
 """
 
 import json
+import marshal
 import os
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from memdir import __version__
 from memdir import files as guard
 from memdir.errors import DiskError, MemdirError, PathError, SettingsError
 from memdir.format.frontmatter import decode
@@ -33,7 +36,7 @@ from memdir.store.files import FileStore
 from memdir.store.history import MemorySource
 from memdir.store.plan import is_team
 from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, Author, read_table, read_time, write_table
-from memdir.text import one_line, printable, shorten
+from memdir.text import as_table, one_line, parse_json, printable, shorten
 
 # --- membership ------------------------------------------------------------------------------------------------------
 
@@ -99,6 +102,8 @@ def check_remote(address: str, root: Path) -> str:
     except ValueError:
         raise _refuse(display, "invalid URL") from None
     scheme = parts.scheme.lower() if "://" in address else ""
+    if scheme == "http" and is_loopback(address):
+        scheme = "https"
     if "::" in address.split("/", 1)[0] or (scheme and scheme not in _SCHEMES):
         raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are supported")
     if scheme in ("ssh", "https"):
@@ -111,6 +116,11 @@ def check_remote(address: str, root: Path) -> str:
     if scheme == "file" or (_SCP.fullmatch(address) and not os.path.exists(address)):
         return address
     return str((root / os.path.expanduser(address)).resolve())
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an http or https URL is one of this machine."""
+    return bool(re.match(r"https?://(localhost|127\.0\.0\.1|\[::1\])[:/]", address + "/"))
 
 
 def check_branch(branch: str) -> str:
@@ -168,6 +178,7 @@ def _parse(table: Mapping[str, object]) -> SyncPoint:
 _CHARS = 120  # of one memory's first line
 _WHY_CHARS = 300
 _SHOWN = 10  # memories shown one by one
+_SETTLED_NS = 100_000_000  # a file system's clock may tick a hundred times a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,12 +275,16 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncRecord:
+    """`here` is what `look` returned when a sync found both sides in step at the commit `head`."""
+
     at: datetime | None = None
     outcome: str = ""
     error: str = ""
     last_good: datetime | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
+    here: str = ""
+    head: str = ""
 
 
 def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
@@ -291,7 +306,7 @@ def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
     return replace(record, at=last, last_good=last_good, refused=refused, withheld=withheld)
 
 
-def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
+def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD, *, here: str = "") -> None:
     """Store the result of a sync, ignoring errors. Refused files that could not be checked this time remain listed."""
     if done.outcome is SyncOutcome.BUSY:
         return
@@ -305,6 +320,8 @@ def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = 
         "last_good": last_good.isoformat() if last_good else None,
         "refused": {refusal.path: refusal.why for refusal in done.refused} if looked else dict(before.refused),
         "withheld": {refusal.path: refusal.why for refusal in done.withheld} if looked else dict(before.withheld),
+        "here": here,
+        "head": done.commit if here else "",
     }
     with suppress(DiskError, PathError):
         write_table(state, file, table)
@@ -420,6 +437,9 @@ class Remote(Protocol):
     def hash(self, data: bytes) -> str:
         """Return the object ID for this content."""
 
+    def find_head(self) -> str:
+        """Return the current head, or "", at the least cost."""
+
     def fetch(self) -> RemoteTree:
         """Return the current tree."""
 
@@ -471,12 +491,8 @@ def render_sources(sources: Mapping[str, MemorySource]) -> str:
 
 def parse_sources(text: str) -> dict[str, MemorySource]:
     """Return the ages and authors in a message by path, omitting invalid lines."""
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     sources = {}
-    for path, row in rows.items() if isinstance(rows, dict) else ():
+    for path, row in as_table(parse_json(text)).items():
         since, _, who = str(row).partition(" ")
         if (moment := read_time(since)) is not None:
             sources[path] = MemorySource(moment, shorten(one_line(who), 40))
@@ -509,6 +525,35 @@ def read_local(part: SyncPart) -> LocalTree:
                 files[path] = data
         index = _read(root, part.locate(INDEX_FILE))
     return LocalTree(files, None if index is None else decode(index), blocked, tuple(others))
+
+
+def look(parts: Iterable[SyncPart], *facts: object) -> str:
+    """Return a digest of all that a sync depends on here, from stats alone, or "" if it may not tell a change: a file
+    written twice at nearly the same time can have the same stat."""
+    rows: list[object] = [__version__, *map(str, facts)]
+    latest = time.time_ns() - _SETTLED_NS
+    for part in parts:
+        folders: dict[str, guard.Stat] = {}
+        try:
+            with guard.open_existing(part.store.root) as root:
+                files = {} if root is None else guard.read_signatures(root, part.folder, folders)
+                files[INDEX_FILE] = () if root is None else guard.read_stat(root, part.locate(INDEX_FILE))
+        except MemdirError:
+            return ""
+        if max((facts[3] for facts in files.values() if facts), default=0) > latest:
+            return ""
+        rows += [part.prefix, [*folders.items()], files, find_stat(part.store.state / part.point_file)]
+    # The second version of the format depends on the values alone, not on which of them are shared.
+    return sha256(marshal.dumps(rows, 2)).hexdigest()
+
+
+def find_stat(path: Path) -> tuple[int, ...]:
+    """Return the stats of a file that change with it, or () if there is none."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return ()
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def _read(root: int, path: str) -> bytes | None:

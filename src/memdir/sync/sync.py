@@ -36,6 +36,7 @@ from memdir.store.history import MemorySource
 from memdir.store.inbox import render_edits
 from memdir.store.open import Project, find_identity, read_identity, write_identity
 from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
+from memdir.store.secrets import FILE as SECRET_RULES
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
 from memdir.store.state import RECORD as TEAM_RECORD
@@ -73,15 +74,17 @@ _OUTCOMES = {
 WAIT = "team:wait:"
 CLASH = "team:clash:"
 OWN_CLASH = "sync:clash:"
-_SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """A sync with one remote. `arrange` returns the parts of a tree and the files that the tree lacks; `folder` and
-    `record` locate the stored result, and `message` is the start of the commit message."""
+    """A sync with one remote. `find_head` asks for its commit only, and `look` digests what is here. `arrange` returns
+    the parts of a tree and the files that the tree lacks, `is_last` whether no directory waits for another sync, and
+    `folder` and `record` locate the stored result."""
 
     open_remote: Callable[[], Remote]
+    find_head: Callable[[], str]
+    look: Callable[[], str]
     arrange: Callable[[Remote, RemoteTree], tuple[Sequence[SyncPart], Mapping[str, bytes]]]
     hold: Callable[[], AbstractContextManager[None]]
     author: Author
@@ -90,15 +93,21 @@ class SyncTask:
     read_only: bool = False
     review: bool = False
     is_named: bool = True  # whether a commit may name the memories it changes
+    is_last: Callable[[], bool] = lambda: True
 
 
 def sync(task: SyncTask, *, now: datetime) -> SyncResult:
     """Sync both sides as far as possible and return the result. If the remote is unreachable or rejects the push, that
     is reported in the result; it does not raise."""
-    before = state.read_sync_record(task.folder, task.record)
+    before, here = state.read_sync_record(task.folder, task.record), ""
     try:
         with task.hold():
-            result = _sync_held(task, now)
+            here = task.look()
+            if here and here == before.here and task.find_head() == before.head:
+                refused, withheld = map(state.list_refusals, (before.refused, before.withheld))
+                result = SyncResult(SyncOutcome.SYNCED, refused=refused, withheld=withheld, commit=before.head)
+            else:
+                result = _sync_held(task, now)
     except LockedError:
         return SyncResult(SyncOutcome.BUSY, "another sync is under way")
     except MemdirError as error:
@@ -106,7 +115,9 @@ def sync(task: SyncTask, *, now: datetime) -> SyncResult:
         result = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
     known = (state.mark_known(result.refused, before.refused), state.mark_known(result.withheld, before.withheld))
     result = replace(result, is_news=result.error != before.error, refused=known[0], withheld=known[1])
-    state.write_sync_record(task.folder, result, now, task.record)
+    moved = (result.sent, result.received, result.clashes, result.waiting, result.notes, result.change)
+    is_same = result.outcome is SyncOutcome.SYNCED and not any(moved) and task.is_last()
+    state.write_sync_record(task.folder, result, now, task.record, here=here if is_same else "")
     return result
 
 
@@ -301,7 +312,8 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
     """Write the files as one change, then the merge base. Raises ConflictError if a file changed during the sync."""
     part, local, store = inputs.part, inputs.local, inputs.part.store
     if not come.files:
-        if come.point.files or come.point.index or inputs.point.head or part.is_shared:
+        is_used = come.point.files or come.point.index or inputs.point.head or part.is_shared
+        if is_used and come.point != inputs.point:
             state.write_point(store.state, come.point, file=part.point_file)
         return None
 
@@ -353,7 +365,7 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 
 # --- what a sync leaves for people: items in the inbox, news of others, who wrote what --------------------------------
 # News quote text of others: one line each, cut, with its author, and never an instruction. Changes to review are
-# known by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
+# known by file and version. A clash is an item in the inbox: the memory has the merged text, and a person can take a side.
 
 
 def put_in_inbox(
@@ -383,7 +395,7 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
     now, items, prefix = part.store.clock(), [], CLASH if part.is_shared else OWN_CLASH
     for clash in clashes:
         key = f"{prefix}{clash.path}:{digest_of((clash.ours + chr(0) + clash.theirs).encode('utf-8', 'replace'))[:16]}"
-        payload = {"ours": clash.ours[:_SHOWN_CHARS], "theirs": clash.theirs[:_SHOWN_CHARS]}
+        payload = {"ours": clash.ours, "theirs": clash.theirs, "merged": clash.merged}
         name, why = part.name(clash.path), shorten(one_line("; ".join(clash.told)), 500)
         title = f"{name}: both sides changed it"
         items.append(InboxItem(InboxKind.CONFLICT, title, why, now, key, name, Origin(SYNC), payload))
@@ -474,12 +486,18 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
             return _open_server(project, member, seconds)
         return _open_branch(project, member, seconds, state.resolve_remote(member, project.places.root.path))
 
+    def look() -> str:
+        rules = project.environment.config_file.with_name(SECRET_RULES)
+        return state.look([part], member, project.settings.values, state.find_stat(rules))
+
     def arrange(remote: Remote, branch: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
         team_file = json.dumps({"review": member.review}).encode("ascii") + b"\n"
         return [part], {} if branch.head else {git.TEAM_FILE: team_file}
 
     return SyncTask(
         open_remote,
+        lambda: open_remote().find_head(),
+        look,
         arrange,
         lambda: part.store.hold_lock(LOCK),
         find_own_author(project.settings, project.environment, project.places.root.path),

@@ -24,7 +24,7 @@ from memdir.verify import records
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import ProjectListing, open_project
-from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState, mark_verified
+from memdir.verify.records import CheckedClaim, ClaimKind, ClaimStatus, Verdict, VerifyState, mark_verified
 
 HOST, EVENT = "memdir", "verify"  # in the recorded events
 _CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
@@ -108,8 +108,6 @@ def refresh(
 
 def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
     """Update the verdicts of all stores of a project. Return the number of new ones, or None if it is not due."""
-    if not project.places.switch.on or project.settings.flag("paused"):
-        return None
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
         return None
     note_event(project.private.state, HOST, EVENT, now)
@@ -119,7 +117,6 @@ def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], 
 
 
 def is_refresh_due(project: Project, now: datetime) -> bool:
-    """Return whether the last refresh was long enough ago."""
     events = read_events(project.private.state)
     last = next((event.at for event in events if (event.host, event.event) == (HOST, EVENT)), None)
     return last is None or abs(now - last) >= timedelta(minutes=VERIFY_EVERY_MINUTES)
@@ -143,28 +140,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     changed = store.change(edits, verb="verify", origin=origin, drop_conflicts=True)
     refused += [(name, "it has changed since it was verified") for name in changed.dropped]
     stamped = tuple(edit.name for edit in edits if edit.name not in changed.dropped)
-    _keep_verdicts(store, stamped)
     return StampResult(changed.change, stamped, tuple(refused))
-
-
-def _keep_verdicts(store: Folder, names: Sequence[str]) -> None:
-    """Update the cached verdicts of memories that were marked as verified, because their digests have changed."""
-    known = records.read_verdicts(store)
-    updated = []
-    for name in names:
-        memory, cached = _read(store, name), known.get(name)
-        if memory is not None and cached is not None and memory.digest != cached.digest:
-            places: dict[tuple[ClaimKind, str], list[Claim]] = {}
-            for claim in find_claims(memory.text, memory.header.kind):
-                places.setdefault((claim.kind, claim.text), []).append(claim)
-            claims = []
-            for one in cached.claims:
-                same = places.get((one.claim.kind, one.claim.text))
-                claims.append(replace(one, claim=same.pop(0)) if same else one)
-            signature = records.render_signature(memory.header.signature)
-            updated.append(replace(cached, digest=memory.digest, claims=tuple(claims), signature=signature))
-    if updated:
-        records.write_verdicts(store, updated)
 
 
 def _read(store: Folder, name: str) -> StoredMemory | None:
@@ -181,7 +157,7 @@ def _find_due(
     holds: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of all memories, the memories to verify, and valid verdicts on rewritten files."""
+    """Return the names of the readable memories, the memories to verify, and valid verdicts on rewritten files."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []

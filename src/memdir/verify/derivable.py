@@ -20,7 +20,6 @@ from pathlib import Path
 
 from memdir.files import read_head
 from memdir.format.document import MemoryDocument, PartKind
-from memdir.frozen import dataclass
 from memdir.project.hosts import HOSTS
 from memdir.project.paths import run_git
 from memdir.text import CJK, fold_words, shorten
@@ -65,15 +64,10 @@ _LAYOUT = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DerivableReason:
-    """A reason why a text need not be remembered, and where the project contains it."""
-
-    what: str
-    source: str
+Reason = tuple[str, str]  # why a text need not be remembered, and where the project contains it
 
 
-def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
+def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Reason, ...]:
     """Return the reasons why a text need not be remembered. `timeout` is the limit for git in seconds."""
     sentences = list(_list_sentences(text))
     # Five words; two Chinese or Japanese characters count as one.
@@ -89,7 +83,7 @@ def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Deri
     )
 
 
-def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[DerivableReason]:
+def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Reason]:
     if not ours:
         return
     # Skip files that a link leads to outside the root, and unreadable ones.
@@ -98,10 +92,10 @@ def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Derivabl
         text = (reading.data or b"").decode("utf-8", "replace")
         theirs = {fold_words(sentence) for sentence in _list_sentences(text)}
         for key in [key for key in ours if key in theirs]:
-            yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” is already in an instruction file", name)
+            yield f"“{shorten(ours.pop(key), _SHOWN)}” is already in an instruction file", name
 
 
-def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[DerivableReason]:
+def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[Reason]:
     paths = [path for sentence in sentences if (path := _find_described_path(sentence))]
     if not paths or 2 * len(paths) <= len(sentences):
         return
@@ -109,10 +103,10 @@ def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[Deri
         spec = f":(literal){path}" if "/" in path else f":(glob)**/{path}"
         if tracked := _run_git(root, ends, "ls-files", "-z", "--", spec).split("\0")[0]:
             source = tracked if tracked.endswith(path.rstrip("/")) else path
-            yield DerivableReason("it only gives the path of a tracked file", source)
+            yield "it only gives the path of a tracked file", source
 
 
-def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[DerivableReason]:
+def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[Reason]:
     if not ours:
         return
     log = _run_git(root, ends, "log", f"--max-count={_COMMITS}", "--no-show-signature", "--format=%h %s")
@@ -120,8 +114,7 @@ def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[
         commit, _, subject = line.partition(" ")
         for key in {fold_words(subject), fold_words(_TYPED.sub("", subject))}:
             if key in ours:
-                what = f"“{shorten(ours.pop(key), _SHOWN)}” is the subject of a commit"
-                yield DerivableReason(what, f"commit {commit}")
+                yield f"“{shorten(ours.pop(key), _SHOWN)}” is the subject of a commit", f"commit {commit}"
 
 
 def _find_described_path(sentence: str) -> str:

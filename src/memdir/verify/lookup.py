@@ -17,7 +17,7 @@ from memdir.limits import VERIFY_GIT_SECONDS
 from memdir.project.paths import run_git
 from memdir.verify import past, project
 from memdir.verify.claims import PARTS
-from memdir.verify.past import PathHistory, RemovedBy, WordTrace
+from memdir.verify.past import RemovedBy, WordTrace
 from memdir.verify.project import FoundWords, ProjectListing, look_up, read_entry
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus
 
@@ -26,7 +26,6 @@ _UNREAD = "the history could not be read to its end"
 _NO_PAST = "no history to look in"
 _OWN = frozenset({"self", "this", "cls", "super", "window", "document", "console", "process", "module", "exports"})
 _MANY = 200  # paths in one call of git
-_HOPS = 3  # renames of a word that are followed, a pass over history each
 _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile")
 
 
@@ -115,12 +114,13 @@ class _ProjectContext:
         return bool(self.project.commit) and not project.has_partial_history(self.project.root)
 
     @cached_property
-    def names(self) -> PathHistory:
-        return past.read_names(self.project.root, self.ends) if self.has_past else PathHistory(is_whole=False)
+    def gone_paths(self) -> tuple[dict[str, RemovedBy], bool]:
+        """Return the renamed and deleted paths, and whether the complete history was read."""
+        return past.read_names(self.project.root, self.ends) if self.has_past else ({}, False)
 
     def follow(self, path: str) -> RemovedBy | None:
         """Return the commit that moved or removed a path, or None."""
-        return past.follow(self.names, path, self.project.entries)
+        return past.follow(self.gone_paths[0], path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
         """Report that a name was not found in the history. Its meaning is unknown, so it does not count as outdated."""
@@ -213,7 +213,7 @@ class _PathLookup:
                 if gone.to:
                     return _report_moved(claim, gone)
                 return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit)
-        return self.context.not_found(claim, is_whole=self.context.names.is_whole)
+        return self.context.not_found(claim, is_whole=self.context.gone_paths[1])
 
     @cached_property
     def _ignored(self) -> frozenset[str]:
@@ -229,12 +229,12 @@ class _PathLookup:
 
     @cached_property
     def _gone_leaves(self) -> dict[str, list[str]]:
-        return _group_by_leaf((*self.context.names.gone, *self._gone_folders))
+        return _group_by_leaf((*self.context.gone_paths[0], *self._gone_folders))
 
     @cached_property
     def _gone_folders(self) -> dict[str, list[str]]:
         folders: dict[str, list[str]] = {}
-        for path in self.context.names.gone:
+        for path in self.context.gone_paths[0]:
             folder = path.rpartition("/")[0]
             while folder:
                 if folder not in self.project.folders:
@@ -250,7 +250,7 @@ class _PathLookup:
             tail = path[len(folder) :]
             if gone is not None and gone.to.endswith(tail):
                 targets[gone.to.removesuffix(tail)] += 1
-        commit = self.context.names.gone[files[0]].commit
+        commit = self.context.gone_paths[0][files[0]].commit
         target, count = targets.most_common(1)[0] if targets else ("", 0)
         return RemovedBy(commit, target if 2 * count > len(files) and target in self.project.folders else "")
 
@@ -328,19 +328,16 @@ class _WordLookup:
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Return the current replacement of each word that was replaced. Follows several replacements in a row."""
+        """Return the current replacement of each word that was replaced, also if that was replaced once more."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
-        current = {word: word for word in came}
-        for hop in range(_HOPS + 1):
-            usage = look_up(self.project, set(current.values()) - {""})
-            lost = {word for word in current.values() if word and not usage.find(word).code}
-            if not lost:
-                break
-            later = past.read_words(self.project.root, lost, self.context.ends)[0] if hop < _HOPS else {}
-            then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
-            current = {word: then.get(to, "") if to in lost else to for word, to in current.items()}
-        return current
+        first = look_up(self.project, came)
+        lost = {word for word in came if not first.find(word).code}
+        later = past.read_words(self.project.root, lost, self.context.ends)[0]
+        then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
+        second = look_up(self.project, {word for word in then.values() if word})
+        kept = {word: to for word, to in then.items() if second.find(to).code}
+        return {word: kept.get(word, "") if word in lost else word for word in came}
 
 
 def _replace_part(claim: Claim, word: str, replacement: str) -> str:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memdir.frozen import dataclass, field
+from memdir.frozen import dataclass
 from memdir.project.settings import git_environ
 from memdir.verify.project import WORDS, is_defined, is_document
 
@@ -55,14 +55,6 @@ class RemovedBy:
 
 
 @dataclass(frozen=True, slots=True)
-class PathHistory:
-    """Renamed and deleted paths. `is_whole` means that the complete history was read."""
-
-    gone: dict[str, RemovedBy] = field(default_factory=dict)
-    is_whole: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class WordTrace:
     """The newest commits that removed a word, a definition of it, and a definition by keyword such as `def`."""
 
@@ -78,31 +70,32 @@ class _Hunk:
     plus: tuple[bytes, ...]
 
 
-def read_names(root: Path, ends: float) -> PathHistory:
-    names = PathHistory(is_whole=False)
+def read_names(root: Path, ends: float) -> tuple[dict[str, RemovedBy], bool]:
+    """Return the commits that renamed or deleted each path, and whether the complete history was read."""
+    gone: dict[str, RemovedBy] = {}
     arguments = (*_LOG, "--name-status", "-z", "--diff-filter=DR", "--format=%x01%h", "HEAD", "--")
     tokens = _split_stream(_stream(root, arguments, ends), b"\0")
     commit = ""
     for token in tokens:
         word = token.lstrip(b"\n")
         if word == _DONE:
-            return PathHistory(names.gone)
+            return gone, True
         if word.startswith(b"\x01"):
             commit = word[1:].decode("ascii", "replace")
         elif word[:1] == b"R":
             old, new = _decode_path(next(tokens, b"")), _decode_path(next(tokens, b""))
-            names.gone.setdefault(old, RemovedBy(commit, new))
+            gone.setdefault(old, RemovedBy(commit, new))
         elif word == b"D":
-            names.gone.setdefault(_decode_path(next(tokens, b"")), RemovedBy(commit))
-    return names
+            gone.setdefault(_decode_path(next(tokens, b"")), RemovedBy(commit))
+    return gone, False
 
 
-def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | None:
+def follow(gone: Mapping[str, RemovedBy], path: str, has: Collection[str]) -> RemovedBy | None:
     """Return the last rename or removal of a path, or None. Follows several renames in a row."""
-    removal, visited = names.gone.get(path), {path}
+    removal, visited = gone.get(path), {path}
     while removal is not None and removal.to and removal.to not in has and removal.to not in visited:
         visited.add(removal.to)
-        later = names.gone.get(removal.to)
+        later = gone.get(removal.to)
         if later is None:
             break
         removal = later

@@ -11,19 +11,18 @@ regular files up to a maximum size are read, and links are not followed.
 """
 
 import hashlib
-import json
 import os
 import re
 import stat
 import time
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from memdir.files import read_small
 from memdir.frozen import dataclass, field, replace
 from memdir.limits import VERIFY_BYTES, VERIFY_FILE_BYTES, VERIFY_FILES, VERIFY_GIT_SECONDS
 from memdir.project.paths import find_git_dir, run_git
+from memdir.text import as_table, parse_json
 
 _ENTRY = re.compile(r"([HSMRCK?]) (?:(\d{6}) [0-9a-f]+ \d\t)?(.+)", re.DOTALL)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", "target", "dist", "build"})
@@ -248,10 +247,7 @@ def _read_scripts(path: str, text: str) -> Iterator[str]:
         for match in _TARGETS.finditer(text):
             yield from (f"{tool}:{name}" for name in (match[1] or match[2]).split())
         return
-    with suppress(ValueError, RecursionError):  # one that cannot be parsed names none
-        package = json.loads(text)
-        scripts = package.get("scripts") if isinstance(package, dict) else None
-        yield from (f"npm:{name}" for name in (scripts if isinstance(scripts, dict) else ()))
+    yield from (f"npm:{name}" for name in as_table(as_table(parse_json(text)).get("scripts")))
 
 
 def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:

@@ -72,15 +72,6 @@ def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> N
     assert f"{id}, by rules" in cli("dream", "--status").out
 
 
-def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
-    told = cli("dream", "--if-due")
-    assert told.code == 0 and told.out.startswith("no dream: there were too few sessions")
-    assert cli("dream", "--if-due", "--json").json["dream"]["skipped"] == "scanned_lately"
-    assert cli("dream").code == 0
-    assert "no dream: the last dream was too recent" in cli("dream", "--if-due").out
-    assert cli("dream", "--if-due", MEMDIR_DREAM="0").out.startswith("no dream: dreaming is switched off")
-
-
 def test_who_holds_the_lock_is_told(cli: Cli) -> None:
     with FileStore(cli.memory) as store:
         now = store.clock()
@@ -88,27 +79,6 @@ def test_who_holds_the_lock_is_told(cli: Cli) -> None:
             assert "another dream is in progress" in cli("dream", MEMDIR_NOW=now.isoformat()).refusal
             told = cli("dream", "--status", MEMDIR_NOW=now.isoformat())
             assert f"process {os.getpid()}" in told.out
-            quiet = cli("dream", "--if-due", MEMDIR_NOW=now.isoformat(), MEMDIR_DREAM_SESSIONS="0")
-            assert quiet.code == 0 and "another dream is in progress" in quiet.out
-
-
-@pytest.mark.parametrize(
-    "argv", [["--preview", "--status"], ["--apply", "x", "--if-due"], ["--status", "--model", "none"]], ids=" ".join
-)
-def test_what_does_not_go_together_is_misuse(cli: Cli, argv: list[str]) -> None:
-    assert cli("dream", *argv).code == 2
-
-
-def test_an_unknown_id_is_refused_with_what_to_do(cli: Cli) -> None:
-    assert "--preview" in cli("dream", "--apply", "20260305-120000-000000").refusal
-
-
-def test_nothing_is_dreamt_while_memory_is_off(cli: Cli) -> None:
-    before = image(cli.memory)
-    assert "memory is off" in cli("dream", CLAUDE_CODE_SIMPLE="1").refusal
-    told = cli("dream", "--if-due", CLAUDE_CODE_SIMPLE="1")  # a hook need not fail for it
-    assert told.code == 0 and told.out == "no dream: dreaming is switched off here\n"
-    assert image(cli.memory) == before
 
 
 def test_a_project_without_memory_gets_none(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,7 +26,7 @@ expect.set_options(timeout=20_000)  # other tests run beside this one
 DATA = Path(__file__).parents[2] / "data"
 PAGES = (
     "/memories", "/memories?q=may+I+deploy+on+Friday%3F", "/memories?state=forgotten", "/new", "/inbox", "/dream", "/timeline",
-    "/why?prompt=may+I+deploy+on+Friday%3F", "/why?session=talk-1", "/health?all=1", "/m/private/deploy-on-tuesdays-only",
+    "/why?prompt=may+I+deploy+on+Friday%3F", "/health?all=1", "/m/private/deploy-on-tuesdays-only",
     "/m/private/deploy-on-tuesdays-only?tab=edit", "/m/private/deploy-on-tuesdays-only?tab=source",
     "/m/private/staging-database-reset-sunday-night", "/m/private/nothing",
 )  # fmt: skip
@@ -120,7 +119,6 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     page.get_by_label("Prompt").press_sequentially("when is staging reset?")
     expect(page.get_by_role("heading", name=re.compile("would be shown"))).to_be_visible()
     page.get_by_role("link", name="Timeline").click()
-    page.get_by_role("link", name="Month").click()
     page.locator(".acts li").filter(has_text="Tables for comparisons").get_by_role("button").click()
     expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
     page.get_by_role("link", name="Health").click()
@@ -197,7 +195,7 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
 
 
 VIEWS = ((1280, "light"), (390, "dark"), (320, "light"))
-NARROWEST = (*PAGES[:1], *PAGES[4:6], *PAGES[10:11])  # looked at with 320 pixels too
+NARROWEST = (*PAGES[:1], *PAGES[4:6], *PAGES[9:10])  # looked at with 320 pixels too
 
 
 def look_at(tab: WatchedPage, path: str) -> list[object]:
@@ -278,7 +276,6 @@ RENEW = """() => {
 }"""
 
 
-@pytest.mark.xfail(reason="known fault, not understood: in some runs the page keeps the earlier preview")
 def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) -> None:
     answers = [read_blocks(at) for at in json.loads((DATA / "dream_on_page.json").read_text(encoding="utf-8"))]
     held: list[Route] = []
@@ -291,16 +288,12 @@ def test_a_dream_with_a_model_is_reviewed(browser: Browser, project: Project) ->
             tab = WatchedPage(browser, client.sign_in())
             page = tab.go("/dream")
             page.get_by_role("button", name="Preview again").click()
-            with suppress(AssertionError):  # a renewal of the page may replace the button during the click
-                expect(page.locator(".hunk")).to_have_count(5, timeout=30_000)
-            if len(answers) == 4:
-                page.get_by_role("button", name="Preview again").click()
             expect(page.locator(".hunk")).to_have_count(5, timeout=90_000)  # the dream is one request
             # Only what each one does itself.
             expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
             assert find_violations(page) == []
             # A renewal that is under way when a person decides does not take the decision back.
-            page.route("**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_())
+            page.route("**/dream/*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_())
             with page.expect_request(lambda at: LIVE in at.headers):
                 page.evaluate(RENEW)
             page.locator(".hunk").nth(4).get_by_text("Reject n").click()

@@ -71,7 +71,7 @@ def prompt_verb(
     built = build_instructions(project, mode=frame.mode, agent=own)
     if as_json:
         tokens = {"guidance": estimate_tokens(built.guidance), "index": estimate_tokens(built.index)}
-        parts = [fill("name text", item, tokens=estimate_tokens(item.text)) for item in built.parts]
+        parts = [{"name": name, "text": text, "tokens": estimate_tokens(text)} for name, text in built.parts.items()]
         indexes = [make_index_row(clip) | {"tokens": estimate_tokens(clip.text)} for clip in built.clips]
         facts = {"tokens": tokens, "parts": parts, "indexes": indexes, "made": created_paths}
         call.out.json(fill("on rule mode guidance index", switch, built, **facts))
@@ -150,7 +150,7 @@ def show_index(out: Output, loaded: LoadedIndex) -> None:
 
 def make_part_rows(built: Instructions) -> list[Row]:
     """Return the parts of the memory section that a session loads, with their sizes."""
-    parts = [(part.name, None, part.text) for part in built.parts]
+    parts = [(name, None, text) for name, text in built.parts.items()]
     parts += [("index", None, built.heading)] if built.heading else []
     indexes = [(f"index of {clip.scope.value} memory", clip.path, clip.text) for clip in built.clips if clip.text]
     return [_measure(text) | {"part": part, "path": path} for part, path, text in (*parts, *indexes)]

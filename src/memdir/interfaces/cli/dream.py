@@ -13,11 +13,11 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from memdir.dream import DreamResult, DreamSkip, apply_preview, dream, find_dream_context, find_due, preview_dream
+from memdir.dream import DreamResult, apply_preview, dream, find_dream_context, find_due, preview_dream
 from memdir.dream.lock import find_holder, read_last
 from memdir.dream.logs import append_log, list_logs, list_undistilled, read_log
 from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, ProgressStep, list_sets
-from memdir.errors import LockedError, MemdirError, ModelError
+from memdir.errors import MemdirError, ModelError
 from memdir.format.frontmatter import decode
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
@@ -48,15 +48,14 @@ _SHOWN_SETS = 5
 
 @verb(
     "dream", "Tidy the memory between sessions.",
-    "memdir dream", "memdir dream --preview", "memdir dream --status", "memdir dream --if-due --model none",
+    "memdir dream", "memdir dream --preview", "memdir dream --status",
 )  # fmt: skip
 @click.option("--preview", is_flag=True, help="Show the changes and reasons without making them.")
 @click.option("--apply", "apply_id", metavar="ID", help="Apply a preview.")
 @click.option("--status", is_flag=True, help="Show the last dream and whether the next is due.")
-@click.option("--if-due", is_flag=True, help="Only if enough time and sessions have passed.")
 @model_option
 def dream_verb(
-    call: CliContext, preview: bool, apply_id: str | None, status: bool, if_due: bool, spec: str | None, as_json: bool
+    call: CliContext, preview: bool, apply_id: str | None, status: bool, spec: str | None, as_json: bool
 ) -> None:
     """Merge duplicates, make dates absolute and repair the index, as one change. With a model, also summarise logs and
     resolve contradictions.
@@ -64,16 +63,14 @@ def dream_verb(
     `memdir undo` reverts it. Pinned memories and memories changed since are not touched, and open questions go to
     `memdir inbox`. Ctrl-C cancels without changes.
     """
-    if sum((preview, apply_id is not None, status, if_due)) > 1:
-        raise click.UsageError("--preview, --apply, --status and --if-due cannot be used together")
+    if sum((preview, apply_id is not None, status)) > 1:
+        raise click.UsageError("--preview, --apply and --status cannot be used together")
     if spec is not None and (apply_id is not None or status):
         raise click.UsageError("--model can only be used with a dream or a preview")
     if status:
         _print_dream_status(call, as_json=as_json)
         return
-    project = (
-        call.open() if if_due else call.open_to_write()
-    )  # With --if-due, the conditions report that memory is off.
+    project = call.open_to_write()
     store = project.private
     with _show_progress(call) as show:
         if preview:
@@ -82,7 +79,7 @@ def dream_verb(
         elif apply_id is not None:
             result = apply_preview(store, apply_id, now=project.now(), on_progress=show)
         else:
-            result = _dream(call, project, spec, show, is_gated=if_due)
+            result = _dream(call, project, spec, show)
     if as_json:
         call.out.json({"dream": _make_dreamed(store, result, project.now()), "status": None})
     elif preview and result.patches is not None:
@@ -91,11 +88,8 @@ def dream_verb(
         _show_dreamed(call.out, result)
 
 
-def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgress, *, is_gated: bool) -> DreamResult:
-    due = find_due(project, now=project.now(), session=project.environment.session) if is_gated else None
-    if due is not None and due.skip is not None:
-        return DreamResult(skipped=due.skip)
-    around, now, insist = find_dream_context(project), project.now(), spec is not None
+def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgress) -> DreamResult:
+    around, insist = find_dream_context(project), spec is not None
     model: Model | None
     try:
         model = call.choose_model(spec)
@@ -103,12 +97,7 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
         if insist:
             raise
         model = partial(_fail, error)
-    try:
-        return dream(project.private, model=model, now=now, context=around, insist=insist, on_progress=show)
-    except LockedError:
-        if not is_gated:
-            raise
-        return DreamResult(skipped=DreamSkip.LOCKED)
+    return dream(project.private, model=model, now=project.now(), context=around, insist=insist, on_progress=show)
 
 
 def _fail(error: MemdirError, _: Request) -> Reply:

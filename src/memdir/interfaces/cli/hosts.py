@@ -411,7 +411,6 @@ _STEPS = (
     "memdir import ~/Downloads/chatgpt-export.zip",
     "memdir import ~/Downloads/chatgpt-export.zip --learn --apply",
     "memdir import ~/Notes --apply",
-    "memdir import codex",
     "memdir import memories.tar --apply",
 )  # fmt: skip
 @click.argument("source", metavar="SOURCE|PATH")
@@ -438,10 +437,10 @@ def import_verb(
     **flags: bool,
 ) -> None:
     """Import from a ChatGPT or Claude export (zip or folder), Obsidian, Logseq or basic-memory notes, a memory
-    directory or an archive of one, CLAUDE.md, AGENTS.md, GEMINI.md, .cursorrules, Codex's memories, the MCP memory
-    server's file, a mem0 export, or ChatGPT's memories as text.
+    directory or an archive of one, what Gemini CLI added to GEMINI.md, the MCP memory server's file, a mem0 export, or
+    ChatGPT's memories as text.
 
-    SOURCE is a path, or `codex`, `gemini-md` or `agents-md` for their usual directories. Shows which memories are new,
+    SOURCE is a path, or `gemini-md` for its usual places. Shows which memories are new,
     already known or refused; --apply imports them. Memories with a secret go to the inbox with the secret masked.
     Importing again adds nothing, and memories keep their age.
 
@@ -599,12 +598,9 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
     help="An archive; one Markdown text; JSON lines.",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FILE|-", default="-", help="The file to write; default: standard output.")
-@click.option("--with-history", is_flag=True, help="Also add the history of all changes to an archive.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @scope_option
-def export_verb(
-    call: CliContext, named: str, output: str, with_history: bool, force: bool, scope: str | None, as_json: bool
-) -> None:
+def export_verb(call: CliContext, named: str, output: str, force: bool, scope: str | None, as_json: bool) -> None:
     """Write all memories to one file: an archive of the directory (the same memories give the same bytes), one Markdown
     text, or JSON lines. Without --scope, team memories are included. FILE.gz is compressed.
 
@@ -614,14 +610,12 @@ def export_verb(
     format = ExportFormat(named)
     if as_json and output == "-":
         raise click.UsageError("--json needs -o FILE")
-    if with_history and format.is_text:
-        raise click.UsageError("--with-history needs an archive format")
     if output == "-" and call.out.is_terminal and not format.is_text:
         raise click.UsageError("cannot write an archive to a terminal; pass -o FILE")
     project = call.open()
     store = choose_store(project, scope)
     only_scope = Scope(scope) if scope is not None else None
-    exported = export(store, format, now=project.now(), scope=only_scope, with_history=with_history)
+    exported = export(store, format, now=project.now(), scope=only_scope)
     if not exported.names:
         raise NotFoundError("no memories to export", hint="`memdir where` shows the directories")
     warnings = [f"{path} was left out: {why}" for path, why in exported.unread]

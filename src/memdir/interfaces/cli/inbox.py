@@ -26,7 +26,7 @@ from memdir.interfaces.cli import (
     show_time,
 )
 from memdir.interfaces.cli.app import VerbGroup, complete
-from memdir.operations.review import KINDS, decide
+from memdir.operations.review import KINDS, VERSIONS, decide, find_versions
 from memdir.operations.write import WriteContext
 from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
@@ -135,6 +135,11 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
     for edit in edits:
         out.line()
         _show_edit(call, edit, placed)
+    for side, text in (texts := find_versions(item)).items():
+        if side != "merged":
+            diff = cli.render_text_diff(placed.mask(texts["merged"]), placed.mask(text), "merged", side)
+            out.line(Styled(f"--take {side} would change", "bold"))
+            out.diff(diff[2:] or ["(nothing)"])
     for quote in find_evidence(item.payload):
         where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
         out.line()
@@ -148,10 +153,18 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         out.line()
         yes, no, kind = *(f"`memdir inbox {verb} {placed.id}`" for verb in ("approve", "reject")), KINDS[item.kind]
         out.line(f"{yes} {kind.approving}, {no} {kind.rejecting}")
+        if texts:
+            out.line(
+                f"`memdir inbox approve {placed.id} --take ours` (or theirs) keeps one side; merged is the default"
+            )
 
 
-@inbox_verb.command("approve", examples=("memdir inbox approve 3 u1", "memdir inbox approve --all"))
+@inbox_verb.command(
+    "approve",
+    examples=("memdir inbox approve 3 u1", "memdir inbox approve 4 --take theirs", "memdir inbox approve --all"),
+)
 @_decision_arguments
+@click.option("--take", type=click.Choice(VERSIONS), help="The version of a conflict to keep.")
 def _approve(call: CliContext, /, **given: Any) -> int:
     """Apply an item as your own change; `memdir undo` reverts it.
 
@@ -196,7 +209,9 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
     return list(placed_by_id.values())
 
 
-def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> int:
+def _decide(
+    call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool, take: str | None = None
+) -> int:
     """Decide the items one by one; report failures and continue."""
     project, out = call.open(), call.out
     if every == bool(ids):
@@ -207,7 +222,8 @@ def _decide(call: CliContext, done: str, *, ids: tuple[str, ...], every: bool, a
         if every and placed.store.inbox_item(placed.item.id).state is not InboxState.WAITING:
             continue  # the decision about another item on the same memory closed it
         try:
-            changed, _ = decide(placed.store, placed.item.id, done == "approved", context, seen=placed.item.state)
+            seen = placed.item.state
+            changed, _ = decide(placed.store, placed.item.id, done == "approved", context, seen=seen, take=take or "")
         except MemdirError as error:
             cli.complain(f"inbox item {placed.id}: {render_error(error)}")
             continue

@@ -6,6 +6,7 @@
 import os
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | Non
     """Show the estimate; ask before using a paid model and return whether to continue."""
     counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
     price = find_price(name.partition(":")[2])
-    cost = "" if price is None else f", about ${ahead.tokens * price.input / 1e6:.2f}"
+    cost = f", about ${ahead.tokens * price[0] / 1e6:.2f}" if price else ""
     text = f"{counts} in {ahead.pieces} requests to {name}: about {ahead.tokens:,} tokens{cost}"
     if model is None or is_sure or not ahead.pieces:
         call.out.progress(text if model is not None else f"{counts}; without a model, at no cost")
@@ -226,8 +227,8 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     """Print the notes of a session."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
-    text, notes_info = notes.read_notes_file(file), notes.find_notes(file)
-    if text is None or notes_info is None:
+    text = notes.read_notes_file(file)
+    if text is None:
         what = f"no notes of session {_quote(session)}"
         raise NotFoundError(what, hint="`memdir notes update` writes them")
     template = notes_file.make_template(read_notes_options(project).template)
@@ -238,7 +239,7 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     row = {
         "session": session,
         "path": file.path,
-        "modified": notes_info.modified,
+        "modified": datetime.fromtimestamp(file.path.lstat().st_mtime, UTC),
         "tokens": notes_file.measure_notes(opened),
         "empty": notes_file.is_empty(opened, template),
         "oversize": notes_file.list_oversize(opened),
@@ -256,9 +257,8 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 )
 @session_options
 @model_option
-@click.option("--if-due", is_flag=True, help="Only if enough happened since the last update.")
 def _update_notes(
-    call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
+    call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, as_json: bool
 ) -> None:
     """Update the notes of a session from its transcript with the configured model."""
     project, out = call.open_to_write(), call.out
@@ -278,7 +278,7 @@ def _update_notes(
     )
     out.progress(f"reading {path.name}")
     model = call.choose_model(spec)
-    result = notes.update_from_transcript(project, path, session, file, model=model, force=not if_due)
+    result = notes.update_from_transcript(project, path, session, file, model=model, force=True)
     _check_notes(result)
     place = Styled(str(file.path), "dim")
     if as_json:

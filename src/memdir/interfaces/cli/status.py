@@ -11,11 +11,9 @@ import click
 
 from memdir.conversation.instructions import build_instructions
 from memdir.conversation.start import measure_starts
-from memdir.conversation.transcripts import list_transcripts
 from memdir.dream import DreamSkip
 from memdir.errors import DiskError, SettingsError
 from memdir.extraction import ExtractSkip
-from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE, clip_index, measure_index
 from memdir.interfaces import cli, doctor
 from memdir.interfaces.cli import (
@@ -34,8 +32,8 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import KINDS, complete_names, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
-from memdir.interfaces.cli.places import find_collision, make_setting, show_value
-from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
+from memdir.interfaces.cli.places import find_collision, make_setting
+from memdir.interfaces.doctor import LEVELS, DoctorFinding
 from memdir.limits import INDEX_WARN_SHARE
 from memdir.models.usage import (
     FILE,
@@ -56,8 +54,6 @@ from memdir.records import Header, Scope
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
-from memdir.store.secrets import FILE as SECRETS_FILE
-from memdir.store.secrets import read_own_rules
 from memdir.text import estimate_tokens, one_line, shorten
 from memdir.verify import records
 from memdir.verify.check import StampResult, stamp, verify
@@ -76,15 +72,13 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
     "status", "Show activity and cost.",
     "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
-@click.option(
-    "--all", "is_all", is_flag=True, help="Also show sizes, every setting, and reasons for no recall or learning."
-)
+@click.option("--all", "is_all", is_flag=True, help="Also show sizes and model usage.")
 @click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
 def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
     """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
-    --all adds the size of each index and of history, every setting, and reasons why nothing is recalled or learned.
-    --json includes everything.
+    --all adds the size of each index and of history, and model usage. --json also has every setting, and the reasons why
+    nothing is recalled or learned.
     """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
@@ -135,7 +129,6 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         _show_scopes(out, project, row)
         out.line()
         _show_usage(out, project, report, problem)
-        _show_lists(out, row)
     else:
         out.line(
             Styled(
@@ -150,14 +143,9 @@ def _make_scope(store: FileStore, order: str) -> Row:
     kinds = Counter(header.kind or NO_TYPE for header in headers)
     used, uses = measure_index(index, headers), store.count_recalls().by_name
     try:
-        last, waiting, changes, recorded = (
-            store.changes(limit=1),
-            len(store.inbox()),
-            store.count_changes(),
-            store.read_digests(),
-        )
+        last, waiting, changes = store.changes(limit=1), len(store.inbox()), store.count_changes()
     except DiskError:  # `doctor` says what is wrong with it
-        last, waiting, changes, recorded = (), 0, 0, {}
+        last, waiting, changes = (), 0, 0
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
     for suffix in ("", "-wal"):
         try:
@@ -177,21 +165,17 @@ def _make_scope(store: FileStore, order: str) -> Row:
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
-        verdicts=_count_verdicts(store, headers, recorded),
+        verdicts=_count_verdicts(store, headers),
     )
 
 
-def _count_verdicts(store: FileStore, headers: Sequence[Header], digests: Mapping[str, str]) -> dict[str, int]:
+def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
     """Count memories by the verdict of the last verification, if it covers their current text."""
-    verdicts = records.read_verdicts(store)
-    counts = dict.fromkeys((state.value for state in VerifyState), 0)
-    for header in headers:
-        state = VerifyState.UNCHECKED
-        if verdict := verdicts.get(header.name):
-            digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
-            state = verdict.state if verdict.digest == digest else state
-        counts[state.value] += 1
-    return counts
+    checked = records.read_states(store)
+    signatures = {header.name: records.render_signature(header.signature) for header in headers}
+    counts = Counter(state for name, (state, signature) in checked.items() if signatures.get(name) == signature)
+    counts[VerifyState.UNCHECKED] += len(headers) - counts.total()
+    return {state.value: counts[state] for state in VerifyState}
 
 
 def _show_state(out: Output, project: Project, row: Row) -> None:
@@ -287,25 +271,6 @@ def _show_scopes(out: Output, project: Project, row: Row) -> None:
         if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
             when = cli.show_time(out, last.at, project.now())
             out.line(f"  last      {last.verb} {', '.join(cli.find_change_names(last))} by {last.origin.who}, {when}")
-
-
-def _show_lists(out: Output, row: Row) -> None:
-    out.line()
-    out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
-    width = max(len(setting["key"]) for setting in row["settings"])
-    for setting in row["settings"]:
-        star, source = (" ", "") if setting["source"] == "default" else ("*", f"  from {setting['source']}")
-        out.line(f"{star} {setting['key']:<{width}}  {show_value(setting['value'])}", Styled(source, "dim"))
-    skips = row["skip_reasons"]
-    for title, rows in (
-        ("recall brings nothing when", skips["recall"]),
-        ("nothing is learned from a turn when", skips["extract"]),
-        ("there is no dream when", skips["dream"]),
-    ):
-        out.line()
-        out.line(Styled(title, "bold"))
-        for skip in rows:
-            out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str) -> None:
@@ -501,39 +466,17 @@ def _look(
         # Settings say where memory is: without them nothing else can be looked at.
         what = f"{error}; no other checks were made"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
-    hits = [("settings", finding) for finding in doctor.check_settings(settings, paths)]
     if call.directory is None and (collision := find_collision(environment, paths)) is not None:
         # The files there are another project's; nothing can be said of this one's until it has a place.
-        where = str(paths.private.path)
-        return [*hits, ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint))], 0
-    project = call.open()
-    stores, skip_index = choose_stores(project, scope), project.settings.flag("skip_index")
-    try:
-        read_own_rules(project.environment.config_file.with_name(SECRETS_FILE))
-    except SettingsError as error:
-        hits.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
-    fixed = 0
-    if is_fixing:
-        project.check_on()
-        for store in stores:
-            fixed += doctor.repair(store, [one for one in examine(store, skip_index=skip_index) if one.fixable])
-        for state in (project.private.state, project.environment.state_home) if scope is None else ():
-            fixed += doctor.repair_background(state, examine_background(state, now=project.now()), now=project.now())
-    hits += [(store.scope.value, item) for store in stores for item in examine(store, skip_index=skip_index)]
-    hits += [(store.scope.value, item) for store in stores for item in doctor.check_deep(store)] if is_deep else []
-    return (hits if scope else [*hits, *(("background", item) for item in _examine_background(project))]), fixed
-
-
-def _examine_background(project: Project) -> list[DoctorFinding]:
-    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
-    environment, root, now = project.environment, project.places.root.path, project.now()
-    is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
-    installed = find_installed(environment, root) if is_known else ()
-    since = min((installation.since for installation in installed), default=now)
-    past = list_transcripts(environment, root, since=since) if installed else ()
-    findings = examine_background(project.private.state, now=now, installed=installed, ran=past)
-    # What went wrong before a hook knew its project is kept with the person.
-    return [*findings, *examine_background(environment.state_home, now=now)]
+        hits, where = doctor.check_settings(settings, paths), str(paths.private.path)
+        return [
+            *(("settings", finding) for finding in hits),
+            ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint)),
+        ], 0
+    project, is_wide = call.open(), scope is None
+    stores = choose_stores(project, scope)
+    fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
+    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:

@@ -266,7 +266,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         member=member is not None,
         remote=remote,
         last=record.at,
-        unsent=[part.name(path) for path in sorted(changed)],
+        unsent=[part.name(path) for path in sorted(changed) if path not in record.withheld],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
         news=len(state.read_team_news(store.state)),
         **_list_held_back(record),
@@ -432,12 +432,15 @@ def sync_verb() -> None:
 )
 @click.argument("remote", metavar="REMOTE")
 @click.option("--branch", metavar="NAME", default=own.BRANCH, show_default=True, help="The branch to use.")
-@click.option("--encrypt", is_flag=True, help="Encrypt names and contents with the key file, created if missing.")
+@click.option(
+    "--encrypt/--plain", default=None,
+    help="Encrypt names and contents with the key file, created if missing; or send clear text although there is one.",
+)  # fmt: skip
 @click.option("--key", metavar="FILE", default="", help="An age or SSH key; default: ~/.config/memdir/sync.key.")
 @click.option("--recipient", "recipients", metavar="KEY", multiple=True, help="Encrypt to this public key too.")
 @_timeout
 def _sync_init(
-    call: CliContext, remote: str, branch: str, encrypt: bool, key: str, recipients: tuple[str, ...], seconds: float,
+    call: CliContext, remote: str, branch: str, encrypt: bool | None, key: str, recipients: tuple[str, ...], seconds: float,
     as_json: bool,
 ) -> int:  # fmt: skip
     """Sync with this repository, which may be empty or already used by another of your machines.
@@ -606,20 +609,6 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
     out.line(Styled(count_words(len(memories), "memory"), "dim"))
     for memory in memories:
         out.line("  ", Styled(memory["name"], "cyan"), f"  {memory['description']}")
-
-
-@agent_verb.command(
-    "where", examples=("memdir agent where reviewer", "memdir agent where plugin:reviewer --scope user")
-)
-@_agent_arguments
-def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print the directory of an agent's memory and the rule that chose it. Creates nothing."""
-    own, row = _find_agent(call.open(), name, scope)
-    if as_json:
-        call.out.json(row)
-        return
-    missing = "" if row["exists"] else "; does not exist yet"
-    call.out.line(str(own.path), Styled(f" ({own.scope}, {row['rule']}{missing})", "dim"))
 
 
 def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDirectory, Row]:

@@ -14,13 +14,14 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from memdir.conversation.lines import join_texts, parse_input, read_text
+from memdir.conversation.lines import join_texts, parse_input
 from memdir.format.shown import wrap
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.records import Message, ToolCall
 from memdir.session import Session
 from memdir.store.files import FileStore
 from memdir.store.open import Project
+from memdir.text import as_text
 
 try:
     from agents import FunctionTool, RunConfig, SQLiteSession
@@ -126,10 +127,10 @@ def read_items(items: Sequence[Item]) -> Iterator[object]:
     for item in items:
         kind = item.get("type") if isinstance(item, dict) else None
         if kind == "function_call":
-            call = ToolCall(read_text(item.get("call_id")), read_text(item.get("name")), parse_input(item["arguments"]))
+            call = ToolCall(as_text(item.get("call_id")), as_text(item.get("name")), parse_input(item["arguments"]))
             yield Message("assistant", "", calls=(call,))
         elif kind == "function_call_output":
-            yield Message("tool", join_texts(item.get("output")), answers=read_text(item.get("call_id")))
+            yield Message("tool", join_texts(item.get("output")), answers=as_text(item.get("call_id")))
         else:
             yield item
 

@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 
 from memdir import __version__
 from memdir.errors import MemdirError, NotFoundError
+from memdir.format.age import render_age
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text
 from memdir.frozen import replace
 from memdir.interfaces import tools
@@ -130,10 +131,11 @@ def call_tool(context: ServerContext, caller: Caller, name: str, arguments: Argu
 
 
 def _show_row(now: datetime, row: Json, excerpt: Excerpt) -> Json:
-    """Return a memory as a model may read it, with a note on author and age. Only `content` can be written back."""
+    """Return a memory as a model may read it, with its age and a note on its author. Only `content` can be written back."""
     voices = {"text": find_voice(excerpt.header.scope), "content": TextVoice.FILE}
     texts = {key: show_text(row[key], voice) for key, voice in voices.items() if key in row}
-    return tools.show_fields(row) | texts | {"note": " ".join(list_notes(excerpt, now=now))}
+    notes = {"age": render_age(excerpt.dated, now), "note": " ".join(list_notes(excerpt, now=now))}
+    return tools.show_fields(row) | texts | notes
 
 
 def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:

@@ -271,7 +271,8 @@ def undo(site: Site, form: Form) -> ActionResult:
 
 def decide(site: Site, form: Form) -> ActionResult:
     """Approve or reject items; an edited text replaces that of a single item."""
-    is_approved, note = form["do"] == "approve", f"{REVIEW}{time.time_ns()}"
+    take = form["do"] if form["do"] in review.VERSIONS else ""
+    is_approved, note = form["do"] == "approve" or bool(take), f"{REVIEW}{time.time_ns()}"
     context = WriteContext(site.origin, site.now(), check_on=partial(_check_on, site))
     if not (keys := form.every("item")):
         raise NotFoundError("nothing was selected", hint="select an item first")
@@ -282,7 +283,7 @@ def decide(site: Site, form: Form) -> ActionResult:
             continue  # the decision about another item on the same memory closed it
         try:
             edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
-            review.decide(store, item.id, is_approved, context, note=note, edits=edits)
+            review.decide(store, item.id, is_approved, context, note=note, edits=edits, take=take)
             count += 1
         except MemdirError as error:
             problems.append(f"{plain(item.title, 60)}: {error}")
@@ -326,7 +327,8 @@ def start_dream(site: Site, form: Form) -> ActionResult:
     if form["model"] != "none":
         model = find_model(project.settings, project.environment, project=str(project.places.root.path))
     patches = preview_dream(project.private, model=model, now=site.now(), context=find_dream_context(project))
-    return ActionResult("Nothing to tidy." if patches.is_empty else "", "/dream")
+    # By its ID: a preview of the same second may be listed before it.
+    return ActionResult("Nothing to tidy.", "/dream") if patches.is_empty else ActionResult("", f"/dream/{patches.id}")
 
 
 def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
@@ -353,15 +355,13 @@ def apply_dream(site: Site, id: str, form: Form) -> ActionResult:
 def fix(site: Site, form: Form) -> ActionResult:
     """Apply every safe fix."""
     _check_on(site)
-    project, now = site.local_project, site.now()
-    skip, undo, fixed = project.settings.flag("skip_index"), list[str](), 0
+    project, undo = site.local_project, list[str]()
+    before = {key: next(iter(store.changes(limit=1)), None) for key, store in site.files.items()}
+    fixed = doctor.repair_project(project, project.stores)
     for key, store in site.files.items():
-        before = next(iter(store.changes(limit=1)), None)
-        fixed += doctor.repair(store, [one for one in doctor.examine(store, skip_index=skip) if one.fixable])
-        new = [change for change in store.changes(limit=10) if before is None or change.id > before.id]
+        last = before[key]
+        new = [change for change in store.changes(limit=10) if last is None or change.id > last.id]
         undo += [f"{key}:{change.id}" for change in new if change.verb != "outside"]
-    state = project.private.state
-    fixed += doctor.repair_background(state, doctor.examine_background(state, now=now), now=now)
     return ActionResult(f"Fixed {fixed}." if fixed else "There was nothing to fix.", "/health", tuple(undo))
 
 

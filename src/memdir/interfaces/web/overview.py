@@ -1,15 +1,14 @@
 """The content of the pages about recall, the timeline and the state of the project."""
 
 from collections import Counter
-from datetime import datetime, timedelta
 from typing import Any
 
 from memdir.errors import DiskError
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Params, Row, find_row, home_of, make_change, make_meter, name_who, run_recall
-from memdir.interfaces.web.render import find_words, plain, quote_path, show_day, show_time, strip
-from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
+from memdir.interfaces.web.render import find_words, plain, quote_path
+from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.limits import CONVERSATION_BYTES
 from memdir.models.usage import FILE, UsageReport, describe_cost, read_usage_report, sum_last_week, sum_totals
 from memdir.project.settings import SETTINGS, Settings
@@ -24,18 +23,10 @@ _CHANGES = 60  # rows of the timeline
 
 
 def show_why(site: Site, params: Params) -> Row:
-    prompt, session = params.get("prompt", ""), params.get("session", "")
-    listed, now = site.memories(), site.now()
-    data: Row = {
-        "prompt": prompt,
-        "session": session,
-        "total": len(listed.rows),
-        "result": None,
-        "sessions": _list_sessions(site, now),
-        "replay": _replay(site, session, now) if session else None,
-    }
+    prompt, listed, now = params.get("prompt", ""), site.memories(), site.now()
+    data: Row = {"prompt": prompt, "total": len(listed.rows), "result": None}
     if prompt.strip():
-        recall = run_recall(site, prompt, session=session)
+        recall = run_recall(site, prompt)
         picks = sorted(recall.picks, key=lambda pick: (bool(pick.dropped), -pick.score))
         texts = (f"{pick.header.title} {pick.header.description} {' '.join(pick.header.cues)}" for pick in picks)
         spelled, asked = find_words((*texts, prompt)), set(parse_terms(prompt))
@@ -77,72 +68,24 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, spell
     }
 
 
-def _list_sessions(site: Site, now: datetime) -> list[Row]:
-    sessions: dict[str, Row] = {}
-    for store in site.files.values():
-        for recall in store.recalls(limit=2_000):
-            if recall.session and recall.session not in sessions:
-                row = {"id": recall.session, "when": show_time(recall.at, now), "at": recall.at}
-                sessions[recall.session] = row | {"query": plain(recall.query, 60)}
-    return sorted(sessions.values(), key=lambda row: row["at"], reverse=True)[:40]
-
-
-def _replay(site: Site, session: str, now: datetime) -> Row:
-    """Return the prompts of a conversation for which memories were recalled."""
-    links_by_query: dict[str, list[Row]] = {}
-    times: dict[str, datetime] = {}
-    for home, store in site.files.items():
-        for recall in reversed(store.recalls(limit=-1)):
-            if recall.session == session:
-                row = site.memories().by_key.get(f"{home}/{recall.name}")
-                title = plain(row.header.title if row else recall.name, 80)
-                link = {"title": title, "path": f"/m/{home}/{quote_path(recall.name)}"}
-                links_by_query.setdefault(recall.query, []).append(link)
-                times.setdefault(recall.query, recall.at)
-    prompts = [
-        {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
-        for query, rows in links_by_query.items()
-    ]
-    return {"session": session, "prompts": prompts}
-
-
-# The timeline and pictures.
-
-_SPANS = {"month": 4, "12w": WEEKS, "all": 0}
+# The timeline.
 
 
 def show_timeline(site: Site, params: Params) -> Row:
-    now = site.now()
-    span = params.get("span") if params.get("span") in _SPANS else "12w"
-    weeks = _SPANS[str(span)] or 52
-    since = now - timedelta(weeks=weeks) if span != "all" else datetime.min.replace(tzinfo=now.tzinfo)
-    chosen_who = params.get("who", "")
+    now, who = site.now(), params.get("who", "")
     every = [(home, change) for home, store in site.stores.items() for change in store.changes(limit=5_000)]
     every.sort(key=lambda entry: entry[1].at, reverse=True)
-    inside = [(home, change) for home, change in every if change.at >= since]
-    by_who: dict[str, list[int]] = {}
-    for _, change in inside:
-        counts = by_who.setdefault(change.origin.who, [0] * weeks)
-        if (week := count_weeks(change.at, now)) < weeks:
-            counts[weeks - 1 - week] += 1
-    most = max((max(counts) for counts in by_who.values()), default=1) or 1
-    chosen = [(home, change) for home, change in inside if not chosen_who or change.origin.who == chosen_who]
+    counts = Counter(change.origin.who for _, change in every)
+    chosen = [(home, change) for home, change in every if who in ("", change.origin.who)]
     start = max(0, int(after)) if (after := params.get("after", "0")).isdecimal() else 0
-    page = [make_change(site, home, change, now) for home, change in chosen[start : start + _CHANGES]]
     days: dict[str, list[Row]] = {}
-    for row in page:
+    for home, change in chosen[start : start + _CHANGES]:
+        row = make_change(site, home, change, now)
         days.setdefault(row["day"], []).append(row)
     return {
-        "span": span,
-        "who": chosen_who,
+        "who": who,
         "total": len(every),
-        "inside": len(inside),
-        "from": show_day(now - timedelta(weeks=weeks), now).partition(", ")[2],
-        "to": show_day(now, now).partition(", ")[2],
-        "authors": [
-            {"who": who, "words": name_who(who), "total": sum(counts), "weeks": counts, "svg": strip(counts, most)}
-            for who, counts in sorted(by_who.items(), key=lambda entry: -sum(entry[1]))
-        ],
+        "authors": [{"who": who, "words": name_who(who), "total": count} for who, count in counts.most_common()],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],
         "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
     }
@@ -191,17 +134,8 @@ def list_findings(site: Site) -> list[Row]:
     project = site.project
     if project is None:
         return []
-    findings: list[tuple[str, Any]] = [
-        ("settings", finding) for finding in doctor.check_settings(project.settings, project.places)
-    ]
-    skip = project.settings.flag("skip_index")
-    for home, store in site.files.items():
-        findings += [(home, finding) for finding in doctor.examine(store, skip_index=skip)]
-    findings += [
-        ("background", finding) for finding in doctor.examine_background(project.private.state, now=site.now())
-    ]
     rows = []
-    for home, finding in findings:
+    for home, finding in doctor.examine_project(project, project.stores):
         name = finding.where.removesuffix(".md")
         row = site.memories().by_key.get(f"{home}/{name}")
         rows.append(

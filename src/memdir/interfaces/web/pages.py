@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from memdir.conversation.start import measure_starts
@@ -31,7 +32,6 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
 from memdir.limits import INDEX_BYTES, INDEX_LINES
-from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled
 from memdir.records import Change, InboxState, Kind, Pick, Query, Scope, StoredMemory, Surfacing, When, count_outcomes
 from memdir.store.contract import Folder, StoreBase
@@ -39,7 +39,6 @@ from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
 from memdir.store.plan import index_path, is_index_path
-from memdir.store.sessions import SessionFile
 from memdir.text import estimate_tokens, fold
 from memdir.verify.records import CheckedClaim, ClaimStatus, Verdict, VerifyState, find_verdicts, render_claim
 
@@ -134,7 +133,7 @@ def show_memories(site: Site, params: Params) -> Row:
         "past": None,
     }
     if query:
-        data |= _search(site, listed, query, {row.key for row in rows}, whole=params.get("whole") == "1")
+        data |= _search(site, listed, query, {row.key for row in rows})
     else:
         data["groups"] = [{"title": "", "rows": _make_rows(site, rows[start : start + PAGE])}]
     return data
@@ -152,27 +151,19 @@ def _count(listed: SiteList, now: datetime) -> Row:
     }
 
 
-def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whole: bool) -> Row:
-    """Return the memories recall would add, then other matches; `whole` searches the full texts."""
+def _search(site: Site, listed: SiteList, query: str, allowed: set[str]) -> Row:
+    """Return the memories recall would add, then other matches."""
     recalled = run_recall(site, query)
     recalled_rows = [find_row(listed, site, pick) for pick in recalled.picks if not pick.dropped]
-    if whole:
-        hits = search_memories(tuple(site.stores.values()), query, limit=200)
-        keyed = {(home_of(site, hit.header.scope), hit.header.name): hit.snippet for hit in hits}
-        others = [(listed.by_key.get(f"{home}/{name}"), snippet) for (home, name), snippet in keyed.items()]
-    else:
-        with site.search() as search:
-            wide = search.find(Query(query, now=site.now(), wide=True), _FOUND, lambda scope, name: "")
-        others = [(find_row(listed, site, pick), "") for pick in wide if not pick.dropped]
-        folded = fold(query)
-        plainly = (
-            row
-            for row in listed.rows
-            if folded in fold(f"{row.header.name} {row.header.title} {row.header.description}")
-        )
-        others += [(row, "") for row, _ in zip(plainly, range(_FOUND), strict=False)]
+    with site.search() as search:
+        wide = search.find(Query(query, now=site.now(), wide=True), _FOUND, lambda scope, name: "")
+    folded = fold(query)
+    plainly = (
+        row for row in listed.rows if folded in fold(f"{row.header.name} {row.header.title} {row.header.description}")
+    )
+    others = [*(find_row(listed, site, pick) for pick in wide if not pick.dropped), *islice(plainly, _FOUND)]
     keys = [row.key for row in recalled_rows if row and row.key in allowed]
-    rest = {row.key: (row, text) for row, text in others if row and row.key in allowed and row.key not in keys}
+    rest = {row.key: row for row in others if row and row.key in allowed and row.key not in keys}
     words = query.split()
     groups: list[Row] = [
         {
@@ -184,12 +175,10 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
             "rows": _make_rows(site, [listed.by_key[key] for key in keys], words),
         },
         {
-            "title": "Contain the words" if whole else "Only match",
-            "note": "" if whole else "and would not be recalled for it",
+            "title": "Only match",
+            "note": "and would not be recalled for it",
             "why": not keys,
-            "rows": _make_rows(
-                site, [row for row, _ in rest.values()], words, {key: text for key, (_, text) in rest.items()}
-            ),
+            "rows": _make_rows(site, [*rest.values()], words),
         },
     ]
     return {
@@ -197,18 +186,16 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
         "found": len(keys) + len(rest),
         "next": None,
         "elapsed_ms": round(recalled.elapsed_ms, 1),
-        "whole": whole,
         "skipped": recalled.skipped.words if recalled.skipped else "",
     }
 
 
-def run_recall(site: Site, query: str, session: str = "") -> RecallResult:
+def run_recall(site: Site, query: str) -> RecallResult:
     with site.search() as search:
         project = site.project
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
-        talk = SessionFile(project.private.state, session) if session and project is not None else None
         stores = tuple(site.stores.values())
-        request = RecallRequest(stores, query, search, site.now(), talk, on=is_on, is_message=True, has_rules=True)
+        request = RecallRequest(stores, query, search, site.now(), on=is_on, is_message=True, has_rules=True)
         return find_recalled(request)
 
 
@@ -248,14 +235,12 @@ _SORTS: dict[str, Callable[[MemoryRow], Any]] = {
 }
 
 
-def _make_rows(
-    site: Site, rows: Sequence[MemoryRow], words: Sequence[str] = (), snippets: Mapping[str, str] | None = None
-) -> list[Row]:
+def _make_rows(site: Site, rows: Sequence[MemoryRow], words: Sequence[str] = ()) -> list[Row]:
     now = site.now()
     table = []
     for row in rows:
         header = row.header
-        title, description = header.title or header.name, (snippets or {}).get(row.key) or header.description
+        title, description = header.title or header.name, header.description
         tone, icon, words_of_state = _STATES[row.state]
         table.append(
             {

@@ -11,7 +11,6 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from html import escape
-from typing import Any
 from urllib.parse import quote
 
 import nh3
@@ -33,7 +32,7 @@ _TAGS = set(
 _ATTRIBUTES = {"a": {"href"}}
 _CLASSES = {"claim", "ok", "bad", "dim"}
 _LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\]")
-_WORD = re.compile(r"[\w./_-]*\w")
+_WORD_OR_SIGNS = re.compile(r"([\w./_-]*\w)|[^\w./_-]+|[./_-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +63,14 @@ def _make_parser() -> MarkdownIt:
 
 
 def render_markdown(
-    text: str, *, claims: Sequence[CheckedClaim] = (), links: Mapping[str, str] | None = None, shared: str = ""
+    text: str, *, claims: Sequence[CheckedClaim] = (), links: Mapping[str, str] | None = None
 ) -> Markup:
-    """Return safe HTML with `claims` and the words of `shared` marked; `links` maps folded names of memories to URLs."""
+    """Return safe HTML with `claims` marked; `links` maps folded names of memories to URLs."""
     parser = _make_parser()
-    visible = printable(text[:SHOWN_BYTES])
-    tokens, common = parser.parse(visible), frozenset(parse_terms(shared))
+    tokens = parser.parse(printable(text[:SHOWN_BYTES]))
     for token in tokens:
         if token.children:
-            token.children = list(_change_children(token.children, claims, links or {}, common))
+            token.children = list(_change_children(token.children, claims, links or {}))
     html = parser.renderer.render(tokens, parser.options, {})
     own = set((links or {}).values())  # Other relative URLs could lead to our own pages.
     clean = nh3.clean(
@@ -88,7 +86,7 @@ def render_markdown(
 
 
 def _change_children(
-    tokens: Iterable[Token], claims: Sequence[CheckedClaim], links: Mapping[str, str], common: frozenset[str]
+    tokens: Iterable[Token], claims: Sequence[CheckedClaim], links: Mapping[str, str]
 ) -> Iterator[Token]:
     """Yield the tokens with claims marked and `[[links]]` resolved; an unresolved link stays text."""
     inside = 0
@@ -98,11 +96,9 @@ def _change_children(
             claim = next((one for one in claims if one.claim.text and one.claim.text in token.content), None)
             if claim is not None:
                 token.attrSet("class", f"claim {_class_of(claim)}".strip())
-            is_shared = bool(common) and not common.isdisjoint(parse_terms(token.content))
-            yield from _wrap(token) if is_shared else [token]
+            yield token
         elif token.type == "text" and not inside:
-            for part in _split_links(token.content, links):
-                yield from _split_words(part, common) if common and part.type == "text" else [part]
+            yield from _split_links(token.content, links)
         else:
             yield token
 
@@ -119,20 +115,6 @@ def _split_links(text: str, links: Mapping[str, str]) -> Iterator[Token]:
         yield Token("link_close", "a", -1)
         end = match.end()
     yield _text(text[end:])
-
-
-def _split_words(token: Token, common: frozenset[str]) -> Iterator[Token]:
-    end = 0
-    for match in _WORD.finditer(token.content):
-        if len(match[0]) > 2 and not common.isdisjoint(parse_terms(match[0])):
-            yield _text(token.content[end : match.start()])
-            yield from _wrap(_text(match[0]))
-            end = match.end()
-    yield _text(token.content[end:])
-
-
-def _wrap(token: Token) -> list[Token]:
-    return [Token("mark_open", "mark", 1), token, Token("mark_close", "mark", -1)]
 
 
 def _text(content: str) -> Token:
@@ -179,24 +161,18 @@ def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
 
 def mark_words(text: str, words: Iterable[str]) -> Markup:
     """Return plain text with these words marked in any form."""
-    marked = {term for word in words for term in parse_terms(word)} or set()
-    return Markup("".join(_mark(printable(text), lambda word: bool(marked.intersection(parse_terms(word))))))
+    marked = {term for word in words for term in parse_terms(word)}
+
+    def mark(match: re.Match[str]) -> str:
+        word = escape(match[0])
+        return f"<mark>{word}</mark>" if len(match[0]) > 2 and marked.intersection(parse_terms(match[0])) else word
+
+    return Markup(_WORD_OR_SIGNS.sub(lambda match: mark(match) if match[1] else escape(match[0]), printable(text)))
 
 
-def mark_shared(text: str, other: str) -> Markup:
-    """Return plain text with the words marked that another text also contains."""
-    common = set(parse_terms(other))
-    return Markup("".join(_mark(printable(text), lambda word: bool(common.intersection(parse_terms(word))))))
-
-
-def _mark(text: str, is_wanted: Any) -> Iterator[str]:
-    end = 0
-    for match in _WORD.finditer(text):
-        yield escape(text[end : match.start()])
-        word = escape(match.group())
-        yield f"<mark>{word}</mark>" if len(match.group()) > 2 and is_wanted(match.group()) else word
-        end = match.end()
-    yield escape(text[end:])
+def mark_block(text: str, other: str) -> Markup:
+    """Return a block of plain text with the words marked that another text also contains."""
+    return Markup('<pre class="wrap">{}</pre>').format(mark_words(text, [other]))
 
 
 def render_diff(before: str, after: str, *, context: int = _CONTEXT, most: int = 400) -> tuple[DiffLine, ...]:
@@ -305,17 +281,6 @@ def icon(name: str) -> Markup:
 def kind(name: str) -> Markup:
     inner = " no type" if name == "none" else f"{icon(name)} {escape(name)}"
     return Markup(f'<span class="kind">{inner}</span>')
-
-
-def strip(counts: Sequence[int], most: int) -> Markup:
-    """Draw a bar per week above a line. Sizes are attributes, because the content security policy forbids styles."""
-    width = 240 / max(1, len(counts))
-    bars = ""
-    for number, count in enumerate(counts):
-        height = 25 * count / most
-        bars += f'<rect class="f-mid" x="{number * width:.1f}" y="{27 - height:.1f}" width="{width - 1:.1f}" height="{height:.1f}"/>'
-    axis = '<path class="axis" d="M0 27.5H240"/>'
-    return Markup(f'<svg viewBox="0 0 240 28" preserveAspectRatio="none" aria-hidden="true">{bars}{axis}</svg>')
 
 
 def find_words(texts: Iterable[str]) -> dict[str, str]:

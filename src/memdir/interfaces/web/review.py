@@ -12,17 +12,17 @@ from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
 from memdir.interfaces.web.pages import Params, Row, make_meter, name_by, name_who, read_version
 from memdir.interfaces.web.render import (
-    mark_shared,
+    mark_block,
+    mark_words,
     plain,
     quote_path,
     render_diff,
-    render_markdown,
     show_ago,
     show_time,
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.models.usage import describe_dollars
-from memdir.operations.review import KINDS
+from memdir.operations.review import KINDS, find_versions
 from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase
@@ -134,6 +134,13 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
     except MemdirError as error:
         problem = str(error)
     edit_rows = [_make_edit(store, edit, mask, passage) for edit in edits]
+    versions = find_versions(item)
+    row = dict.fromkeys(("type", "html", "plain"), "") | {"name": plain(item.name)}
+    edit_rows += [
+        row | {"does": f"“{side.capitalize()}” would change", "diff": render_diff(mask(versions["merged"]), mask(text))}
+        for side, text in versions.items()
+        if text != versions["merged"]
+    ]
     kind = KINDS[item.kind]
     texts = "\n".join(str(row["plain"]) for row in edit_rows)
     return {
@@ -151,14 +158,17 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "at": show_time(item.at, now),
         "edits": edit_rows,
         "problem": problem,
+        "sides": [side for side in versions if side != "merged"],
         "can_edit": len(edits) == 1 and isinstance(edits[0], Save | Rewrite | Put),
         "quotes": [
             {"source": plain(quote.source, 120), "message": plain(quote.message, 60)}
-            | {"html": mark_shared(mask(quote.quote), texts)}
+            | {"html": mark_words(mask(quote.quote), [texts])}
             for quote in quotes
         ],
         "facts": {
-            plain(key, 40): plain(mask(str(value)), 400) for key, value in item.payload.items() if key not in PARTS
+            plain(key, 40): plain(mask(str(value)), 400)
+            for key, value in item.payload.items()
+            if key not in (*PARTS, *versions)
         },
     }
 
@@ -173,8 +183,8 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
             "type": draft.kind.value,
             "title": plain(mask(draft.title)),
             "description": plain(description),
-            "html_description": mark_shared(plain(description), passage),
-            "html": [render_markdown(body, shared=passage)],
+            "html_description": mark_words(plain(description), [passage]),
+            "html": [mark_block(body, passage)],
             "plain": f"{draft.title} {description} {body}",
             "body": body,
             "diff": (),
@@ -191,8 +201,7 @@ def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage
     if isinstance(edit, Forget):
         return row | {"does": "Would be forgotten", "diff": render_diff(before, ""), "plain": before}
     line = mask(edit.line) if isinstance(edit, ReplaceLine) else ""
-    html = [mark_shared(line, "")] if line else []
-    return row | {"does": "Would change its line in MEMORY.md", "html": html, "plain": line}
+    return row | {"does": "Would change its line in MEMORY.md", "html": [mark_block(line, "")], "plain": line}
 
 
 # Dreams.

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from memdir.errors import MemdirError, NotFoundError
@@ -29,7 +29,6 @@ from memdir.store.open import Project
 from memdir.text import shorten_home
 from memdir.verify.records import VerifyState, read_states, render_signature
 
-WEEKS = 12  # shown in the small plots
 _WATCH_SECONDS = 1.0  # between comparisons of all files while a page is open
 _WATCH_SHARE = 20  # comparisons may use one twentieth of the time
 _IDLE_SECONDS = 90.0  # without requests, until watching stops
@@ -284,10 +283,6 @@ class Site:
         for queue, loop in list(self._tabs.items()):
             with suppress(RuntimeError):  # its loop has ended
                 loop.call_soon_threadsafe(_put, queue, (event, self.published))
-
-
-def count_weeks(at: datetime, now: datetime) -> int:
-    return max(0, (now - at) // timedelta(days=7))
 
 
 def _put(queue: asyncio.Queue[tuple[str, int]], event: tuple[str, int]) -> None:
