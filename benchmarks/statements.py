@@ -11,7 +11,6 @@ import math
 import os
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from extraction_corpus import read_fresh, read_third, read_tuning  # noqa: E402
+from linear import find_small_words, fit, write  # noqa: E402
 from memdir.conversation.typed import find_typed  # noqa: E402
+from memdir.frozen import replace  # noqa: E402
 from memdir.language.sentences import split_sentences  # noqa: E402
-from memdir.language.statements import MODEL, SentenceModel, list_features, split_tokens  # noqa: E402
+from memdir.language.statements import LinearModel, list_features  # noqa: E402
 from memdir.records import Kind, Message  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
@@ -32,8 +33,6 @@ BENCH = Path(os.environ.get("MEMDIR_BENCH") or ROOT.parent / "shared" / "bench")
 HELD = "B"
 LEVEL = 1.0  # one in 100 messages that hold nothing is kept
 CHAT = 5_000  # lines
-SMALL, AUTHORS, LEAST = 8, 4, 3  # times and authors of a small word; times of a feature
-PENALTY, STEPS, RATE = 0.1, 250, 0.15
 
 
 class Row(NamedTuple):
@@ -111,42 +110,20 @@ def read_kinds() -> Iterator[Row]:
                 yield Row(f"memories {folder.name}", text, row["type"] == Kind.FEEDBACK, 0.3)
 
 
-def find_small_words(rows: Sequence[Row]) -> frozenset[str]:
-    counts, authors = Counter[str](), dict[str, set[str]]()
-    for row in rows:
-        for token in {token.lower() for token in split_tokens(row.text)}:
-            counts[token] += 1
-            authors.setdefault(token, set()).add(row.author)
-    return frozenset(word for word, count in counts.items() if count >= SMALL and len(authors[word]) >= AUTHORS)
+def fit_rows(rows: Sequence[Row], words: frozenset[str] | None = None) -> LinearModel:
+    words = find_small_words(((row.author, row.text) for row in rows), least=8, authors=4) if words is None else words
+    return fit([(list_features(row.text, words), row.is_yes, row.weight * (1 + row.is_yes)) for row in rows], words)
 
 
-def fit(rows: Sequence[Row], words: frozenset[str]) -> SentenceModel:
-    """Fit by gradient descent with Adam, which takes seconds."""
-    features = [sorted(list_features(row.text, words)) for row in rows]
-    often = Counter(name for names in features for name in names)
-    index = {name: number for number, name in enumerate(sorted(name for name in often if often[name] >= LEAST))}
-    pairs = [(row, index[name]) for row, names in enumerate(features) for name in names if name in index]
-    at, column = np.array(pairs).T
-    scale = 1 / np.sqrt(np.maximum(np.bincount(at, minlength=len(rows)), 1))
-    wanted = np.array([float(row.is_yes) for row in rows])
-    shares = np.array([row.weight * (1 + row.is_yes) for row in rows])
-    values = np.zeros(len(index) + 1)
-    mean, square = np.zeros_like(values), np.zeros_like(values)
-    for step in range(1, STEPS + 1):
-        scores = np.bincount(at, values[column] * scale[at], len(rows)) + values[-1]
-        error = shares * (1 / (1 + np.exp(-scores)) - wanted)
-        slope = np.append(np.bincount(column, (error * scale)[at], len(index)) + PENALTY * values[:-1], error.sum())
-        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
-        values -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-6)
-    weights = {name: round(float(values[number]), 2) for name, number in index.items()}
-    return SentenceModel(words, weights, round(float(values[-1]), 3))
+def accept(model: LinearModel, text: str) -> float:
+    return model.score(list_features(text, model.words))
 
 
-def score_messages(model: SentenceModel, rows: Iterable[Any]) -> tuple[list[float], list[float]]:
+def score_messages(model: LinearModel, rows: Iterable[Any]) -> tuple[list[float], list[float]]:
     """Return the lowest score of what is to be kept of each message, and the highest score of each other message."""
     kept, others = [], []
     for row in rows:
-        scores = {text: model.score(text) for text in list_sentences(row["text"])}
+        scores = {text: accept(model, text) for text in list_sentences(row["text"])}
         if row["kind"] == "other":
             others.append(max(scores.values(), default=-math.inf))
         else:
@@ -158,25 +135,21 @@ def main(arguments: Sequence[str]) -> None:
     rows, plain = [*read_training(), *read_chat()], read_plain()
     for author, own in plain.items():
         rest = [row for row in rows if row.author != author]
-        kept, others = score_messages(fit(rest, find_small_words(rest)), own)
+        kept, others = score_messages(fit_rows(rest), own)
         for share in (0.01, 0.02, 0.05):
             cut = float(np.quantile(others, 1 - share, method="higher"))
             print(
                 f"without {author}: {np.mean(np.array(kept) > cut):.2f} kept with {share:.0%} of others, level {cut:.2f}"
             )
-    kinds, words = list(read_kinds()), find_small_words(rows)
+    kinds, statement = list(read_kinds()), replace(fit_rows(rows), level=LEVEL)
     for author in "xyt":
-        model = fit([row for row in kinds if row.author != author], words)
-        right = [model.accepts(row.text) == row.is_yes for row in kinds if row.author == author]
+        model = fit_rows([row for row in kinds if row.author != author], frozenset(statement.words))
+        right = [(accept(model, row.text) > 0) == row.is_yes for row in kinds if row.author == author]
         print(f"rules without {author}: {np.mean(right):.2f} right")
-    table: dict[str, Any] = {"words": sorted(words)}
-    for name, chosen, level in (("statement", rows, LEVEL), ("rule", kinds, 0.0)):
-        model = fit(chosen, words)
-        weights = {key: at for key, at in sorted(model.weights.items()) if abs(at) >= 0.05}
-        table[name] = {"level": level, "bias": model.bias, "weights": weights}
-        print(f"{name}: {len(chosen)} sentences, {len(weights)} features, {len(words)} words")
+    rule = fit_rows(kinds, frozenset(statement.words))
+    print(f"{len(rows)} and {len(kinds)} sentences, {len(statement.weights)} and {len(rule.weights)} features")
     if "--write" in arguments:
-        Path(MODEL).write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+        write("statements", {"statement": statement, "rule": rule})
 
 
 if __name__ == "__main__":

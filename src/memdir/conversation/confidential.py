@@ -15,7 +15,7 @@ from functools import cache
 
 from memdir.conversation.typed import find_runs, find_typed, is_by_person, strip_reminders
 from memdir.frozen import compile_late, dataclass, replace
-from memdir.language import load_stop_words, read_sections
+from memdir.language import compile_any, load_stop_words, read_sections
 from memdir.language.sentences import find_sentences
 from memdir.records import Message
 from memdir.text import CJK, fold_words
@@ -23,7 +23,6 @@ from memdir.text import CJK, fold_words
 _STEM, _WORD_CHARS = 5, 4
 _FACT_WORDS, _FACT_CHARS = 5, 14  # of a request that holds the fact itself; in Chinese and Japanese, characters
 _ABOUT = 0.5  # share of a text's words that stand in what was left out
-_POINTS = compile_late(r"\b(?:it|them|das|dies|es|ça|cela|lo|esto|eso)\b|[こそ]れ|[这那]")  # to what was said
 _WIDE = compile_late(rf"[{CJK}]")
 _WIDE_PAIR = compile_late(rf"(?=([{CJK}]{{2}}))")
 Span = tuple[int, int]
@@ -74,7 +73,7 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
-        typed = _normalise_quotes(find_typed(message)) if texts[number] else ""
+        typed = _normalise_quotes(find_typed(message, uncertain=True)) if texts[number] else ""
         for patterns in (patterns for patterns in _load_patterns() if patterns.ask.search(typed)):
             whole = _cover(texts, number, patterns, hidden) or whole
     if whole:
@@ -104,7 +103,7 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
         is_own = not back and _has_fact(sentence, asked)
         spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
-        spans += above if not is_own or _POINTS.search(asked[0]) else []
+        spans += above if not is_own or compile_any("points_to").search(asked[0]) else []
         if is_own:
             _cover_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
         elif (back or not above) and not sentence.rstrip().endswith((":", "：")):

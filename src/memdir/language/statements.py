@@ -8,50 +8,52 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from functools import cache
 from itertools import pairwise
 
 from memdir.frozen import compile_late, dataclass
 
-MODEL = os.path.join(os.path.dirname(__file__), "data", "statements.json")
+FOLDER = os.path.join(os.path.dirname(__file__), "data")
 _TOKEN = compile_late(r"`[^`]*`|[\w'-]+(?:[./_][\w-]+)+|[A-Za-z']+(?:-[a-z]+)*|\d[\d.,:]*\w*|\S")
 _TOKENS = 60  # of a sentence; a longer one says enough by then
 _ENDS = ("ing", "ed", "ly", "n't", "s")
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceModel:
-    """A linear model. A score above `level` means yes."""
+class LinearModel:
+    """A linear model of features that are there or not. A score above `level` means yes."""
 
     words: Set[str]
     weights: Mapping[str, float]
     bias: float
     level: float = 0.0
 
-    def score(self, sentence: str) -> float:
-        known = [self.weights[name] for name in list_features(sentence, self.words) if name in self.weights]
+    def score(self, features: Iterable[str]) -> float:
+        known = [self.weights[name] for name in features if name in self.weights]
         return self.bias + sum(known) / math.sqrt(max(1, len(known)))
-
-    def accepts(self, sentence: str) -> bool:
-        return self.score(sentence) > self.level
 
 
 @cache
-def _load_model(name: str) -> SentenceModel:
-    with open(MODEL, encoding="utf-8") as file:
-        table = json.load(file)
-    return SentenceModel(frozenset(table["words"]), **table[name])
+def load_model(file: str, name: str) -> LinearModel:
+    with open(os.path.join(FOLDER, f"{file}.json"), encoding="utf-8") as opened:
+        table = json.load(opened)
+    return LinearModel(frozenset(table["words"]), **table[name])
+
+
+def _accepts(name: str, sentence: str) -> bool:
+    model = load_model("statements", name)
+    return model.score(list_features(sentence, model.words)) > model.level
 
 
 def is_statement(sentence: str) -> bool:
     """Return whether an English sentence states something worth keeping."""
-    return _load_model("statement").accepts(sentence)
+    return _accepts("statement", sentence)
 
 
 def is_rule(sentence: str) -> bool:
     """Return whether such a statement says how to work, and not how things are."""
-    return _load_model("rule").accepts(sentence)
+    return _accepts("rule", sentence)
 
 
 def split_tokens(sentence: str) -> list[str]:
