@@ -63,21 +63,21 @@ def find_shares(counts: Counter[tuple[str, str]]) -> tuple[float, float, float]:
 
 def join_typed() -> list[Row]:
     """Messages of several lines, joined from typed ones of one line in six languages, so that short lines are known."""
-    chance, rows = random.Random(1), []
-    texts: dict[str, list[str]] = {}
-    for row in read_tuning():
-        texts.setdefault(row.lang, []).append(row.text)
+    chance, texts = random.Random(1), dict[str, list[str]]()
+    for labelled in read_tuning():
+        texts.setdefault(labelled.lang, []).append(labelled.text)
     for path in (*sorted((DATA / "plain").glob("[oA]*.jsonl")), *sorted((DATA / "irony").glob("[oA]*.jsonl"))):
         for row in read_rows(path):
             said = [row["text"]] if "text" in row else [at["text"] for at in row["messages"] if at["role"] == "user"]
             texts.setdefault(row.get("lang", "en"), []).extend(said)
+    joined: list[Row] = []
     for number in range(JOINED):
         chosen = [
             text for text in chance.choices(texts[chance.choice([*texts])], k=chance.randint(2, 5)) if "\n" not in text
         ]
         mark = chance.choice(("\n", "\n", "\n\n", "\n- "))
-        rows.append({"id": str(number), "segments": [{"origin": "typed", "text": mark.join(chosen)}]})
-    return rows
+        joined.append({"id": str(number), "segments": [{"origin": "typed", "text": mark.join(chosen)}]})
+    return joined
 
 
 def fit_lines(sets: Mapping[str, Sequence[Row]]) -> LinearModel:
