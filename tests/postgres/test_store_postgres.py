@@ -41,7 +41,7 @@ from memdir.store.plan import FileChange
 from memdir.testing import sample_memory
 from postgres import Postgres, Proxy
 
-OF_NOBODY = {"migrations", "server", "directory", "queue"}  # tables whose rows belong to no tenant
+OF_NOBODY = {"migrations", "server", "directory", "queue", "logins"}  # tables whose rows belong to no tenant
 
 
 @pytest.fixture
@@ -439,7 +439,7 @@ def test_schema_and_statements_use_what_distributed_engines_have() -> None:
 
 
 def test_every_statement_names_its_tenant() -> None:
-    tables = r"(FROM|UPDATE|INTO|JOIN) memdir\.(?!migrations|server|directory)"
+    tables = r"(FROM|UPDATE|INTO|JOIN) memdir\.(?!migrations|server|directory|queue|logins)"
     rows = [at for at in read_statements() if re.search(tables, at)]
     without = [
         at for at in rows if not re.search(r"tenant|of_store|OF_STORE|\{select\}|\{where\}|SET digest = v.digest", at)
@@ -516,7 +516,7 @@ def test_a_database_of_the_version_before_keeps_its_index_byte_for_byte(postgres
                     old.execute(row, {**keys, "path": path, "digest": digest, "data": None})
                     old.execute("INSERT INTO memdir.contents VALUES (%s, %s, %s, %s)", (tenant, store, digest, text))
                 old.execute(row, {**keys, "path": "MEMORY.md", "digest": "x", "data": index.encode()})
-            assert migrate(owner) == ["0007_lines", "0008_names"] and migrate(owner) == []
+            assert migrate(owner) == ["0007_lines", "0008_names", "0009_requests"] and migrate(owner) == []
             database = PostgresDatabase(app, size=2)
             try:
                 made = PostgresStore(database, tenant, store)

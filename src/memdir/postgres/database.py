@@ -53,6 +53,7 @@ _SLOW = frozenset({"57014", "55P03", "25P03"})  # statement, lock and idle time-
 _TRIES = 12
 _RECONNECT_SECONDS = 30.0  # a failover takes seconds
 _WAIT_SECONDS = 0.5  # for a connection, before another attempt to connect: so soon is the end of an outage noticed
+_PROBLEM_SECONDS = 10.0  # so long a failed write is told of
 T = TypeVar("T")
 
 
@@ -64,6 +65,8 @@ class PostgresDatabase:
         self.write_problem = (
             ""  # why the last write failed, if the database is at fault; "" after a write that succeeded
         )
+        self._failed_at = 0.0
+        self._probe: psycopg.Connection[Row] | None = None
         self.notify: Callable[[], None] = lambda: None  # called after a change, for an indexer in this process
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # errors are raised to the caller
         kwargs = {"connect_timeout": 3, **psycopg.conninfo.conninfo_to_dict(dsn), "autocommit": True}
@@ -74,6 +77,8 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+        if self._probe is not None:
+            self._probe.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
         """Run statements in one round trip, several on one database snapshot, and return the rows of each."""
@@ -99,6 +104,22 @@ class PostgresDatabase:
             return str(self.run(lambda db, _: execute(db, statement))[0][0][0])
         except psycopg.Error as error:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
+
+    def probe(self) -> tuple[int, str]:
+        """Return the number of migrations, and why the database cannot be written, or ""."""
+        lag = "extract(epoch FROM now() - pg_last_xact_replay_timestamp())::int"
+        select = f"SELECT (SELECT count(*) FROM memdir.migrations), CASE WHEN pg_is_in_recovery() THEN coalesce({lag}, 0) END"
+        try:
+            if self._probe is None or self._probe.closed:
+                self._probe = psycopg.connect(self.dsn, autocommit=True, connect_timeout=2, prepare_threshold=None)
+            count, behind = self._probe.execute(select).fetchone() or (0, None)
+        except psycopg.Error as error:
+            self._probe = None
+            raise _unavailable(str(error).splitlines()[0]) from None
+        if behind is not None:
+            return count, f"the database is a standby, {behind} seconds behind"
+        is_recent = time.monotonic() - self._failed_at < _PROBLEM_SECONDS
+        return count, self.write_problem if is_recent else ""
 
     def measure(self) -> dict[str, int]:
         return {key: int(value) for key, value in self._pool.get_stats().items()}
@@ -146,7 +167,7 @@ class PostgresDatabase:
     def _explain(self, error: psycopg.Error) -> DiskError | LockedError:
         """Return the error for callers, without paths and addresses of the database."""
         if error.sqlstate in _FULL:
-            self.write_problem = "the database has no room to write"
+            self.write_problem, self._failed_at = "the database has no room to write", time.monotonic()
             return DiskError(self.write_problem, hint="memories can be read; the server's administrator frees space")
         if error.sqlstate in _SLOW:
             return LockedError("this took longer than the server allows", hint="try again, or ask for less")

@@ -1,20 +1,30 @@
 """The server as an ASGI application: API routes, health, metrics, OpenAPI description and MCP.
 
-Each request is authenticated, counted against its organisation's rate limit, checked against its endpoint's schemas and run in
-a thread. One table maps errors to statuses. The audit log records administration and refusals; stores record their own writes.
+Each request gets an ID, is authenticated, counted against the rates of its credential and organisation, checked against its
+endpoint's schemas, and waits for a turn of its organisation before it takes a thread: at most half of the connections serve
+one. One table maps errors to statuses, and every error is JSON. The log has a JSON line per request and per unexpected error,
+without content. The audit log records administration and refusals; stores record their own writes.
 """
 
 import json
+import logging
 import random
 import re
 import threading
 import time
+import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
 
-import anyio.to_thread
+import anyio
+from anyio import CapacityLimiter, Semaphore
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -31,14 +41,17 @@ from memdir.errors import (
     PathError,
     SecretError,
 )
+from memdir.format.frontmatter import digest_of
+from memdir.frozen import replace
 from memdir.interfaces.server.access import Caller, DeniedError, find_caller
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
-from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
+from memdir.interfaces.server.schemas import WORDS, Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.database import clean_text, list_migrations
 from memdir.postgres.search import Indexer
 
+T = TypeVar("T")
 BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
 _FAILED_A_MINUTE = 60  # failed logins per address
 _BUCKETS = 10_000
@@ -58,23 +71,49 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 )
 
 
-_DENIED = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 415: "format"}
+_DENIED = {
+    401: "unauthenticated", 403: "forbidden", 405: "method", 412: "precondition", 413: "too_large", 415: "format", 422: "idempotency",
+}  # fmt: skip
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
+_ORGANISATION = 10  # an organisation has so many times the rates of one credential
+_WAITING = 64  # requests of an organisation that wait for their turn; more are refused at once
+_READY_SECONDS = 0.9
+_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+REQUEST: ContextVar[str] = ContextVar("request", default="")  # the ID of the request that is being answered
+_LOG = logging.getLogger("memdir.server")
+
+
+class JsonLog(logging.Formatter):
+    """A log line as JSON. Of an error it has the type and the places, because a message may quote a memory."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        row: Json = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(), "level": record.levelname}
+        row |= {"logger": record.name, "message": record.getMessage(), "request_id": REQUEST.get()}
+        row |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            frames = traceback.extract_tb(record.exc_info[2])
+            row |= {
+                "error": record.exc_info[0].__name__,
+                "at": [f"{at.filename}:{at.lineno} {at.name}" for at in frames],
+            }
+        return json.dumps(row, ensure_ascii=False)
 
 
 class RateLimit:
-    """Requests per minute by key, as token buckets in this process."""
+    """Requests or bytes per minute by key, as token buckets in this process."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, key: object, most: int, *, now: float | None = None) -> float:
-        """Take one token; return 0, or the seconds until there is one."""
+    def take(self, key: object, most: int, *, cost: int = 1, now: float | None = None) -> float:
+        """Take `cost` tokens; return 0, or the seconds until there is one. A large cost is paid off later."""
         now = time.monotonic() if now is None else now
         with self._lock:
             left, refilled_at = self._buckets.pop(key, (float(most), now))
             left = min(float(most), left + (now - refilled_at) * most / 60)
-            self._buckets[key] = (left - 1 if left >= 1 else left), now
+            self._buckets[key] = (left - cost if left >= 1 else left), now
             if len(self._buckets) > _BUCKETS:
                 self._buckets.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) * 60 / max(most, 1)
@@ -91,25 +130,63 @@ class Metrics:
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._buckets: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
+        limits = [f"{most / 1000:g}" for most in _BUCKETS_MS if seconds * 1000 <= most]
         with self._lock:
             self._requests[method, route, status] += 1
-            self._seconds[route] += seconds  # type: ignore[assignment]
+            self._seconds[route] = self._seconds.get(route, 0.0) + seconds
+            self._buckets.update((route, limit) for limit in (*limits, "+Inf"))
 
     def render(self, database: Mapping[str, int]) -> str:
         with self._lock:
             requests, seconds = sorted(self._requests.items()), sorted(self._seconds.items())
+            buckets = dict(self._buckets)
         lines = ["# TYPE memdir_requests_total counter"]
         for (method, route, status), count in requests:
             lines.append(f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
-        lines.append("# TYPE memdir_request_seconds_total counter")
-        lines += [f'memdir_request_seconds_total{{route="{route}"}} {total:.6f}' for route, total in seconds]
+        lines.append("# TYPE memdir_request_seconds histogram")
+        limits = (*(f"{most / 1000:g}" for most in _BUCKETS_MS), "+Inf")
+        for route, total in seconds:
+            for limit in limits:
+                count = buckets.get((route, limit), 0)
+                lines.append(f'memdir_request_seconds_bucket{{route="{route}",le="{limit}"}} {count}')
+            lines.append(f'memdir_request_seconds_count{{route="{route}"}} {buckets[route, "+Inf"]}')
+            lines.append(f'memdir_request_seconds_sum{{route="{route}"}} {total:.6f}')
         lines.append("# TYPE memdir_database gauge")
         lines += [f'memdir_database{{name="{name}"}} {database[name]}' for name in sorted(database)]
         return "\n".join(lines) + "\n"
+
+
+class TenantTurns:
+    """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
+
+    def __init__(self, connections: int) -> None:
+        self.logins = CapacityLimiter(max(1, connections // 4))
+        self._work = CapacityLimiter(max(1, connections - connections // 4 - 1))  # one is left for the indexer
+        self._share = max(1, int(self._work.total_tokens) // 2)
+        self._turns: dict[UUID, tuple[Semaphore, list[None]]] = {}
+
+    @asynccontextmanager
+    async def hold(self, tenant: UUID) -> AsyncIterator[None]:
+        semaphore, present = self._turns.setdefault(tenant, (Semaphore(self._share), []))
+        if len(present) >= _WAITING:
+            raise RateError(1.0)
+        present.append(None)
+        try:
+            async with semaphore:
+                yield
+        finally:
+            present.pop()
+            if not present:
+                self._turns.pop(tenant, None)
+
+    async def run(self, tenant: UUID, work: Callable[[], T]) -> T:
+        async with self.hold(tenant):
+            return await run_sync(work, limiter=self._work)
 
 
 class ApiServer:
@@ -117,7 +194,7 @@ class ApiServer:
 
     def __init__(self, context: ServerContext, *, public_url: str = "") -> None:
         self.context, self.public_url = context, public_url.rstrip("/")
-        self.rates, self.metrics = RateLimit(), Metrics()
+        self.rates, self.metrics, self.turns = RateLimit(), Metrics(), TenantTurns(context.database.size)
 
     def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
         """Return the caller. Raises DeniedError or RateError."""
@@ -133,20 +210,35 @@ class ApiServer:
             if wait := self.rates.take(("failed", address), _FAILED_A_MINUTE):
                 raise RateError(wait) from None
             raise
-        if wait := self.rates.take(caller.tenant, caller.max_requests):
-            raise RateError(wait)
+        self.count(caller)
         return caller
 
-    def run(self, endpoint: Endpoint, request: Request, body: bytes) -> tuple[int, Json]:
-        address = request.client.host if request.client else ""
-        caller = self.authenticate(request.headers, address)
+    def count(self, caller: Caller, *, size: int = 0) -> None:
+        """Count a request, or bytes that it sent. Raises RateError if the credential or its organisation had too many."""
+        most, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
+        for key, times in (
+            ((caller.tenant, caller.actor, bool(size)), 1),
+            ((caller.tenant, bool(size)), _ORGANISATION),
+        ):
+            if wait := self.rates.take(key, most * times, cost=cost):
+                raise RateError(wait)
+
+    def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:
         status = 500
+        if body:
+            self.count(caller, size=len(body))
         try:
-            if endpoint.right == "admin" and not caller.is_admin:
-                raise DeniedError("only admins of the organisation can do this", hint="use an admin's token")
+            if endpoint.right == "admin" and not caller.rules_organisation:
+                raise DeniedError("only admins of the whole organisation can do this", hint="use an admin's token")
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
-            status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
+            call = self._make_call(endpoint, request, caller, body)
+            try:
+                status, answer = self._run_once(endpoint, call, _digest_request(request, call))
+            except ConflictError as error:
+                if not call.is_conditional:
+                    raise
+                raise DeniedError(str(error), status=412, hint=error.hint) from None
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
@@ -156,6 +248,32 @@ class ApiServer:
             if endpoint.right != "read" and not is_recorded:
                 target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
                 self.note(caller, f"{endpoint.method} {endpoint.path}", target, status)
+
+    def _run_once(self, endpoint: Endpoint, call: Call, digest: str) -> tuple[int, Json]:
+        """Run a request. If it has an idempotency key that was used, return the first answer, where it was kept, or run
+        it again: changes of a store are found by the key. A key that was used for another request is refused."""
+        if not call.key or endpoint.right == "read":
+            return endpoint.work(call)
+        key = {"key": f"{call.caller.actor}:{call.key}"}
+        where = "WHERE tenant = %(tenant)s AND key = %(key)s"
+        (known,) = call.ask(f"SELECT digest, status, answer FROM memdir.idempotency {where}", **key)
+        if known and known[0][0] != digest:
+            hint = "use a new key for a new request"
+            raise DeniedError("this Idempotency-Key was used for another request", status=422, hint=hint)
+        if known and known[0][2]:
+            return known[0][1], json.loads(known[0][2])
+        status, answer = endpoint.work(call)
+        is_kept = "{store}" not in endpoint.path and "token" not in answer  # neither memories nor secrets
+        insert = "INSERT INTO memdir.idempotency (tenant, key, digest, status, answer)"
+        call.database.write(
+            call.caller.tenant,
+            f"{insert} VALUES (%(tenant)s, %(key)s, %(digest)s, %(status)s, %(answer)s) ON CONFLICT DO NOTHING",
+            **key,
+            digest=digest,
+            status=status,
+            answer=json.dumps(answer) if is_kept else "",
+        )
+        return status, answer
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
         params = {key: str(value) for key, value in request.path_params.items()}
@@ -169,7 +287,8 @@ class ApiServer:
         if key and not _KEY.fullmatch(key):
             hint = "use 1 to 200 visible ASCII characters"
             raise FormatError("invalid Idempotency-Key", field="Idempotency-Key", hint=hint)
-        return Call(self.context, caller, params, query, body_values, key)
+        call = Call(self.context, caller, params, query, body_values, key)
+        return call if endpoint.precondition is None else _read_precondition(call, endpoint, request.headers)
 
     def note(self, caller: Caller, action: str, target: str, status: int) -> None:
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
@@ -192,11 +311,13 @@ class ApiServer:
 
     def check_ready(self) -> str:
         try:
-            number = self.context.database.count_migrations()
+            number, problem = self.context.database.probe()
         except MemdirError as error:
             return str(error)
         known = len(list_migrations())
-        return "" if number >= known else f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
+        if number < known:
+            return f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
+        return problem
 
 
 def render_error(error: MemdirError) -> tuple[int, Json]:
@@ -213,12 +334,12 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
         row |= {"expected": error.expected, "found": error.found}
     if isinstance(error, FormatError) and error.field:
         row["field"] = error.field
+    if request := REQUEST.get():
+        row["request_id"] = request
     return status, {"error": row}
 
 
-def build_app(
-    context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None
-) -> Starlette:
+def build_app(context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None) -> App:
     """Return the application. `page` creates the app for all URLs outside the API."""
     server = ApiServer(context, public_url=public_url)
     mcp_app = make_mcp(context)
@@ -230,9 +351,9 @@ def build_app(
             async with mcp_app.router.lifespan_context(mcp_app):
                 yield
         finally:
-            await anyio.to_thread.run_sync(indexer.close)
+            await run_sync(indexer.close)
 
-    description = render_openapi(ENDPOINTS)
+    description, probes = render_openapi(ENDPOINTS), CapacityLimiter(2)
 
     async def show_metadata(request: Request) -> Response:
         return _answer(200, server.render_metadata(_base(request)))
@@ -241,7 +362,10 @@ def build_app(
         return _answer(200, {"status": "ok"})
 
     async def show_ready(_: Request) -> Response:
-        why = await anyio.to_thread.run_sync(server.check_ready)
+        why = f"the database did not answer within {_READY_SECONDS} seconds"
+        if probes.available_tokens:
+            with anyio.move_on_after(_READY_SECONDS):
+                why = await run_sync(server.check_ready, limiter=probes, abandon_on_cancel=True)
         return _answer(503 if why else 200, {"status": why or "ok"})
 
     async def show_metrics(_: Request) -> Response:
@@ -263,21 +387,28 @@ def build_app(
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, methods in by_path.items():
-        routes.append(Route(path, _make_endpoint(server, methods), methods=list(methods)))
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: show_absent, 405: show_absent})
+        routes.append(Route(path, _make_endpoint(server, methods), methods=_METHODS))
+    handlers = {404: show_absent, 405: show_absent, Exception: show_unexpected}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     if page is not None:
         app.mount("/", page(server))
-    return app
+    return _LoggedApp(server, app)
 
 
 def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        start = time.perf_counter()
-        endpoint = methods["GET" if request.method == "HEAD" else request.method]
+        endpoint = methods.get("GET" if request.method == "HEAD" else request.method)
+        request.scope[_ROUTE] = next(iter(methods.values())).path
         headers = {}
         try:
+            if endpoint is None:
+                headers["allow"] = ", ".join(methods)
+                raise DeniedError(f"{request.method} is not allowed here", status=405, hint=f"use {headers['allow']}")
+            address = request.client.host if request.client else ""
+            caller = await run_sync(server.authenticate, request.headers, address, limiter=server.turns.logins)
+            request.scope[_CALLER] = caller
             body = await _read_body(request, endpoint)
-            status, data = await anyio.to_thread.run_sync(server.run, endpoint, request, body)
+            status, data = await server.turns.run(caller.tenant, partial(server.run, endpoint, request, caller, body))
         except MemdirError as error:
             status, data = render_error(error)
             if status == 401:
@@ -288,7 +419,8 @@ def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callab
                 headers["retry-after"] = "1"
         if status == 200 and "content_sha256" in data and data["content_sha256"]:
             headers["etag"] = f'"{data["content_sha256"]}"'
-        server.metrics.note(request.method, endpoint.path, status, time.perf_counter() - start)
+            if request.method in ("GET", "HEAD") and headers["etag"] in _list_etags(request, "if-none-match"):
+                return Response(status_code=304, headers={**_HEADERS, **headers})
         return _answer(status, data, headers)
 
     return answer
@@ -333,13 +465,17 @@ class _McpGate:
         request = Request(scope)
         try:
             address = request.client.host if request.client else ""
-            caller = await anyio.to_thread.run_sync(self._server.authenticate, request.headers, address)
+            turns, size = self._server.turns, request.headers.get("content-length", "")
+            caller = await run_sync(self._server.authenticate, request.headers, address, limiter=turns.logins)
+            self._server.count(caller, size=int(size) if size.isdecimal() else 0)
+            scope[_ROUTE], scope[_CALLER] = "/mcp", caller
+            scope.setdefault("state", {})["caller"] = caller
+            async with turns.hold(caller.tenant):
+                return await self._app(scope, receive, send)
         except MemdirError as error:
             status, data = render_error(error)
             headers = {"www-authenticate": self._server.challenge(_base(request))} if status == 401 else {}
             return await _answer(status, data, headers)(scope, receive, send)
-        scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
 
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -353,8 +489,82 @@ def _base(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
+_ROUTE, _CALLER = "memdir.route", "memdir.caller"
+
+
+class _LoggedApp:
+    """Gives each request an ID, and logs and counts it when it was answered."""
+
+    def __init__(self, server: ApiServer, app: Starlette) -> None:
+        self._server, self._app = server, app
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        request_id, start, statuses = uuid4().hex, time.perf_counter(), [0]
+        token = REQUEST.set(request_id)
+
+        async def send_with_id(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses[0] = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            seconds, route = time.perf_counter() - start, str(scope.get(_ROUTE, "other"))
+            self._server.metrics.note(scope["method"], route, statuses[0], seconds)
+            fields: Json = {
+                "method": scope["method"],
+                "route": route,
+                "status": statuses[0],
+                "ms": round(seconds * 1000, 1),
+            }
+            if (caller := scope.get(_CALLER)) is not None:
+                fields |= {"organisation": str(caller.tenant), "actor": caller.actor}
+            _LOG.info("request", extra={"fields": fields})
+            REQUEST.reset(token)
+
+
+async def show_unexpected(_: Request, error: Exception) -> Response:
+    _LOG.error("unexpected error", exc_info=error)
+    hint = "the administrator finds it in the log by its request ID"
+    row: Json = {"type": "internal", "message": "unexpected error", "hint": hint, "request_id": REQUEST.get()}
+    return _answer(500, {"error": row})
+
+
+def _digest_request(request: Request, call: Call) -> str:
+    """Return a digest of what a request asks for. The reason for it may be worded differently when it is sent again."""
+    asked = {key: value for key, value in call.body.items() if key not in WORDS}
+    return digest_of(json.dumps([request.method, request.url.path, dict(call.query), asked], sort_keys=True).encode())
+
+
+def _list_etags(request: Request, name: str) -> list[str]:
+    return [part.strip() for part in request.headers.get(name, "").split(",") if part.strip()]
+
+
+def _read_precondition(call: Call, endpoint: Endpoint, headers: Mapping[str, str]) -> Call:
+    """Return the call with the digest that If-Match or If-None-Match demands, as if it were in the request."""
+    match, none = headers.get("if-match", "").strip(), headers.get("if-none-match", "").strip()
+    if none not in ("", "*") or (match and none):
+        raise FormatError("only If-None-Match: * can be used here", field="If-None-Match", hint="use one precondition")
+    if not (match or none):
+        return call
+    digest = match.strip('"') if re.fullmatch(r'"[0-9a-f]{64}"', match) else None
+    if match and digest is None:
+        raise DeniedError("this ETag is not one of this server", status=412, hint="use the ETag of the memory")
+    values = dict(call.query if endpoint.precondition == "query" else call.body)
+    if values.get("content_sha256", digest) != digest:
+        raise FormatError("two preconditions differ", field="content_sha256", hint="use one precondition")
+    values = {**values, "content_sha256": digest}
+    changed = replace(call, query=values) if endpoint.precondition == "query" else replace(call, body=values)
+    return replace(changed, is_conditional=True)
+
+
 async def show_absent(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     kind, message = ("not_found", "page not found") if status == 404 else ("method", "method not allowed")
-    data = {"error": {"type": kind, "message": message, "hint": "GET /openapi.json lists every request"}}
+    hint = "GET /openapi.json lists every request"
+    data = {"error": {"type": kind, "message": message, "hint": hint, "request_id": REQUEST.get()}}
     return _answer(status, data, getattr(error, "headers", None))

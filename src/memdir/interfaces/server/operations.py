@@ -5,6 +5,7 @@ Without a DSN, a private PostgreSQL server in a folder is used. One process runs
 
 import fcntl
 import json
+import logging
 import os
 import sys
 import zipfile
@@ -19,7 +20,7 @@ from memdir.files import write_private
 from memdir.frozen import dataclass
 from memdir.interfaces.server.access import OidcProvider, create_token
 from memdir.interfaces.server.api import ServerContext
-from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
+from memdir.interfaces.server.app import BODY_BYTES, ApiServer, JsonLog, build_app
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
@@ -31,7 +32,7 @@ _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
 # Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
 KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
-TABLES = (*KEPT, "search", "searched", "postings", "terms")
+TABLES = (*KEPT, "search", "searched", "postings", "terms", "sessions", "rates", "idempotency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
             host = f"[{options.host}]" if ":" in options.host else options.host
             address = f"http://{host}:{listener.getsockname()[1]}"
             say(address)
+            log = logging.StreamHandler()  # standard error
+            log.setFormatter(JsonLog())
+            logging.getLogger().addHandler(log)
+            logging.getLogger("memdir").setLevel(logging.INFO)
             app = build_app(context, public_url=options.public_url, page=MemberPage)
             HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
         finally:

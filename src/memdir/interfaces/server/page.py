@@ -29,7 +29,7 @@ from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
 from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
-from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
+from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent, show_unexpected
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
 from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, ActionResult, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
@@ -90,7 +90,7 @@ class MemberPage:
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/s/{store:uuid}", self._show_store),
         ]
-        handlers: Any = {MemdirError: self._fail, 404: show_absent, 405: show_absent}
+        handlers: Any = {MemdirError: self._fail, 404: show_absent, 405: show_absent, Exception: show_unexpected}
         self._app = Starlette(routes=routes, exception_handlers=handlers)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -115,8 +115,7 @@ class MemberPage:
         if session is None or session.until < time.monotonic():
             raise DeniedError("log in first", status=401, hint="use a token of your organisation")
         caller = session.renew()
-        if wait := self._server.rates.take(caller.tenant, caller.max_requests):
-            raise RateError(wait)
+        self._server.count(caller)
         return caller, session
 
     def _show_login(self, request: Request) -> Response:
@@ -226,7 +225,11 @@ class MemberPage:
         call = Call(self._server.context, caller, {"store": str(request.path_params["store"])}, who=who)
         may = {name: partial(self._act, call, name, action) for name, action in _ACTIONS.items()}
         known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: may, "path_params": {}}
-        await self._inner(known, receive, send)
+        if request.url.path.endswith("/events"):  # waits for changes, in no thread
+            return await self._inner(known, receive, send)
+        scope["memdir.route"], scope["memdir.caller"] = "/s/{store}", caller
+        async with self._server.turns.hold(caller.tenant):
+            await self._inner(known, receive, send)
 
     def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
         caller, session = self._find_session(request)
