@@ -85,7 +85,7 @@ _DATES_SINCE = 5
 _SEEN_SINCE = 6
 _AUTHORS_SINCE = 7
 _MOMENTS_SINCE = 8
-SHOWN_MOMENTS = "('start', 'prompt', 'action', 'failure')"  # the others are not recalls
+SHOWN_MOMENTS = str(tuple(moment.value for moment in Moment if moment.is_shown))  # in SQL
 # Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})
