@@ -15,15 +15,14 @@ import time
 import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import anyio
-from anyio import CapacityLimiter, Semaphore
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -43,7 +42,7 @@ from memdir.errors import (
 )
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import replace
-from memdir.interfaces.server.access import Caller, DeniedError, find_caller
+from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
 from memdir.interfaces.server.schemas import WORDS, Json, check_value, read_query, render_openapi
@@ -126,67 +125,41 @@ class RateError(MemdirError):
 
 
 class Metrics:
-    """Counters for Prometheus, without tenants, names or content."""
+    """Counters and histograms for Prometheus, without tenants, names or content."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._buckets: Counter[tuple[str, str]] = Counter()
-        self._seconds: dict[str, float] = {}
+        self._values: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
-        limits = [f"{most / 1000:g}" for most in _BUCKETS_MS if seconds * 1000 <= most]
+        limits = (*(f"{limit / 1000:g}" for limit in _BUCKETS_MS if seconds * 1000 <= limit), "+Inf")
         with self._lock:
-            self._requests[method, route, status] += 1
-            self._seconds[route] = self._seconds.get(route, 0.0) + seconds
-            self._buckets.update((route, limit) for limit in (*limits, "+Inf"))
+            self._values[f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}}'] += 1
+            self._values.update(f'memdir_request_seconds_bucket{{route="{route}",le="{limit}"}}' for limit in limits)
+            self._values[f'memdir_request_seconds_count{{route="{route}"}}'] += 1
+            self._values[f'memdir_request_seconds_sum{{route="{route}"}}'] += seconds  # type: ignore[assignment]
 
     def render(self, database: Mapping[str, int]) -> str:
         with self._lock:
-            requests, seconds = sorted(self._requests.items()), sorted(self._seconds.items())
-            buckets = dict(self._buckets)
-        lines = ["# TYPE memdir_requests_total counter"]
-        for (method, route, status), count in requests:
-            lines.append(f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
-        lines.append("# TYPE memdir_request_seconds histogram")
-        limits = (*(f"{most / 1000:g}" for most in _BUCKETS_MS), "+Inf")
-        for route, total in seconds:
-            for limit in limits:
-                count = buckets.get((route, limit), 0)
-                lines.append(f'memdir_request_seconds_bucket{{route="{route}",le="{limit}"}} {count}')
-            lines.append(f'memdir_request_seconds_count{{route="{route}"}} {buckets[route, "+Inf"]}')
-            lines.append(f'memdir_request_seconds_sum{{route="{route}"}} {total:.6f}')
-        lines.append("# TYPE memdir_database gauge")
-        lines += [f'memdir_database{{name="{name}"}} {database[name]}' for name in sorted(database)]
-        return "\n".join(lines) + "\n"
+            rows = sorted(self._values.items())
+        rows += [(f'memdir_database{{name="{name}"}}', count) for name, count in sorted(database.items())]
+        return "# TYPE memdir_request_seconds histogram\n" + "".join(f"{name} {value:.12g}\n" for name, value in rows)
 
 
 class TenantTurns:
     """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
 
     def __init__(self, connections: int) -> None:
-        self.logins = CapacityLimiter(max(1, connections // 4))
-        self._work = CapacityLimiter(max(1, connections - connections // 4 - 1))  # one is left for the indexer
-        self._share = max(1, int(self._work.total_tokens) // 2)
-        self._turns: dict[UUID, tuple[Semaphore, list[None]]] = {}
+        self.logins, work = CapacityLimiter(max(1, connections // 4)), max(1, connections * 3 // 4 - 1)
+        self.work, self._share = CapacityLimiter(work), max(1, work // 2)  # one connection is left for the indexer
+        self._turns: dict[UUID, CapacityLimiter] = {}
 
-    @asynccontextmanager
-    async def hold(self, tenant: UUID) -> AsyncIterator[None]:
-        semaphore, present = self._turns.setdefault(tenant, (Semaphore(self._share), []))
-        if len(present) >= _WAITING:
+    def hold(self, tenant: UUID) -> CapacityLimiter:
+        """Return a context of a turn. Raises RateError if too many requests wait for one."""
+        turn = self._turns.setdefault(tenant, CapacityLimiter(self._share))
+        if turn.statistics().tasks_waiting >= _WAITING:
             raise RateError(1.0)
-        present.append(None)
-        try:
-            async with semaphore:
-                yield
-        finally:
-            present.pop()
-            if not present:
-                self._turns.pop(tenant, None)
-
-    async def run(self, tenant: UUID, work: Callable[[], T]) -> T:
-        async with self.hold(tenant):
-            return await run_sync(work, limiter=self._work)
+        return turn
 
 
 class ApiServer:
@@ -216,11 +189,8 @@ class ApiServer:
     def count(self, caller: Caller, *, size: int = 0) -> None:
         """Count a request, or bytes that it sent. Raises RateError if the credential or its organisation had too many."""
         most, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
-        for key, times in (
-            ((caller.tenant, caller.actor, bool(size)), 1),
-            ((caller.tenant, bool(size)), _ORGANISATION),
-        ):
-            if wait := self.rates.take(key, most * times, cost=cost):
+        for who, times in ((caller.actor, 1), ("", _ORGANISATION)):
+            if wait := self.rates.take((caller.tenant, who, bool(size)), most * times, cost=cost):
                 raise RateError(wait)
 
     def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:
@@ -255,8 +225,8 @@ class ApiServer:
         if not call.key or endpoint.right == "read":
             return endpoint.work(call)
         key = {"key": f"{call.caller.actor}:{call.key}"}
-        where = "WHERE tenant = %(tenant)s AND key = %(key)s"
-        (known,) = call.ask(f"SELECT digest, status, answer FROM memdir.idempotency {where}", **key)
+        select = "SELECT digest, status, answer FROM memdir.idempotency WHERE tenant = %(tenant)s AND key = %(key)s"
+        (known,) = call.ask(select, **key)
         if known and known[0][0] != digest:
             hint = "use a new key for a new request"
             raise DeniedError("this Idempotency-Key was used for another request", status=422, hint=hint)
@@ -264,15 +234,9 @@ class ApiServer:
             return known[0][1], json.loads(known[0][2])
         status, answer = endpoint.work(call)
         is_kept = "{store}" not in endpoint.path and "token" not in answer  # neither memories nor secrets
-        insert = "INSERT INTO memdir.idempotency (tenant, key, digest, status, answer)"
-        call.database.write(
-            call.caller.tenant,
-            f"{insert} VALUES (%(tenant)s, %(key)s, %(digest)s, %(status)s, %(answer)s) ON CONFLICT DO NOTHING",
-            **key,
-            digest=digest,
-            status=status,
-            answer=json.dumps(answer) if is_kept else "",
-        )
+        values = {**key, "digest": digest, "status": status, "answer": json.dumps(answer) if is_kept else ""}
+        with suppress(ConflictError):  # the same request was answered since
+            insert_row(call.database, call.caller.tenant, "idempotency", **values)
         return status, answer
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
@@ -408,7 +372,8 @@ def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callab
             caller = await run_sync(server.authenticate, request.headers, address, limiter=server.turns.logins)
             request.scope[_CALLER] = caller
             body = await _read_body(request, endpoint)
-            status, data = await server.turns.run(caller.tenant, partial(server.run, endpoint, request, caller, body))
+            async with server.turns.hold(caller.tenant):
+                status, data = await run_sync(server.run, endpoint, request, caller, body, limiter=server.turns.work)
         except MemdirError as error:
             status, data = render_error(error)
             if status == 401:
