@@ -41,6 +41,7 @@ from memdir.text import fold
 if TYPE_CHECKING:
     import psycopg
 
+_RECALL_TYPES = {"at": "timestamptz", "score": "float"}
 _TRIES = 20  # plans of one change, when others change the same files
 _PAGE = 1_000  # files that are read at once
 
@@ -312,31 +313,27 @@ class PostgresStore(StoreBase):
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        names = ("id", "at", "name", "query", "session", "selector", "score", "moment")
-        rows, values = list[str](), dict[str, object]()
-        start = time.time_ns()
-        for number, recall in enumerate(recalls):
-            texts = map(clean_text, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session, recall.selector))
-            row = (
-                f"{start + number:016x}{random.getrandbits(32):08x}",
-                recall.at,
-                *texts,
-                recall.score,
-                recall.moment.value,
-            )
-            values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
-            rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
-        if not rows:
+        if not recalls:
             return
+        start, texts = time.time_ns(), ("name", "session", "selector")
+        columns: dict[str, list[object]] = {
+            "id": [f"{start + number:016x}{random.getrandbits(32):08x}" for number in range(len(recalls))],
+            "query": [clean_text(recall.query[:LEDGER_QUERY_CHARS]) for recall in recalls],
+            "moment": [recall.moment.value for recall in recalls],
+            **{key: [clean_text(getattr(recall, key)) for recall in recalls] for key in texts},
+            **{key: [getattr(recall, key) for recall in recalls] for key in ("at", "score")},
+        }
+        rows = ", ".join(f"%({key})s::{_RECALL_TYPES.get(key, 'text')}[]" for key in columns)
         # This does not wait for the disk: a crash may lose the newest rows of the recall log.
         statements = [
             "SELECT set_config('synchronous_commit', 'off', true)",
-            f"INSERT INTO memdir.recalls (tenant, store, {', '.join(names)}) VALUES {', '.join(rows)}",
+            f"INSERT INTO memdir.recalls (tenant, store, {', '.join(columns)}) SELECT %(tenant)s, %(store)s, v.*"
+            f" FROM unnest({rows}) AS v",
         ]
-        if random.random() < len(rows) / 100:  # now and then, the oldest are removed
+        if random.random() < len(recalls) / 100:  # now and then, the oldest are removed
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
-        self._table.write(*statements, **values)
+        self._table.write(*statements, **columns)
 
     def redact(self, change: int, path: str) -> None:
         file = next((entry for entry in self.read_change(change).files if entry.path == path), None)

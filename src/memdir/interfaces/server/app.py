@@ -25,6 +25,7 @@ import anyio
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -41,7 +42,6 @@ from memdir.errors import (
     SecretError,
 )
 from memdir.format.frontmatter import digest_of
-from memdir.frozen import replace
 from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
@@ -71,7 +71,7 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 
 
 _DENIED = {
-    401: "unauthenticated", 403: "forbidden", 405: "method", 412: "precondition", 413: "too_large", 415: "format", 422: "idempotency",
+    401: "unauthenticated", 403: "forbidden", 405: "method", 413: "too_large", 415: "format", 422: "idempotency",
 }  # fmt: skip
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
@@ -175,6 +175,21 @@ class ApiServer:
         database, oidc = self.context.database, self.context.oidc
         return self.admit(lambda: find_caller(database, oidc, credential, organisation), address)
 
+    async def find_caller(self, request: Request) -> Caller:
+        address = request.client.host if request.client else ""
+        caller = await run_sync(self.authenticate, request.headers, address, limiter=self.turns.logins)
+        request.scope[_CALLER] = caller
+        return caller
+
+    async def show_refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, MemdirError)
+        (status, data), headers = render_error(error), {}
+        if status == 401:
+            headers["www-authenticate"] = self.challenge(_base(request))
+        if isinstance(error, RateError) or status == 503:
+            headers["retry-after"] = str(int(getattr(error, "seconds", 0)) + 1)
+        return _answer(status, data, headers)
+
     def admit(self, find: Callable[[], Caller], address: str) -> Caller:
         """Return the caller from `find`; counts failures by address and requests by organisation."""
         try:
@@ -203,12 +218,7 @@ class ApiServer:
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
             call = self._make_call(endpoint, request, caller, body)
-            try:
-                status, answer = self._run_once(endpoint, call, _digest_request(request, call))
-            except ConflictError as error:
-                if not call.is_conditional:
-                    raise
-                raise DeniedError(str(error), status=412, hint=error.hint) from None
+            status, answer = self._run_once(endpoint, call, _digest_request(request, call))
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
@@ -251,8 +261,7 @@ class ApiServer:
         if key and not _KEY.fullmatch(key):
             hint = "use 1 to 200 visible ASCII characters"
             raise FormatError("invalid Idempotency-Key", field="Idempotency-Key", hint=hint)
-        call = Call(self.context, caller, params, query, body_values, key)
-        return call if endpoint.precondition is None else _read_precondition(call, endpoint, request.headers)
+        return Call(self.context, caller, params, query, body_values, key)
 
     def note(self, caller: Caller, action: str, target: str, status: int) -> None:
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
@@ -352,7 +361,7 @@ def build_app(context: ServerContext, *, public_url: str = "", page: Callable[[A
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, methods in by_path.items():
         routes.append(Route(path, _make_endpoint(server, methods), methods=_METHODS))
-    handlers = {404: show_absent, 405: show_absent, Exception: show_unexpected}
+    handlers: Any = {404: show_absent, 405: show_absent, MemdirError: server.show_refused, Exception: show_unexpected}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     if page is not None:
         app.mount("/", page(server))
@@ -363,30 +372,14 @@ def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callab
     async def answer(request: Request) -> Response:
         endpoint = methods.get("GET" if request.method == "HEAD" else request.method)
         request.scope[_ROUTE] = next(iter(methods.values())).path
-        headers = {}
-        try:
-            if endpoint is None:
-                headers["allow"] = ", ".join(methods)
-                raise DeniedError(f"{request.method} is not allowed here", status=405, hint=f"use {headers['allow']}")
-            address = request.client.host if request.client else ""
-            caller = await run_sync(server.authenticate, request.headers, address, limiter=server.turns.logins)
-            request.scope[_CALLER] = caller
-            body = await _read_body(request, endpoint)
-            async with server.turns.hold(caller.tenant):
-                status, data = await run_sync(server.run, endpoint, request, caller, body, limiter=server.turns.work)
-        except MemdirError as error:
-            status, data = render_error(error)
-            if status == 401:
-                headers["www-authenticate"] = server.challenge(_base(request))
-            if isinstance(error, RateError):
-                headers["retry-after"] = str(int(error.seconds) + 1)
-            if status == 503:
-                headers["retry-after"] = "1"
-        if status == 200 and "content_sha256" in data and data["content_sha256"]:
-            headers["etag"] = f'"{data["content_sha256"]}"'
-            if request.method in ("GET", "HEAD") and headers["etag"] in _list_etags(request, "if-none-match"):
-                return Response(status_code=304, headers={**_HEADERS, **headers})
-        return _answer(status, data, headers)
+        if endpoint is None:
+            return await show_absent(request, HTTPException(405, headers={"allow": ", ".join(methods)}))
+        caller = await server.find_caller(request)
+        body = await _read_body(request, endpoint)
+        async with server.turns.hold(caller.tenant):
+            status, data = await run_sync(server.run, endpoint, request, caller, body, limiter=server.turns.work)
+        digest = data.get("content_sha256") if status == 200 else None
+        return _answer(status, data, {"etag": f'"{digest}"'} if digest else {})
 
     return answer
 
@@ -428,19 +421,12 @@ class _McpGate:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        try:
-            address = request.client.host if request.client else ""
-            turns, size = self._server.turns, request.headers.get("content-length", "")
-            caller = await run_sync(self._server.authenticate, request.headers, address, limiter=turns.logins)
-            self._server.count(caller, size=int(size) if size.isdecimal() else 0)
-            scope[_ROUTE], scope[_CALLER] = "/mcp", caller
-            scope.setdefault("state", {})["caller"] = caller
-            async with turns.hold(caller.tenant):
-                return await self._app(scope, receive, send)
-        except MemdirError as error:
-            status, data = render_error(error)
-            headers = {"www-authenticate": self._server.challenge(_base(request))} if status == 401 else {}
-            return await _answer(status, data, headers)(scope, receive, send)
+        caller, size = await self._server.find_caller(request), request.headers.get("content-length", "")
+        self._server.count(caller, size=int(size) if size.isdecimal() else 0)
+        scope[_ROUTE] = "/mcp"
+        scope.setdefault("state", {})["caller"] = caller
+        async with self._server.turns.hold(caller.tenant):
+            await self._app(scope, receive, send)
 
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -503,28 +489,6 @@ def _digest_request(request: Request, call: Call) -> str:
     """Return a digest of what a request asks for. The reason for it may be worded differently when it is sent again."""
     asked = {key: value for key, value in call.body.items() if key not in WORDS}
     return digest_of(json.dumps([request.method, request.url.path, dict(call.query), asked], sort_keys=True).encode())
-
-
-def _list_etags(request: Request, name: str) -> list[str]:
-    return [part.strip() for part in request.headers.get(name, "").split(",") if part.strip()]
-
-
-def _read_precondition(call: Call, endpoint: Endpoint, headers: Mapping[str, str]) -> Call:
-    """Return the call with the digest that If-Match or If-None-Match demands, as if it were in the request."""
-    match, none = headers.get("if-match", "").strip(), headers.get("if-none-match", "").strip()
-    if none not in ("", "*") or (match and none):
-        raise FormatError("only If-None-Match: * can be used here", field="If-None-Match", hint="use one precondition")
-    if not (match or none):
-        return call
-    digest = match.strip('"') if re.fullmatch(r'"[0-9a-f]{64}"', match) else None
-    if match and digest is None:
-        raise DeniedError("this ETag is not one of this server", status=412, hint="use the ETag of the memory")
-    values = dict(call.query if endpoint.precondition == "query" else call.body)
-    if values.get("content_sha256", digest) != digest:
-        raise FormatError("two preconditions differ", field="content_sha256", hint="use one precondition")
-    values = {**values, "content_sha256": digest}
-    changed = replace(call, query=values) if endpoint.precondition == "query" else replace(call, body=values)
-    return replace(changed, is_conditional=True)
 
 
 async def show_absent(_: Request, error: Exception) -> Response:
