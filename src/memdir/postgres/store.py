@@ -427,6 +427,7 @@ class PostgresStore(StoreBase):
             "mtime_ns": int(now.timestamp() * 1e9),
             "one": 1,
         }
+        view.load(planned.path for planned in changes if planned.before is not None)
         rows = [self._make_row(seq, planned, view, change) for seq, planned in enumerate(changes)]
         values |= _list_columns(rows, "seqs paths befores afters offsets removed inserted")
         files = [row for row in rows if not is_index_path(row.path)]
@@ -458,7 +459,7 @@ class PostgresStore(StoreBase):
             splice = find_splice(planned.before or b"", planned.after or b"")
             return _ChangedRow(seq, planned.path, before, after, planned.after, *splice)
         row = _ChangedRow(seq, planned.path, before, after, planned.after)
-        existing = view.find(planned.path)
+        existing = None if planned.before is None else view.find(planned.path)
         old, new = (self._render_line(planned.path, data) for data in (planned.before, planned.after))
         if planned.after is None:
             # The deletion keeps the line and its rank, so that undoing it restores them.
@@ -572,11 +573,15 @@ class _StoreView:
         row = self._find_folded(path)
         return row if row is not None and row.path == path else None
 
+    def load(self, paths: Iterable[str]) -> None:
+        """Read files together."""
+        if keys := [key for key in map(fold, paths) if key not in self._rows]:
+            found = (FileRow(*row) for row in self._ask(_READ, folded=keys)[0])
+            self._rows |= dict.fromkeys(keys) | {fold(row.path): row for row in found}
+
     def _find_folded(self, path: str) -> FileRow | None:
-        if (key := fold(path)) not in self._rows:
-            (rows,) = self._ask(_READ, folded=[key])
-            self._rows[key] = FileRow(*rows[0]) if rows else None
-        return self._rows[key]
+        self.load([path])
+        return self._rows[fold(path)]
 
     def read_lines(self) -> tuple[list[Row], list[Row]]:
         """Return path, line and rank of the memories, and of other lines of an index with the path of the index."""
