@@ -8,7 +8,7 @@ another connection. Row-level security applies to each (`migrations/0003_rows.sq
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,7 +39,6 @@ except ImportError:
     raise SettingsError(_PROBLEM, hint=hint_extra("server")) from None
 
 Row = tuple[Any, ...]
-Values = Mapping[str, object]
 MIGRATIONS = Path(__file__).with_name("migrations")
 APP_ROLE = "memdir_app"
 SET_TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
@@ -53,7 +52,6 @@ _SLOW = frozenset({"57014", "55P03", "25P03"})  # statement, lock and idle time-
 _TRIES = 12
 _RECONNECT_SECONDS = 30.0  # a failover takes seconds
 _WAIT_SECONDS = 0.5  # for a connection, before another attempt to connect: so soon is the end of an outage noticed
-_PROBLEM_SECONDS = 10.0  # so long a failed write is told of
 T = TypeVar("T")
 
 
@@ -65,8 +63,6 @@ class PostgresDatabase:
         self.write_problem = (
             ""  # why the last write failed, if the database is at fault; "" after a write that succeeded
         )
-        self._failed_at = 0.0
-        self._probe: psycopg.Connection[Row] | None = None
         self.notify: Callable[[], None] = lambda: None  # called after a change, for an indexer in this process
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # errors are raised to the caller
         kwargs = {"connect_timeout": 3, **psycopg.conninfo.conninfo_to_dict(dsn), "autocommit": True}
@@ -77,8 +73,6 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
-        if self._probe is not None:
-            self._probe.close()
 
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
         """Run statements in one round trip, several on one database snapshot, and return the rows of each."""
@@ -104,22 +98,6 @@ class PostgresDatabase:
             return str(self.run(lambda db, _: execute(db, statement))[0][0][0])
         except psycopg.Error as error:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
-
-    def probe(self) -> tuple[int, str]:
-        """Return the number of migrations, and why the database cannot be written, or ""."""
-        lag = "extract(epoch FROM now() - pg_last_xact_replay_timestamp())::int"
-        select = f"SELECT (SELECT count(*) FROM memdir.migrations), CASE WHEN pg_is_in_recovery() THEN coalesce({lag}, 0) END"
-        try:
-            if self._probe is None or self._probe.closed:
-                self._probe = psycopg.connect(self.dsn, autocommit=True, connect_timeout=2, prepare_threshold=None)
-            count, behind = self._probe.execute(select).fetchone() or (0, None)
-        except psycopg.Error as error:
-            self._probe = None
-            raise _unavailable(str(error).splitlines()[0]) from None
-        if behind is not None:
-            return count, f"the database is a standby, {behind} seconds behind"
-        is_recent = time.monotonic() - self._failed_at < _PROBLEM_SECONDS
-        return count, self.write_problem if is_recent else ""
 
     def measure(self) -> dict[str, int]:
         return {key: int(value) for key, value in self._pool.get_stats().items()}
@@ -167,8 +145,9 @@ class PostgresDatabase:
     def _explain(self, error: psycopg.Error) -> DiskError | LockedError:
         """Return the error for callers, without paths and addresses of the database."""
         if error.sqlstate in _FULL:
-            self.write_problem, self._failed_at = "the database has no room to write", time.monotonic()
-            return DiskError(self.write_problem, hint="memories can be read; the server's administrator frees space")
+            return DiskError(
+                "the database has no room to write", hint="memories can be read; the server's administrator frees space"
+            )
         if error.sqlstate in _SLOW:
             return LockedError("this took longer than the server allows", hint="try again, or ask for less")
         return _unavailable(str(error).splitlines()[0] if str(error) else "connection lost")
@@ -255,6 +234,7 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 
 _LINES_SINCE = 7
+_ADD_PROSE = "INSERT INTO memdir.prose (tenant, store, path, rank, line) VALUES (%s, %s, %s, %s, %s)"
 _SET_LINES = """
     UPDATE memdir.files f SET folded = v.folded, line = v.line, rank = v.rank
     FROM unnest(%(paths)s::text[], %(folded)s::text[], %(lines)s::text[], %(ranks)s::float[]) AS v(path, folded, line, rank)
@@ -270,16 +250,13 @@ def _fill_lines(db: "psycopg.Connection[Row]") -> None:
             own = {"tenant": tenant, "store": store}
             of_store = "tenant = %(tenant)s AND store = %(store)s"
             rows = db.execute(f"SELECT path, data FROM memdir.files WHERE {of_store}", own).fetchall()
-            memories = [path for path, _ in rows if not is_index_path(path)]
-            placed: dict[str, tuple[str, float]] = {}
+            memories, placed = [path for path, _ in rows if not is_index_path(path)], dict[str, tuple[str, float]]()
             for path, data in rows:
                 if is_index_path(path):
                     lines, prose = split_index(path, decode(bytes(data)), memories)
                     placed |= lines
-                    for rank, line in prose:
-                        values = {**own, "path": path, "rank": rank, "line": clean_text(line)}
-                        insert = "INSERT INTO memdir.prose (tenant, store, path, rank, line)"
-                        db.execute(f"{insert} VALUES (%(tenant)s, %(store)s, %(path)s, %(rank)s, %(line)s)", values)
+                    with db.cursor() as cursor:
+                        cursor.executemany(_ADD_PROSE, [(tenant, store, path, *line) for line in prose])
             db.execute(
                 f"DELETE FROM memdir.files WHERE {of_store} AND (path = '{INDEX_FILE}' OR path LIKE '%%/{INDEX_FILE}')",
                 own,

@@ -274,11 +274,12 @@ class OidcProvider:
             raise _unknown()
         return claims
 
-    def check(self) -> None:
-        """Raise SettingsError if the provider cannot be used."""
+    def check(self) -> str:
+        """Return the issuer. Raises SettingsError if it cannot be used."""
         self._fetch_keys()
         for field in _LOGIN if self.client else ():
             self._find_address(field)
+        return self.issuer
 
     def start_login(self, back: str, state: str, nonce: str, verifier: str) -> str:
         """Return the login URL; the provider redirects to `back` with a code and the state."""

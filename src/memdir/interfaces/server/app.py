@@ -15,7 +15,7 @@ import time
 import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -41,11 +41,10 @@ from memdir.errors import (
     PathError,
     SecretError,
 )
-from memdir.format.frontmatter import digest_of
-from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
+from memdir.interfaces.server.access import Caller, DeniedError, find_caller
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
-from memdir.interfaces.server.schemas import WORDS, Json, check_value, read_query, render_openapi
+from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.database import clean_text, list_migrations
 from memdir.postgres.search import Indexer
@@ -71,7 +70,7 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 
 
 _DENIED = {
-    401: "unauthenticated", 403: "forbidden", 405: "method", 413: "too_large", 415: "format", 422: "idempotency",
+    401: "unauthenticated", 403: "forbidden", 405: "method", 413: "too_large", 415: "format",
 }  # fmt: skip
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
@@ -176,8 +175,8 @@ class ApiServer:
         return self.admit(lambda: find_caller(database, oidc, credential, organisation), address)
 
     async def find_caller(self, request: Request) -> Caller:
-        address = request.client.host if request.client else ""
-        caller = await run_sync(self.authenticate, request.headers, address, limiter=self.turns.logins)
+        arguments = request.headers, find_address(request)
+        caller = await run_sync(self.authenticate, *arguments, limiter=self.turns.logins)
         request.scope[_CALLER] = caller
         return caller
 
@@ -217,8 +216,7 @@ class ApiServer:
                 raise DeniedError("only admins of the whole organisation can do this", hint="use an admin's token")
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
-            call = self._make_call(endpoint, request, caller, body)
-            status, answer = self._run_once(endpoint, call, _digest_request(request, call))
+            status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
@@ -228,26 +226,6 @@ class ApiServer:
             if endpoint.right != "read" and not is_recorded:
                 target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
                 self.note(caller, f"{endpoint.method} {endpoint.path}", target, status)
-
-    def _run_once(self, endpoint: Endpoint, call: Call, digest: str) -> tuple[int, Json]:
-        """Run a request. If it has an idempotency key that was used, return the first answer, where it was kept, or run
-        it again: changes of a store are found by the key. A key that was used for another request is refused."""
-        if not call.key or endpoint.right == "read":
-            return endpoint.work(call)
-        key = {"key": f"{call.caller.actor}:{call.key}"}
-        select = "SELECT digest, status, answer FROM memdir.idempotency WHERE tenant = %(tenant)s AND key = %(key)s"
-        (known,) = call.ask(select, **key)
-        if known and known[0][0] != digest:
-            hint = "use a new key for a new request"
-            raise DeniedError("this Idempotency-Key was used for another request", status=422, hint=hint)
-        if known and known[0][2]:
-            return known[0][1], json.loads(known[0][2])
-        status, answer = endpoint.work(call)
-        is_kept = "{store}" not in endpoint.path and "token" not in answer  # neither memories nor secrets
-        values = {**key, "digest": digest, "status": status, "answer": json.dumps(answer) if is_kept else ""}
-        with suppress(ConflictError):  # the same request was answered since
-            insert_row(call.database, call.caller.tenant, "idempotency", **values)
-        return status, answer
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
         params = {key: str(value) for key, value in request.path_params.items()}
@@ -284,13 +262,11 @@ class ApiServer:
 
     def check_ready(self) -> str:
         try:
-            number, problem = self.context.database.probe()
+            number = self.context.database.count_migrations()
         except MemdirError as error:
             return str(error)
         known = len(list_migrations())
-        if number < known:
-            return f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
-        return problem
+        return "" if number >= known else f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
 
 
 def render_error(error: MemdirError) -> tuple[int, Json]:
@@ -436,6 +412,10 @@ def _answer(status: int, data: Json, headers: Mapping[str, str] | None = None) -
     return JSONResponse(data, status, {**_HEADERS, **(headers or {})})
 
 
+def find_address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
 def _base(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
 
@@ -485,15 +465,9 @@ async def show_unexpected(_: Request, error: Exception) -> Response:
     return _answer(500, {"error": row})
 
 
-def _digest_request(request: Request, call: Call) -> str:
-    """Return a digest of what a request asks for. The reason for it may be worded differently when it is sent again."""
-    asked = {key: value for key, value in call.body.items() if key not in WORDS}
-    return digest_of(json.dumps([request.method, request.url.path, dict(call.query), asked], sort_keys=True).encode())
-
-
 async def show_absent(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     kind, message = ("not_found", "page not found") if status == 404 else ("method", "method not allowed")
-    hint = "GET /openapi.json lists every request"
-    data = {"error": {"type": kind, "message": message, "hint": hint, "request_id": REQUEST.get()}}
+    row = {"type": kind, "message": message, "hint": "GET /openapi.json lists every request"}
+    data = {"error": {**row, "request_id": REQUEST.get()}}
     return _answer(status, data, getattr(error, "headers", None))

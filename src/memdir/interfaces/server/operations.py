@@ -32,7 +32,7 @@ _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
 # Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
 KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
-TABLES = (*KEPT, "search", "searched", "postings", "terms", "sessions", "rates", "idempotency")
+TABLES = (*KEPT, "search", "searched", "postings", "terms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +133,15 @@ def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, boo
     with open_place(place) as (_, dsn):
         database = PostgresDatabase(dsn, size=1, seconds=10.0)
         try:
-            if note("database", lambda: _check_server(database)):
+            if note("database", lambda: f"PostgreSQL {database.show('SHOW server_version')}"):
                 note("schema", lambda: _check_schema(database))
                 note("rows", lambda: _check_rows(database))
                 note("credentials", lambda: _check_credentials(database, options))
         finally:
             database.close()
     if options.oidc_issuer or options.oidc_client_id:
-        note("oidc", lambda: _check_oidc(options))
+        note("oidc", lambda: _open_oidc(options).check())
     return rows
-
-
-def _check_server(database: PostgresDatabase) -> str:
-    return f"PostgreSQL {database.show('SHOW server_version')}"
 
 
 def _check_schema(database: PostgresDatabase) -> str:
@@ -173,11 +169,6 @@ def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str
     if not has_credentials(database) and not options.oidc_issuer:
         raise SettingsError("no token exists", hint="`memdir serve token` creates one")
     return "there are tokens" if has_credentials(database) else "OIDC"
-
-
-def _check_oidc(options: ServeOptions) -> str:
-    _open_oidc(options).check()
-    return options.oidc_issuer
 
 
 def _open_oidc(options: ServeOptions) -> OidcProvider:

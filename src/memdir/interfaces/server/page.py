@@ -29,7 +29,7 @@ from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
 from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
-from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent, show_unexpected
+from memdir.interfaces.server.app import ApiServer, RateError, find_address, render_error, show_absent, show_unexpected
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
 from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, ActionResult, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
@@ -126,7 +126,7 @@ class MemberPage:
         token = (await _read_form(request))["token"].strip()
         headers = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
         try:
-            caller = await run_in_threadpool(self._server.authenticate, headers, _find_address(request))
+            caller = await run_in_threadpool(self._server.authenticate, headers, find_address(request))
         except MemdirError as error:
             return self._refuse(error, "invalid token")
         number = UUID(caller.actor.removeprefix("token:"))
@@ -137,7 +137,7 @@ class MemberPage:
         """Send the browser to the provider, with a cookie that its response must match."""
         self._check_origin(request)
         organisation, oidc = (await _read_form(request))["organisation"].strip(), self._find_oidc()
-        if wait := self._server.rates.take(("login", _find_address(request)), _LOGINS_A_MINUTE):
+        if wait := self._server.rates.take(("login", find_address(request)), _LOGINS_A_MINUTE):
             raise RateError(wait)
         cookie, state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(4))
         back = (self._server.public_url or str(request.base_url).rstrip("/")) + _OIDC
@@ -165,7 +165,7 @@ class MemberPage:
             return find_person(database, oidc, claims[0], login.organisation)
 
         try:
-            caller = await run_in_threadpool(self._server.admit, find, _find_address(request))
+            caller = await run_in_threadpool(self._server.admit, find, find_address(request))
         except MemdirError as error:
             return self._refuse(error, "the login failed, or you are not a member of this organisation")
         renew = partial(find_person, database, oidc, {"sub": claims[0]["sub"]}, str(caller.tenant))
@@ -317,10 +317,6 @@ def _keep(cache: "OrderedDict[K, V]", key: K, value: V, limit: int) -> None:
 
 def _hash(cookie: str) -> bytes:
     return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
-
-
-def _find_address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _read_cookie(request: Request, name: str = COOKIE) -> bytes:
