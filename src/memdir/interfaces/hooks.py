@@ -30,8 +30,8 @@ from memdir.limits import (
 )
 from memdir.project.hosts import (
     CLAUDE_CODE,
+    COPILOT,
     GEMINI,
-    VSCODE,
     HookEvent,
     Host,
     ReplyStyle,
@@ -176,6 +176,8 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
             table |= {"decision": decision, "reason": reason}
         else:
             specific |= {"permissionDecision": decision, "permissionDecisionReason": reason}
+    if specific and host.style is ReplyStyle.COPILOT:
+        table |= specific
     if specific:
         table["hookSpecificOutput"] = {"hookEventName": find_name(event, host), **specific}
     return json.dumps(table) if table else ""
@@ -248,7 +250,7 @@ def _parse_input(event: HookEvent, host: Host, table: Mapping[str, object] | Non
     if table is None:
         raise FormatError("hook input is not a JSON object", hint="`memdir doctor` checks the installation")
     if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
-        host = VSCODE  # it runs the hooks of Claude Code's settings, too
+        host = COPILOT  # VS Code: it runs the hooks of Claude Code's settings, too
     # The directory in which the conversation began: its memory stays the same when the agent changes directory. One
     # host may run inside another, so the variable is read only for hosts that set it.
     began = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""
@@ -318,19 +320,14 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             index = _GAP.join(filter(None, (index, _give_date(call, project))))
         saved = take_saved_titles(project)
         output.reply = HookReply(index, render_line((), saved))
-        late: list[RecallResult] = []
-        now: list[RecallResult] = []
+        late: list[Excerpt] = []
 
-        # Both are called before the surfacing is recorded: better shown twice than never.
         def show_late(found: "RecallResult") -> None:
-            late[:] = [found]
-            output.reply = render_recalled(project, found.memories, index, saved)
+            late[:] = found
+            output.reply = render_recalled(project, late, index, saved)
 
         def show(found: "RecallResult") -> None:
-            now[:] = [found]
-            output.reply = render_recalled(
-                project, [excerpt for result in now + late for excerpt in result], index, saved
-            )
+            output.reply = render_recalled(project, [*found, *late], index, saved)
 
         if call.session:
             take_selection(project, call.session, show_late, Moment.LATE)
@@ -344,8 +341,6 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             read_index=lambda: read_loaded_index(project, call.host),
             on_found=show,
         )
-        if last is not now[0]:
-            show(last)
         if call.session:
             with suppress(MemdirError):  # then nothing agrees with the actions of this turn
                 leave_ranking(SessionFile(project.private.state, call.session), last)

@@ -7,6 +7,7 @@ and what needs review.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -77,12 +78,13 @@ from memdir.store import inbox
 from memdir.store.contract import Replicated
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
-from memdir.store.secrets import find_secrets
+from memdir.store.secrets import find_secrets as find_all_secrets
 from memdir.sync.plan import judge_line, judge_place, judge_text
 from memdir.text import fold, one_line, shorten
 
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
+find_secrets = partial(find_all_secrets, most=20)  # as many as an error names; a text full of them would take seconds
 _PAGE, _PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
 _FILES_MOST = 2_000  # per push
@@ -160,6 +162,7 @@ class OpenStore:
             scope=Scope.TEAM if is_shared else Scope.PRIVATE,
             shared=is_shared,
             strict=True,
+            find_secrets=find_secrets,
             review=not row[-1],
             actor=caller.actor,
             actor_name=caller.name,
@@ -288,11 +291,7 @@ def make_store(call: Call) -> Answer:
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
     columns |= {key: bool(body.get(key)) for key in ("review", "agents")}
     store_id = create_store(call.database, caller.tenant, body["name"], **columns)
-    return 201, _with_store(call, str(store_id)).find_store().render()
-
-
-def _with_store(call: Call, store: str) -> Call:
-    return Call(call.context, call.caller, {"store": store}, call.query, call.body, call.key, call.who)
+    return 201, replace(call, params={"store": str(store_id)}).find_store().render()
 
 
 def show_store(call: Call) -> Answer:
@@ -310,7 +309,7 @@ def change_store(call: Call) -> Answer:
             call.database.write(call.caller.tenant, update, store=opened.id, **columns_given)
         except errors.UniqueViolation:
             raise ConflictError("a store with this name already exists", hint="choose another name") from None
-    return 200, _with_store(call, str(opened.id)).find_store().render()
+    return 200, replace(call, params={"store": str(opened.id)}).find_store().render()
 
 
 def delete_store(call: Call) -> Answer:
@@ -574,9 +573,9 @@ def list_teams(call: Call) -> Answer:
         "SELECT team, name FROM memdir.teams WHERE tenant = %(tenant)s ORDER BY name",
         "SELECT team, member FROM memdir.team_members WHERE tenant = %(tenant)s",
     )
-    return 200, {
-        "teams": [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in teams]
-    }
+    mine = [row for row in teams if call.caller.rules_organisation or row[0] in call.caller.teams]
+    listed = [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in mine]
+    return 200, {"teams": listed}
 
 
 def make_team(call: Call) -> Answer:
@@ -735,7 +734,7 @@ ENDPOINTS = (
              query={"state": one_of("waiting", "approved", "rejected", "all")}),
     Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
              {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
-    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}),
+    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}, "admin"),
     Endpoint("POST", "/v1/members", "Add a member", make_member, {201: MEMBER}, "admin", body=table(
         {"issuer": text(500, 1), "subject": text(500, 1), "name": text(200), "role": one_of(*access.ROLES)},
         "issuer", "subject", "role")),
@@ -749,7 +748,8 @@ ENDPOINTS = (
              {201: result(team=STRING, member=STRING)}, "admin"),
     Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Remove a member from a team", leave_team,
              {200: result(team=STRING, member=STRING)}, "admin"),
-    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens, {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
+    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens,
+             {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
     Endpoint("POST", "/v1/tokens", "Create a token; its text is returned once", make_token,
              {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
                  {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),
