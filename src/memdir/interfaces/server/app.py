@@ -149,7 +149,7 @@ class TenantTurns:
     """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
 
     def __init__(self, connections: int) -> None:
-        self.logins, work = CapacityLimiter(max(1, connections // 4)), max(1, connections * 3 // 4 - 1)
+        self.logins, work = CapacityLimiter(_WAITING), max(1, connections * 3 // 4 - 1)
         self.work, self._share = CapacityLimiter(work), max(1, work // 2)  # one connection is left for the indexer
         self._turns: dict[UUID, CapacityLimiter] = {}
 
