@@ -516,7 +516,7 @@ def test_a_database_of_the_version_before_keeps_its_index_byte_for_byte(postgres
                     old.execute(row, {**keys, "path": path, "digest": digest, "data": None})
                     old.execute("INSERT INTO memdir.contents VALUES (%s, %s, %s, %s)", (tenant, store, digest, text))
                 old.execute(row, {**keys, "path": "MEMORY.md", "digest": "x", "data": index.encode()})
-            assert migrate(owner) == ["0007_lines", "0008_names"] and migrate(owner) == []
+            assert migrate(owner) == ["0007_lines", "0008_names", "0009_keys"] and migrate(owner) == []
             database = PostgresDatabase(app, size=2)
             try:
                 made = PostgresStore(database, tenant, store)
