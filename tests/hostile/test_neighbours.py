@@ -105,7 +105,6 @@ LISTING: tuple[tuple[str, ...], ...] = (
     ("prompt",),
     ("status",),
     ("history",),
-    ("export", "--format", "markdown"),
     ("verify",),
     ("inbox",),
     ("notes", "list"),

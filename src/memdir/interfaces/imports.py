@@ -54,15 +54,9 @@ _PLACED = 100  # Up to this number, new index lines are inserted next to related
 
 class ImportFormat(StrEnum):
     CLAUDE_CODE = "claude-code"
-    MEMDIR = "memdir"
-    GEMINI_MD = "gemini-md"
-    MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     CHATGPT = "chatgpt"
     CLAUDE = "claude"
-    OBSIDIAN = "obsidian"
-    LOGSEQ = "logseq"
-    BASIC_MEMORY = "basic-memory"
     NOTES = "notes"
 
 
