@@ -36,7 +36,6 @@ from memdir.interfaces.cli import (
     scope_flag,
 )
 from memdir.interfaces.cli.app import app, mask_secrets, model_option, parse_day, scope_option, verb
-from memdir.interfaces.exports import export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.project import hosts as agents
@@ -605,7 +604,7 @@ def export_verb(call: CliContext, output: str, force: bool, scope: str | None, a
     project = call.open()
     store = choose_store(project, scope)
     only_scope = Scope(scope) if scope is not None else None
-    exported = export(store, now=project.now(), scope=only_scope)
+    exported = imports.export(store, now=project.now(), scope=only_scope)
     if not exported.names:
         raise NotFoundError("no memories to export", hint="`memdir where` shows the directories")
     warnings = [f"{path} was left out: {why}" for path, why in exported.unread]
