@@ -107,7 +107,6 @@ LISTING: tuple[tuple[str, ...], ...] = (
     ("history",),
     ("verify",),
     ("inbox",),
-    ("notes", "list"),
     ("context",),
 )
 WRITING: tuple[tuple[str, ...], ...] = (

@@ -4,7 +4,6 @@ Also starts the interfaces that are separate modules: `hook`, `mcp`, `ui`, `chat
 """
 
 import gzip
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -77,16 +76,12 @@ def _host_arguments(decorated: Any) -> Any:
 @_host_arguments
 @click.option("--model", "spec", metavar="NAME", help="Learn with this model without asking; `none` for no model.")
 @click.option("--yes", "is_silent", is_flag=True, help="Do not ask; without --model the choice of a model stays open.")
-@click.option(
-    "--plugin", "is_plugin", is_flag=True, help="Claude Code: create a plugin folder instead of changing settings."
-)
 def install_verb(
     call: CliContext,
     /,
     names: Sequence[str],
     is_all: bool,
     is_project: bool,
-    is_plugin: bool,
     spec: str | None,
     is_silent: bool,
     **how: bool,
@@ -95,11 +90,6 @@ def install_verb(
     problem = _check_model(call, spec) if spec else ""
     program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
     is_asking = not (is_silent or how["as_json"]) and cli.is_terminal(sys.stdin) and out.is_terminal
-    if is_plugin:
-        _install_plugin(call, hosts, program, **how)
-        if not how["is_shown"]:
-            _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
-        return
     now, has_mcp = call.environment.now or datetime.now(UTC), find_spec("mcp") is not None
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
@@ -200,10 +190,6 @@ def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_p
     hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
-    has_plugin = CLAUDE_CODE in hosts and not is_project and not how["is_shown"]
-    folder = call.environment.state_home / install.PLUGIN_FOLDER
-    if has_plugin and install.remove_plugin(folder) and not how["as_json"]:
-        call.out.line("removed the plugin folder as well")
     _finish(call, changes, **how)
 
 
@@ -248,22 +234,6 @@ def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_sh
             call.out.warn(note)
     if not rows:
         call.out.line("no memdir entries found")
-
-
-def _install_plugin(
-    call: CliContext, hosts: Sequence[Host], program: install.OwnCommand, *, is_shown: bool, as_json: bool
-) -> None:
-    if list(hosts) != [CLAUDE_CODE]:
-        raise click.UsageError("--plugin is only for claude-code")
-    folder = call.environment.state_home / install.PLUGIN_FOLDER
-    changes = [] if is_shown else install.write_plugin(folder, program)
-    if as_json:
-        facts = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
-        call.out.json([{"host": CLAUDE_CODE.key, "path": folder, **facts}])
-        return
-    call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
-    start = f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`"
-    call.out.line("nothing was written; run it without --print to write the plugin" if is_shown else start)
 
 
 # `hook`, `mcp`, `ui`, `chat`, `demo` and `completion`.
