@@ -55,8 +55,9 @@ class Dialect(StrEnum):
 
 
 class Enforce(StrEnum):
-    """How the agent's program responds to an action that matches a memory: ask the user, or refuse."""
+    """What happens at an action that matches a rule of the user: it is always shown, or the agent's program asks or refuses."""
 
+    REMIND = "remind"
     ASK = "ask"
     DENY = "deny"
 

@@ -396,3 +396,21 @@ def test_lists_where_texts_are_expected_fail_nothing(hooks: Hooks) -> None:
             assert hooks("before-tool", tool_name=tool, tool_input=values).code == 0
     assert not (hooks.state / "problems.jsonl").exists()
     assert read_when({"commands": ["x"]}).commands == ("x",)
+
+
+def test_a_rule_of_the_user_with_a_pattern_is_shown_at_every_match_whatever_the_prompt_was(hooks: Hooks) -> None:
+    said = hooks.cli("rule", "Run the seed script before the suite", "--command", "cypress run")
+    assert said.code == 0 and "then remind" in said.out
+    for number in range(60):  # a store large enough that a memory without a word of the prompt has no rank
+        hooks.cli.memory.joinpath(f"other-{number}.md").write_text(
+            f"---\nname: Other {number}\ndescription: The billing service number {number} is ready\ntype: project\n---\n\nShip it.\n",
+            encoding="utf-8",
+        )
+    hooks.cli("recall", "bring the index up to date")
+    hooks("user-prompt", prompt=PROMPT)
+    assert "seed script" in run(hooks, "npx cypress run --spec login").context
+    assert "seed script" not in run(hooks, "npx cypress run --spec login").context
+    plain = {"commands": ["cypress open"]}  # written by a model or by hand: it must agree with the work
+    write(hooks.cli.memory / "open.md", "Window of the browser", "How wide the window is", "Open it at 1280.", plain)
+    assert "1280" not in run(hooks, "npx cypress open").context
+    assert "remind" in [row["enforce"] for row in hooks.cli("rule", "list", "--json").json]

@@ -1,13 +1,12 @@
 """Read conversations of opencode as messages, from the copies that memdir's plugin makes. A message has opencode's ID.
 
-    {"type": "session", "host": "opencode", "id": …, "directory": …}
-    {"type": "message", "info": {"id": …, "role": "user" | "assistant", "time": {"created": …}}, "parts": […]}
+    {"type": "session", "host": "opencode", "id": …, "directory": …, "timestamp": …}
+    {"type": "message", "timestamp": …, "info": {"id": …, "role": "user" | "assistant"}, "parts": […]}
 
 Parts are texts and tool calls with their results. Synthetic texts, which memdir and opencode insert, are meta.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ from memdir.conversation.lines import (
     list_blocks,
     parse_input,
     parse_records,
+    read_at,
     read_in_order,
     read_transcript_lines,
 )
@@ -33,16 +33,7 @@ def _detect(record: Json) -> bool:
 def _read_head(record: Json, path: Path) -> TranscriptHead:
     if record.get("host") != "opencode":
         return TranscriptHead()
-    return TranscriptHead(
-        as_text(record.get("id")), as_text(record.get("directory")), _read_time(record.get("created"))
-    )
-
-
-def _read_time(value: object) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(value / 1000, UTC).astimezone() if isinstance(value, int) else None
-    except (OverflowError, ValueError, OSError):
-        return None
+    return TranscriptHead(as_text(record.get("id")), as_text(record.get("directory")), read_at(record))
 
 
 def _read_all(file: BinaryIO) -> Iterator[Message]:
@@ -54,7 +45,7 @@ def _read_all(file: BinaryIO) -> Iterator[Message]:
 
 def _make_messages(record: Json) -> Iterator[Message]:
     info, parts = as_table(record.get("info")), list(list_blocks(as_list(record.get("parts"))))
-    id, sent_at = as_text(info.get("id")), _read_time(as_table(info.get("time")).get("created"))
+    id, sent_at = as_text(info.get("id")), read_at(record)
     texts = [(part.get("synthetic") is True, as_text(part.get("text"))) for part in parts if part.get("type") == "text"]
     typed, inserted = ("\n\n".join(text for is_meta, text in texts if is_meta is wanted) for wanted in (False, True))
     tools = [(part, as_table(part.get("state"))) for part in parts if part.get("type") == "tool"]

@@ -5,7 +5,7 @@
       paths: ["src/**/*.sql"]             globs below the project's root; `**` stands for any number of folders
       commands: ["push\\\\b.*--force"]      regular expressions, searched in a shell command
       content: ["SELECT \\\\*"]             regular expressions, searched in text that is written to a file
-      enforce: ask                        or deny; only a person may set it
+      enforce: ask                        or deny, or remind; only a person may set it
 
 Expressions are matched by RE2, which takes time proportional to the text whatever the expression is, so that a hostile one
 cannot slow an action. Reading drops what is invalid; writing refuses it with the reason.

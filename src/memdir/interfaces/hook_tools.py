@@ -160,7 +160,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
     shows = call.event in call.host.shows_after
     candidates = find_candidates(matches, ranking, action, read_frequent(places.state)) if shows else []
     is_before = call.event is HookEvent.BEFORE_TOOL
-    rules = [(scope, match.name) for scope, match in matches if is_before and match.kinds & ENFORCING]
+    rules = [(scope, match.name) for scope, match in matches if (is_before or shows) and match.kinds & ENFORCING]
     if not candidates and not rules:
         return
     # Imported here, as below: few actions match a trigger.
@@ -179,6 +179,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
             text=shorten(one_line(f"{call.text('tool_name')} {action.command or ' '.join(action.paths)}"), _CALL_CHARS),
             agent=call.text("agent_id"),
             shows=shows,
+            decides=is_before,
             on_found=partial(_show_action, call, project, output),
         )
         if names := recalled.names:

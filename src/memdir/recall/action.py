@@ -64,11 +64,13 @@ def recall_at_action(
     text: str,
     agent: str = "",
     shows: bool = True,
+    decides: bool = True,
     on_found: Callable[[ActionRecall], None] = lambda recalled: None,
 ) -> ActionRecall:
     """Return the memories to show at an action and record them. `text` describes the action in the recall log.
 
-    `rules` are memories that may ask or refuse; `shows` is whether the host shows context now. A subagent (`agent`) has
+    `rules` are memories that may enforce something; `shows` is whether the host shows context now, `decides` whether it can still
+    ask or refuse. A subagent (`agent`) has
     a record of its own. `on_found` is called as by `show_recall`.
     """
     session = find_own_session(project, session_id, agent)
@@ -76,19 +78,22 @@ def recall_at_action(
     request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=Moment.ACTION)
     if _is_skipped(project, session_id, record, request):
         return ActionRecall()
-    rule, decision = _find_rule(project, session_id, rules, action, text)
+    enforced = _list_enforced(project, rules, action)
+    rule, decision = _find_rule(project, session_id, enforced, text) if decides else (None, None)
     count = _count_shown(record.extra.get(TURN), turn)
     room = max(0, min(ACTION_SHOWN, ACTION_TURN - count)) if shows else 0
-    chosen: list[tuple[Scope, str]] = []
+    # What the user said to be reminded of needs no further evidence.
+    chosen = [(memory.header.scope, memory.name) for what, _, memory in enforced if what is Enforce.REMIND]
     for candidate in candidates if room else ():
         scope, name = candidate.scope, candidate.name
         is_current = not candidate.triggers or _read_matching(project, scope, name, action)
         is_hidden = scope is Scope.USER and _has_memory(project.private, name)
         if is_current and not is_hidden and (rule is None or name != rule.header.name):
-            chosen.append((Scope.TEAM if scope is Scope.PRIVATE and is_team(name) else scope, name))
+            key = (Scope.TEAM if scope is Scope.PRIVATE and is_team(name) else scope, name)
+            chosen += [key] if key not in chosen else []
     request = replace(request, selector=NamedMemories(project.stores, chosen, BY), limit=room)
     result = RecallResult(text, BY)
-    result = select_memories(request, record, result) if chosen else result
+    result = select_memories(request, record, result) if chosen and room else result
     recalled = ActionRecall(result.memories, rule, decision)
     if not recalled.names:
         return recalled
@@ -181,17 +186,24 @@ def _read_matching(
     return (store, memory, triggers) if triggers else None
 
 
-def _find_rule(
-    project: Project, session_id: str, names: Sequence[tuple[Scope, str]], action: Action, text: str
-) -> tuple[Excerpt | None, Enforce | None]:
-    """Return the strictest rule that applies and was not overridden, and its decision. It is recorded each time."""
-    rules: list[tuple[Enforce, FileStore, StoredMemory]] = []
+def _list_enforced(
+    project: Project, names: Sequence[tuple[Scope, str]], action: Action
+) -> list[tuple[Enforce, FileStore, StoredMemory]]:
+    """Return the rules that apply by their files, with what they enforce."""
+    rules = []
     for scope, name in names:
         if (current := _read_matching(project, scope, name, action)) is not None:
             store, memory, triggers = current
-            kinds = {trigger.kind for trigger in triggers}
-            if memory.header.when.enforce and kinds & ENFORCING:
+            if memory.header.when.enforce and {trigger.kind for trigger in triggers} & ENFORCING:
                 rules.append((memory.header.when.enforce, store, memory))
+    return rules
+
+
+def _find_rule(
+    project: Project, session_id: str, enforced: Sequence[tuple[Enforce, FileStore, StoredMemory]], text: str
+) -> tuple[Excerpt | None, Enforce | None]:
+    """Return the strictest rule that asks or refuses and was not overridden, and its decision. It is recorded each time."""
+    rules = [rule for rule in enforced if rule[0] is not Enforce.REMIND]
     for decision, store, memory in sorted(rules, key=lambda rule: rule[0] is not Enforce.DENY):
         is_overridden = take_override(store.state, memory.name, session_id, project.now())
         moment = Moment.OVERRIDDEN if is_overridden else Moment.ACTION

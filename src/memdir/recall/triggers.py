@@ -29,8 +29,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from re import _parser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.errors import FormatError
@@ -46,6 +46,8 @@ from memdir.text import find_code_spans
 if TYPE_CHECKING:
     from memdir.records import When
 
+# Without a stub; Python 3.11 to 3.14 have it.
+_parser: Any = import_module("re._parser")
 TRIGGER_COLUMNS = "doc INTEGER, kind TEXT, key TEXT, pattern TEXT, PRIMARY KEY (kind, key, doc, pattern)"
 COMMON = 3  # a name or file that more memories mention says too little
 _MANY = 400  # values in one IN (…)

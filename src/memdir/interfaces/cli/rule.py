@@ -26,7 +26,7 @@ from memdir.interfaces.cli.app import name_argument, scope_option
 from memdir.operations.find import find_memory
 from memdir.operations.write import NameTakenError, WriteContext, save, update
 from memdir.recall.triggers import Action, list_triggers, match_triggers
-from memdir.records import Kind, Scope, When, count_outcomes
+from memdir.records import Enforce, Kind, Scope, When, count_outcomes
 from memdir.store.sessions import add_override
 
 _RULES = (
@@ -59,7 +59,7 @@ def rule_verb() -> None:
     """Save a rule that agents are reminded of when they act: `memdir rule TEXT --command REGEX`; `memdir rule` lists them.
 
     A rule is a memory of type feedback. With --always, every conversation has it from its start. With --path, --command or
-    --content it is shown before a matching action; with --ask or --deny the agent's program then asks you, or refuses, with
+    --content it is shown at every matching action; with --ask or --deny the agent's program then asks you, or refuses, with
     the rule as the reason. That is a reminder and no security boundary: `memdir pause` and a late hook let everything pass.
     """
 
@@ -98,6 +98,8 @@ def _add(
     patterns a rule is a standing rule.
     """
     when = app.read_when_options(options, always=always, enforce=enforce) or When(always=True)
+    if enforce is None and (when.commands or when.content):
+        when = replace(when, enforce=Enforce.REMIND)
     if tries:
         _show_tries(call, when, tries, as_json=as_json)
         return
@@ -124,7 +126,7 @@ def _add(
 def _list(call: CliContext, as_json: bool) -> None:
     """List the standing rules, then memories with patterns, and how often each was shown.
 
-    In a pipe: name, when, `ask`, `deny` or nothing, times shown at an action, times followed, description, separated by tabs.
+    In a pipe: name, when, `remind`, `ask`, `deny` or nothing, times shown at an action, times followed, description, separated by tabs.
     """
     project = call.open()
     headers = [header for store in project.stores for header in store.scan()]

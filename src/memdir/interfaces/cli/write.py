@@ -89,7 +89,11 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
 @click.option("--cue", "cues", multiple=True, help="A task or question that should recall it; up to five times.")
 @app.when_options("when-")
 @click.option("--always", is_flag=True, default=None, help="A standing rule: conversations have it from their start.")
-@click.option("--enforce", type=click.Choice(app.DECISIONS), help="At a matching command or text, ask you, or refuse.")
+@click.option(
+    "--enforce",
+    type=click.Choice(app.DECISIONS),
+    help="At a matching command or text, always show it, ask you, or refuse.",
+)
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
@@ -294,7 +298,9 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 @app.when_options("when-")
 @click.option("--always/--not-always", default=None, help="A standing rule or not.")
 @click.option(
-    "--enforce", type=click.Choice((*app.DECISIONS, "none")), help="At a matching action ask, refuse, or neither."
+    "--enforce",
+    type=click.Choice((*app.DECISIONS, "none")),
+    help="At a matching command or text, always show it, ask, refuse, or none of these.",
 )
 @scope_option
 def edit_verb(

@@ -58,10 +58,11 @@ export const Memdir = async ({ directory }) => {
   function keep(session) {
     const path = join(FOLDER, `${session}.jsonl`)
     mkdirSync(FOLDER, { recursive: true, mode: 0o700 })
-    const lines = existsSync(path) ? [] : [{ type: "session", host: "opencode", id: session, directory }]
+    const lines = existsSync(path) ? [] : [{ type: "session", host: "opencode", id: session, directory, timestamp: new Date() }]
     for (const [id, message] of messages) {
       if (message.session !== session) continue
-      lines.push({ type: "message", info: message.info, parts: [...message.parts.values()] })
+      const timestamp = new Date(message.info.time?.created ?? Date.now())
+      lines.push({ type: "message", timestamp, info: message.info, parts: [...message.parts.values()] })
       messages.delete(id)
     }
     appendFileSync(path, lines.map((line) => JSON.stringify(line) + "\n").join(""), { mode: 0o600 })
