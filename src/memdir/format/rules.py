@@ -2,8 +2,8 @@
 
 A rule is written, with `always: true` in the field `when:`, or recognised from its header: a memory about the user, or
 feedback on how to work together (answers, plans, questions, commits, reviews, dependencies). A header that names a path, a
-command or a symbol is not recognised, nor is a memory with other entries in `when:`, because these are shown at the action,
-nor one with `always: false`.
+command or a symbol is not recognised, nor is feedback with other entries in `when:`, because it is shown at the action,
+nor a memory with `always: false`.
 Memories of others are not rules: nobody else decides what every conversation starts with.
 """
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from memdir.errors import MemdirError
 from memdir.format import index
-from memdir.format.fields import LISTED_FIELDS
+from memdir.format.fields import LISTED_FIELDS, describe_fields
 from memdir.format.frontmatter import decode
 from memdir.frozen import dataclass
 from memdir.operations.find import FoundMemory, make_rows
@@ -145,7 +145,8 @@ def _render_markdown(content: _Content) -> str:
     parts = ["# Memories\n"]
     for memory in content.memories:
         header, when = memory.header, content.ages[memory.header.name]
-        facts = (str(header.kind or "no type"), header.scope.value, when.date().isoformat(), f"`{header.file}`")
+        facts = [str(header.kind or "no type"), header.scope.value, when.date().isoformat(), *describe_fields(header)]
+        facts.append(f"`{header.file}`")
         parts.append(f"\n## {header.title}\n\n*{' · '.join(facts)}*\n")
         parts += [f"\n> {header.description}\n"] if header.description else []
         lines = [
