@@ -171,14 +171,11 @@ def read_fields(desk: Desk, name: str) -> Cells:
         header = desk.find_store(project, name).read(name).header
     stored = {row.key: row.read(header) for row in FIELDS if row.is_listed}
     home, row, page = desk.find(name)
+    printed = desk.cli("read", name).out
     line = next(line for line in desk.cli("list").lines if line.startswith(f"{name}\t"))
-    exported = desk.cli("export", "--format", "markdown", *(["--scope", "user"] if home == "user" else [])).out
 
     def choose(answer: Mapping[str, object]) -> Cells:
         return {key: answer[key] for key in stored}
-
-    def find(text: str) -> object:
-        return stored if all(words in text for words in describe_fields(header)) else text
 
     tools = {
         f"{interface} {tool}": choose(pick(answer, name))
@@ -189,9 +186,8 @@ def read_fields(desk: Desk, name: str) -> Cells:
         "library": stored,
         "list": {**stored, "pinned": "pinned" in line.split("\t")},
         "list --json": choose(pick({"memories": desk.cli("list", "--json").json}, name)),
-        "read": find(desk.cli("read", name).out),
+        "read": stored if all(words in printed for words in describe_fields(header)) else printed,
         "read --json": choose(desk.cli("read", name, "--json").json),
-        "export": find(exported),
         "page JSON, list": {**stored, "pinned": row["pinned"]},
         "page JSON, memory": choose({at["key"]: at["value"] for at in page["inputs"]}),
         "page": {**stored, "pinned": ">Unpin" in desk.load(f"/m/{home}/{name}")},

@@ -20,7 +20,6 @@ from memdir.extraction import ExtractSkip
 from memdir.format.fields import LISTED_FIELDS
 from memdir.frozen import replace
 from memdir.interfaces.doctor import LEVELS
-from memdir.interfaces.exports import ExportFormat
 from memdir.interfaces.imports import ImportAction, ImportFormat
 from memdir.recall.pipeline import RecallSkip
 from memdir.records import Forget, InboxItem, InboxKind, InboxState, Kind, Scope
@@ -44,7 +43,6 @@ ENUMS: dict[type[Enum], str] = {
     ClaimKind: "ClaimRow.kind",
     ClaimStatus: "ClaimRow.status",
     DreamSkip: "DreamedRow.skipped DreamStatusRow.reason",
-    ExportFormat: "ExportRow.format",
     ExtractSkip: "LearnedRow.skipped",
     ImportAction: "ImportStepRow.fate ImportRow.counts",
     ImportFormat: "ImportRow.format",
