@@ -59,7 +59,7 @@ ENUMS: dict[type[Enum], str] = {
 
 def test_enumerations_are_those_of_the_code() -> None:
     wanted = {path: [at.value for at in kind] for kind, paths in ENUMS.items() for path in paths.split()}
-    wanted |= {"FindingRow.kind": [*LEVELS], "DoctorRow.counts": [*LEVELS]}
+    wanted |= {"FindingRow.kind": [*LEVELS], "FindingsRow.counts": [*LEVELS]}
     wrong = []
     for path, values in wanted.items():
         row, _, field = path.partition(".")
