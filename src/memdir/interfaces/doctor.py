@@ -203,6 +203,9 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     ]
     dead = [finding.message.split("`")[1].removesuffix(".md") for finding in findings if finding.kind == "dead_pointer"]
     unseen = [finding for finding in findings if finding.kind == "out_of_step"]
+    rebuilt = sum(finding.kind == "history" for finding in findings)
+    if rebuilt:
+        store.rebuild_history()
     if unseen:
         store.note_outside()
     context = WriteContext(_ORIGIN, store.clock())
@@ -210,7 +213,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
         carry_out(store, lambda view: plan_pointers(view, orphans), orphans, context, verb="index")
     if dead:
         carry_out(store, lambda view: plan_dead_pointers(view, dead), dead, context, verb="index")
-    return len(orphans) + len(dead) + len(unseen)
+    return len(orphans) + len(dead) + len(unseen) + rebuilt
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
@@ -462,9 +465,14 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
         store.check_history()
         recorded = store.read_digests()
     except MemdirError as error:
-        where = _show_path(store.state / HISTORY_FILE, store.state)
-        yield DoctorFinding("history", where, str(error), error.hint or "move it away; memories are not affected")
+        where, is_damaged = _show_path(store.state / HISTORY_FILE, store.state), "rebuilds it" in error.hint
+        fix = error.hint or "move it away; memories are not affected"
+        yield DoctorFinding("history", where, str(error), fix, fixable=is_damaged)
         return
+    try:
+        store.check_saving()
+    except MemdirError as error:
+        yield DoctorFinding("state_file", _show_path(store.state, store.state), f"saving fails: {error}", error.hint)
     digests = {memory.header.file: memory.digest for memory in memories}
     for path, digest in recorded.items():
         is_gone = path not in digests and not is_index_path(path) and not os.path.exists(store.root / path)

@@ -118,7 +118,7 @@ class HistoryKeeper(Protocol):
     """A store that checks and compacts its own history, and records edits made outside memdir."""
 
     def check_history(self) -> None:
-        """Raise DiskError if the history cannot be read, or this version of memdir cannot write it."""
+        """Raise DiskError if a part of the history cannot be read or is missing, or a newer memdir has written it."""
 
     def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> "CompactResult":
         """Remove old versions from the history, keeping the last version of each file; see `History.compact`."""

@@ -6,10 +6,12 @@ processes can use it at once. The derived index (`index.db`) caches the header o
 unchanged directory is listed without opening a memory. It may be deleted at any time, and counts as empty if it is damaged.
 """
 
+import errno
 import json
 import os
 import sqlite3
 import stat
+import time
 from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -52,6 +54,7 @@ SYNC = "sync"  # the origin of teammates' changes, which come with their author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
+_PROBE_BYTES = 65_536  # about what a save needs
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, modified, dialect, problem, fields"
 # The cache is made again for other columns or fields; the number changes if one of them is read differently.
 _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
@@ -214,7 +217,41 @@ class FileStore(StoreBase):
     def check_history(self) -> None:
         with self._reading_history() as past:
             past.check_version()
-            past.read_changes(limit=1)
+            past.check_tables()
+
+    def check_saving(self) -> None:
+        """Raise an error if a save would fail, by doing what a save does without changing anything."""
+        with self._reading_history() as past:
+            if past.version != len(history.MIGRATIONS):
+                return  # memdir has not written here yet, or an older one has
+        with (
+            self._holding(seconds=min(self._lock_seconds, 1.0)) as (_, past),
+            guard.open_root(self.state) as state,
+            past.transaction(durable=True),
+            guard.disk_errors(str(self.root)),
+        ):
+            if not os.access(self.root, os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            guard.stage_file(state, "probe", bytes(_PROBE_BYTES))
+            guard.remove_temps(state, "")
+
+    def rebuild_history(self) -> bool:
+        """Replace a damaged history by what is whole in it. Return whether it was damaged."""
+        # Imported here: a history is rebuilt once in its life, if at all.
+        from memdir.store.rebuild import rebuild_history
+
+        with self._threads, hold_state(self, "lock", self._lock_seconds):
+            try:
+                self.check_history()
+            except DiskError as error:
+                if "rebuilds it" not in error.hint:
+                    raise
+            else:
+                return False
+            self.close()
+            rebuild_history(self.state, self.clock())
+        self.note_outside()
+        return True
 
     def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
         with self._holding() as (_, past):
@@ -298,8 +335,12 @@ class FileStore(StoreBase):
             # `relink` moves the history of a replaced directory into the state folder, which must be purged too.
             aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
-                with closing(History(path)) as older:
-                    count += older.purge(name)
+                try:
+                    with closing(History(path)) as older:
+                        count += older.purge(name)
+                except DiskError:  # damaged, so that nothing shows what it contains
+                    for ending in history.ENDINGS:
+                        path.with_name(path.name + ending).unlink(missing_ok=True)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
         if self._cache is not None:
             drop_index(self._cache / INDEX)
@@ -356,7 +397,7 @@ class FileStore(StoreBase):
                     heal(root, past)
                 raise
             # The files and the record are on the disk; if this fails, healing finishes the change at the next open.
-            with suppress(DiskError):
+            with suppress(DiskError, LockedError):
                 past.finish(change, written)
             if self._find_author is not None and origin.who != SYNC:
                 self._sign([file for file in changes if is_team(file.path) and not file.is_index], self._find_author)
@@ -380,6 +421,7 @@ class FileStore(StoreBase):
     @contextmanager
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
+        deadline = time.monotonic() + wait
         with self._threads, hold_state(self, "lock", wait) as (root, state):
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
@@ -392,10 +434,11 @@ class FileStore(StoreBase):
                 note_problem(self.state, "store", text, self.clock())
             if past is None:
                 guard.check_target(state, history.FILE, history.FILE)
-                past = self._history = History(self.state / history.FILE)
+                past = self._history = History(self.state / history.FILE, busy_seconds=wait)
                 self._pid = os.getpid()
                 if self._on_open is not None:
                     self._on_open()
+            past.wait_at_most(max(deadline - time.monotonic(), 0.05))
             heal(root, past)
             yield root, past
 
@@ -424,7 +467,10 @@ class FileStore(StoreBase):
                 return
             path = self.state / history.FILE
             is_there = os.path.isfile(path) and not os.path.islink(path) and not os.path.islink(self.state)
-            with closing(History(path, readonly=True) if is_there else History(Path(history.IN_MEMORY))) as past:
+            wait = self._lock_seconds
+            with closing(
+                History(path, readonly=True, busy_seconds=wait) if is_there else History(Path(history.IN_MEMORY))
+            ) as past:
                 yield past
 
     @contextmanager

@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memdir.errors import DiskError, NotFoundError
-from memdir.files import is_plain_file
+from memdir.errors import DiskError, LockedError, NotFoundError
+from memdir.files import describe_errno, find_lock_holder, is_plain_file
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
@@ -32,11 +32,13 @@ from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Change, ChangedFile, Header, Moment, Origin, RecallCounts, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
-from memdir.text import fold_words, replace_surrogates
+from memdir.text import fold_words, one_line, replace_surrogates
 
 FILE = "history.db"
+ENDINGS = ("", "-wal", "-shm")  # of the files of a database
 IN_MEMORY = ":memory:"
 OUTSIDE = "outside"
+REBUILD = "rebuild"  # the verb of a change that says what was lost when a damaged history was rebuilt
 MIGRATIONS = (
     """
     CREATE TABLE acts (
@@ -95,6 +97,7 @@ _LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN act
 _COMPACT = "compact"  # the verb of a change that removed old versions; its session is the last change that lost them
 _CREATING = allocate_lock()
 _FEW_NAMES = 100  # more are read together
+_CODES = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
@@ -111,7 +114,7 @@ class Database:
             # A link would lead to another file, and opening a FIFO would block.
             hint = "move it away; memories are not affected, and a new one begins"
             raise DiskError(f"cannot use {path.name}: it is not a plain file", path=str(path), hint=hint)
-        with sqlite_errors(path):
+        with sqlite_errors(path, is_write=not readonly):
             if not readonly and str(path) != IN_MEMORY:
                 create_file(path)  # SQLite would make it readable for everybody
             # In a read-only folder SQLite cannot create its log, unless it may assume that nothing writes.
@@ -174,13 +177,30 @@ class Database:
     def _read_version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
+    def wait_at_most(self, seconds: float) -> None:
+        """Set how long each statement waits for a lock of another process."""
+        self._db.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+    def check_tables(self) -> None:
+        """Raise DiskError if a page cannot be read, or a table, column or index is missing. Reads the whole file."""
+        with self.reading() as db:
+            row = db.execute("PRAGMA quick_check(1)").fetchone()
+            parts = "SELECT m.name || '.' || p.name FROM sqlite_master AS m, pragma_table_info(m.name) AS p"
+            select = f"SELECT name FROM sqlite_master UNION {parts}"
+            with closing(History(Path(IN_MEMORY))) as model:
+                missing = {*model._db.execute(select)} - {*db.execute(select)}
+            known = self.version == len(self._migrations)
+            if row[0] != "ok" or (known and missing):
+                words = f"no such part: {min(missing)[0]}" if row[0] == "ok" else f"damaged: {row[0]}"
+                raise sqlite3.DatabaseError(one_line(words))
+
     def close(self) -> None:
         self._db.close()
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
         """Open a transaction; with `durable`, its commit survives a power cut."""
-        with sqlite_errors(self.path):
+        with sqlite_errors(self.path, is_write=True):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -211,16 +231,26 @@ def create_file(path: Path) -> None:
 
 
 @contextmanager
-def sqlite_errors(path: Path) -> Iterator[None]:
-    """Convert SQLite errors to DiskError, with a hint for a full disk, permissions, a damaged file or a long path."""
+def sqlite_errors(path: Path, *, is_write: bool = False) -> Iterator[None]:
+    """Convert SQLite errors to DiskError with a hint that fits, and a lock that stops a writer to LockedError."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        words = str(error)
-        full = "full" in words or "I/O" in words
-        hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
-        if "malformed" in words or "not a database" in words:
-            hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
+        words, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+        hint = "check the disk and who owns the folder"
+        if code == sqlite3.SQLITE_BUSY:
+            pid = find_lock_holder(path, path.with_name(f"{path.name}-shm"))
+            words = f"it is locked by {f'process {pid}' if pid else 'another process'}"
+            hint = "wait for it or end it; the lock ends with its process"
+            if is_write:
+                raise LockedError(f"cannot use {path.name}: {words}", pid=pid, hint=hint) from None
+        elif code in _CODES:
+            hint = describe_errno(_CODES[code])[1]
+        elif code == sqlite3.SQLITE_READONLY:
+            is_readonly = bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+            hint = describe_errno(errno.EROFS if is_readonly else errno.EACCES)[1]
+        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or words.startswith(("no such", "damaged")):
+            hint = "the history is damaged; memories are not affected: `memdir doctor --fix` rebuilds it from what is whole"
         if "unable to open" in words and (size := len(os.fsencode(path.absolute()))) > _PATH_BYTES:
             hint = f"its path has {size} bytes, and SQLite's limit is {_PATH_BYTES}: choose a shorter directory"
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
@@ -367,6 +397,11 @@ class History(Database):
     def _vacuum(self) -> None:
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the log into the database file."""
+        with sqlite_errors(self.path):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def find_damage(self) -> Iterator[tuple[str, str]]:
@@ -420,8 +455,8 @@ class History(Database):
 
     def find_last(self) -> Change | None:
         """Return the newest change that can be undone, ignoring undos, undone changes and edits made outside memdir."""
-        where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
-        changes = self._read_changes(where, (OUTSIDE, _COMPACT))
+        where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?, ?) ORDER BY id DESC"
+        changes = self._read_changes(where, (OUTSIDE, _COMPACT, REBUILD))
         return next((change for change in changes if change.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
