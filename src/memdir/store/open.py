@@ -39,7 +39,7 @@ from memdir.files import (
     write_private,
 )
 from memdir.format import frontmatter
-from memdir.frozen import asdict, dataclass
+from memdir.frozen import asdict, dataclass, replace
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES, INDEX_BYTES, INDEX_LINES
 from memdir.project import paths
 from memdir.project.paths import (
@@ -167,8 +167,10 @@ def open_project(
     cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
 ) -> Project:
     """Open all stores for a working directory; `directory` replaces the project's memory directory."""
-    environment = read_environment(environ)
-    settings, places = paths.read_paths(environment, (cwd or Path.cwd()).absolute())
+    cwd = (cwd or Path.cwd()).absolute()
+    environment, note = paths.drop_project_variables(read_environment(environ), cwd)
+    settings, places = paths.read_paths(environment, cwd)
+    places = replace(places, notes=(*places.notes, note)) if note else places
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
     root = places.root.path
