@@ -154,13 +154,6 @@ def test_the_page_names_everything_a_session_has() -> None:
         assert f"`{name}" in page or f".{name}" in page or name in ("id", "file", "is_private"), name
 
 
-def test_the_testing_module_loads_no_web_server(tmp_path: Path) -> None:
-    code = "import memdir.testing as t, sys; t.sample_memory(); print({'http.server', 'ssl'} & set(sys.modules))"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=make_env(tmp_path), capture_output=True, encoding="utf-8", check=True)
-    assert done.stdout == "set()\n"
-
-
 @contextmanager
 def serving(root: Path, env: Mapping[str, str]) -> Iterator[str]:
     """The web server; when it is left, it has been told to end and has ended by itself."""
@@ -228,12 +221,3 @@ def test_an_address_that_is_no_users_is_refused(tmp_path: Path) -> None:
             error.value.close()
             assert error.value.code == 404
     assert not (tmp_path / "users").exists()
-
-
-def test_an_example_without_its_arguments_says_how_it_is_called() -> None:
-    for path in EXAMPLES.glob("*.py"):
-        assert "sys.exit(__doc__)" in path.read_text(encoding="utf-8"), path.name
-    told = subprocess.run(
-        [sys.executable, str(EXAMPLES / "no_sdk.py")], capture_output=True, encoding="utf-8", timeout=SECONDS
-    )
-    assert told.returncode == 1 and "python examples/no_sdk.py" in told.stderr and "Traceback" not in told.stderr

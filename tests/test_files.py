@@ -81,11 +81,6 @@ def test_an_event_is_known_by_its_last_arrival(tmp_path: Path) -> None:
     ]
 
 
-def test_where_nothing_was_noted_nothing_is_read(tmp_path: Path) -> None:
-    assert read_events(tmp_path / "none") == () and read_problems(tmp_path / "none") == ()
-    assert clear_problems(tmp_path / "none") == 0 and not (tmp_path / "none").exists()
-
-
 def test_a_name_that_is_no_name_makes_no_file(tmp_path: Path) -> None:
     for host, event in (("../../x", "Stop"), ("codex", "a/b"), ("codex", ""), ("co.dex", "Stop"), ("codex", "x" * 60)):
         note_event(tmp_path, host, event, NOW)
@@ -128,12 +123,6 @@ def test_the_same_problem_is_told_once_with_its_count(tmp_path: Path) -> None:
     first, second = read_problems(tmp_path)
     assert (first.text, first.times) == ("other", 1)
     assert (second.text, second.times, second.at) == ("no use", 3, NOW + timedelta(minutes=2))
-
-
-def test_only_what_came_after_is_told(tmp_path: Path) -> None:
-    note_problem(tmp_path, "codex", "old", NOW)
-    note_problem(tmp_path, "codex", "new", NOW + timedelta(milliseconds=5))
-    assert [at.text for at in read_problems(tmp_path, since=NOW)] == ["new"]
 
 
 def test_clearing_leaves_what_nobody_has_seen(tmp_path: Path) -> None:

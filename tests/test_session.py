@@ -1,6 +1,5 @@
 """A session: what the host is shown, what its callbacks receive, and the work in the background."""
 
-import asyncio
 import json
 import logging
 import re
@@ -18,7 +17,7 @@ import pytest
 
 from extraction_talks import ASKED, NOW, make_parent, make_talk, name_file
 from homes import write
-from memdir.conversation.transcripts import copy_plain, read_host_messages
+from memdir.conversation.transcripts import copy_plain
 from memdir.dream import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
@@ -474,10 +473,6 @@ def test_what_cannot_be_a_session_is_refused(store: FileStore) -> None:
         Session([])
 
 
-def test_each_session_without_an_id_is_a_conversation_of_its_own(store: FileStore) -> None:
-    assert len({Session(store).id for _ in range(20)}) == 20
-
-
 def make_long(count: int) -> list[dict[str, object]]:
     """A conversation of so many turns, each of some hundred tokens."""
     words = "The parser reads tokens, keeps a stack of open blocks and reports the line of each error it meets. " * 6
@@ -574,20 +569,6 @@ def test_a_record_that_is_held_is_asked_for_again_but_not_for_ever() -> None:
         retry(step)
 
 
-def test_a_host_with_an_event_loop_uses_it_in_threads(store: FileStore) -> None:
-    async def live() -> tuple[int, RenderedReminders | None]:
-        session = Session(store, id="s1")
-        await asyncio.to_thread(session.remember, DEPLOYS)
-        session.prompt_arrived(QUESTION)
-        found = await asyncio.to_thread(session.take_reminders, seconds=60)
-        session.turn_ended(say(ASKED))
-        assert await asyncio.to_thread(session.close)
-        return len(names(store)), found
-
-    count, found = asyncio.run(live())
-    assert count >= 1 and found is not None
-
-
 def test_what_was_told_as_saved_survives_a_kill_of_the_process(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys, memdir\n"
@@ -607,7 +588,7 @@ def test_what_was_told_as_saved_survives_a_kill_of_the_process(tmp_path: Path) -
     assert len(names(store)) == 1, "nor is it learned twice"
 
 
-def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> None:
+def test_of_the_turns_that_end_meanwhile_the_agents_own_latest_follows() -> None:
     begun, go = threading.Event(), threading.Event()
     done: list[int] = []
 
@@ -618,36 +599,16 @@ def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> No
         return ExtractResult()
 
     background = BackgroundExtraction(slow)
-    talk = make_talk(turns=3)
+    talk = make_talk(turns=4)
     assert background.turn_ended(EndedTurn(talk[:1]))
     assert begun.wait(30)
     assert not background.turn_ended(EndedTurn(talk[:2]))
     assert not background.turn_ended(EndedTurn(talk[:3]))
+    assert not background.turn_ended(EndedTurn(talk[:4], is_subagent=True))
     assert background.drain(0) is False
     go.set()
     assert background.drain(30) is True
     assert done == [1, 3]
-
-
-def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
-    begun, go = threading.Event(), threading.Event()
-    done: list[int] = []
-
-    def slow(turn: EndedTurn) -> ExtractResult:
-        begun.set()
-        assert go.wait(30)
-        done.append(len(turn.messages))
-        return ExtractResult()
-
-    background = BackgroundExtraction(slow)
-    talk = make_talk(turns=3)
-    background.turn_ended(EndedTurn(talk[:1]))
-    assert begun.wait(30)
-    background.turn_ended(EndedTurn(talk[:2]))
-    background.turn_ended(EndedTurn(talk[:3], is_subagent=True))
-    go.set()
-    assert background.drain(30) is True
-    assert done == [1, 2]
 
 
 def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
@@ -679,30 +640,6 @@ def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
     finally:
         threading.excepthook = before
     assert unforeseen == [ValueError]
-
-
-def test_messages_of_both_large_shapes_are_read() -> None:
-    talk = read_host_messages(
-        [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": [{"type": "text", "text": "look"}]},
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}],
-            },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "text"}]},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "t2", "type": "function", "function": {"name": "ls", "arguments": "{}"}}],
-            },
-            {"role": "tool", "tool_call_id": "t2", "content": "files"},
-            Message("assistant", "Done."),
-            "what is no message",
-        ]
-    )
-    assert [[at.role, at.text, at.is_meta] for at in talk] == ROWS["messages_of_both_large_shapes_are_read"]
-    assert [call.name for at in talk for call in at.calls] == ["read", "ls"]
 
 
 def test_the_parent_is_as_it_was_when_the_turn_ended(store: FileStore) -> None:

@@ -22,7 +22,6 @@ from memdir.text import (
     fold_words,
     one_line,
     printable,
-    replace_surrogates,
     shorten,
 )
 from tables import table
@@ -92,18 +91,9 @@ def test_what_may_not_be_stored_is_named(text: str) -> None:
     assert "U+" in find_forbidden(text, lines=True)
 
 
-def test_line_breaks_are_for_bodies_only() -> None:
-    assert not find_forbidden("a\r\n\tb", lines=True)
-    assert find_forbidden("a\nb", lines=False) and find_forbidden("a\u2028b", lines=False)
-
-
 @given(st.text(), st.integers(1, 50))
 def test_shortened_text_fits(text: str, width: int) -> None:
     assert len(shorten(text, width)) <= width
-
-
-def test_surrogates_are_replaced() -> None:
-    assert replace_surrogates("a\udcffb") == "a?b" and replace_surrogates("é") == "é"
 
 
 TEXTS = ROOT / "tests" / "data" / "token_texts.jsonl"

@@ -6,7 +6,7 @@ the other methods are shared.
 
 Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
 Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records that are
-not frozen with slots. A class that needs one of these, or has defaults that `dataclasses` would refuse, is an error.
+not frozen with slots. Defaults that `dataclasses` would refuse are an error here, too.
 """
 
 import re

@@ -416,7 +416,10 @@ class Excerpt(_Titled):
 
 
 class Moment(StrEnum):
-    """When a memory was shown. The others say what became of an action for which it was shown, and of a showing."""
+    """The occasion on which a memory was shown.
+
+    The last three are not showings: the action was carried out all the same, the user let it pass, the memory was not useful.
+    """
 
     START = "start"
     PROMPT = "prompt"

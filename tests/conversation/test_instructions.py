@@ -30,7 +30,7 @@ from memdir.conversation.instructions import (
 from memdir.errors import FormatError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
 from memdir.models.prompts import render_prompt
-from memdir.records import Scope, Surfacing
+from memdir.records import Scope
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, open_project
@@ -124,11 +124,6 @@ def test_the_mode_follows_switches_and_settings(here: Open) -> None:
     assert not off.private.root.exists()
 
 
-def test_agent_mode_needs_an_agent(here: Open) -> None:
-    with pytest.raises(SettingsError, match="needs an agent"):
-        build_instructions(here(), mode=InstructionMode.AGENT)
-
-
 def test_the_switch_for_instruction_files_keeps_the_indexes_out_and_the_guidance_says_so(here: Open) -> None:
     opened = here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     plant(opened.private.root, "audit")
@@ -136,11 +131,6 @@ def test_the_switch_for_instruction_files_keeps_the_indexes_out_and_the_guidance
     assert (made.mode, made.index, made.heading, made.clips) == (InstructionMode.NORMAL, "", "", ())
     assert "The memory files are not loaded." in made.guidance and "Only the indexes are loaded" not in made.guidance
     assert "audit" in build_instructions(here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="0")).index
-
-
-def test_a_log_is_named_by_its_pattern(here: Open) -> None:
-    made = build_instructions(here(MEMDIR_DAILY_LOG="1", MEMDIR_NOW="2026-03-05"))
-    assert f"{here().private.root}/logs/YYYY/MM/YYYY-MM-DD.md" in made.guidance and "2026" not in made.text
 
 
 def test_a_store_without_a_directory_has_the_normal_mode_only() -> None:
@@ -327,21 +317,6 @@ def test_a_file_that_ends_inside_a_character_is_loaded(here: Open) -> None:
     assert "(audit.md)" in text and "(half.md)" in text and text.encode("utf-8")
 
 
-def test_use_decides_what_is_kept_after_the_newest(here: Open) -> None:
-    opened = here()
-    fill(opened.private.root, 250)
-    assert 240 not in load(opened)[1]
-    opened.private.note_recalls([Surfacing("m240", START, "a question", "s1")] * 3)
-    assert 240 in load(opened)[1]
-
-
-def test_an_index_whose_only_line_is_too_long_is_not_called_empty(here: Open) -> None:
-    opened = here()
-    fill(opened.private.root, 1, hook="x" * 30_000)
-    made = build_instructions(opened)
-    assert "Nothing is remembered" not in made.clips[0].text and "30,0" in made.clips[0].text
-
-
 def test_a_team_index_spells_names_from_its_own_folder(here: Open) -> None:
     opened = here(MEMDIR_TEAM="1")
     plant(opened.private.root, "audit")
@@ -352,13 +327,6 @@ def test_a_team_index_spells_names_from_its_own_folder(here: Open) -> None:
     assert "(tracker.md)" in team.text and "(audit.md)" in team.text and team.clip.dead == 0
     assert private.clip.dead == 1 and "written by others" in team.text
     assert len(build_instructions(here()).clips) == 2, "no team, no team index"
-
-
-def test_a_team_index_over_the_limit_keeps_what_is_used(here: Open) -> None:
-    opened = here(MEMDIR_TEAM="1")
-    fill(opened.private.root / "team", 250)
-    opened.private.note_recalls([Surfacing("team/m240", START, "a question")])
-    assert "(m240.md)" in build_instructions(opened).clips[1].text
 
 
 def test_an_agent_is_given_its_own_index_and_no_other(here: Open) -> None:

@@ -501,14 +501,6 @@ def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(
     )
 
 
-def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
-    options = NotesOptions(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
-    model = ScriptedModel([answer(Plan="Ship it.")])
-    assert desk.update(talk(), model, options=options).by == "model"
-    assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
-    assert model.requests[0].messages[0].text.startswith("MINE # Plan")
-
-
 @pytest.mark.parametrize(
     ("options", "skip"),
     [

@@ -15,7 +15,6 @@ from memdir.conversation.includes import (
     looks_secret,
     match_any,
     parse_rule,
-    resolve_include,
     split_blocks,
     strip_comments,
 )
@@ -95,13 +94,6 @@ def test_the_pieces_put_together_are_the_text(text: str) -> None:
 @table("text found", ROWS["mentions_are_found_outside_code"])
 def test_mentions_are_found_outside_code(text: str, found: list[str]) -> None:
     assert [mention[-1] for mention in find_mentions(text)] == found
-
-
-def test_a_mention_means_a_path_from_its_file_from_home_or_from_the_root() -> None:
-    assert resolve_include("x/y.md", "/p/docs", "/home/me") == "/p/docs/x/y.md"
-    assert resolve_include("~/y.md", "/p/docs", "/home/me") == "/home/me/y.md"
-    assert resolve_include("~//etc/y.md", "/p", "/home/me") == "/home/me/etc/y.md"
-    assert resolve_include("/y.md", "/p/docs", "/home/me") == "/y.md"
 
 
 @table("pattern path fits", ROWS["patterns_match_as_people_expect"])
@@ -215,11 +207,6 @@ def test_all_files_are_loaded_from_the_widest_to_the_nearest(world: World) -> No
     )
 
 
-def test_nothing_there_is_nothing_loaded(world: World) -> None:
-    loaded = world.load()
-    assert loaded == LoadedFiles() and render_files(loaded) == ""
-
-
 def test_the_rendering_names_each_file_and_is_the_same_every_time(world: World) -> None:
     world.put("CLAUDE.md", "<!-- for people -->\nUse tabs. @more.md\n")
     world.put("more.md", "And no semicolons.\u202e\n")
@@ -252,12 +239,6 @@ def test_the_switch_of_claude_code_switches_all_off(tmp_path: Path) -> None:
     world.put("CLAUDE.md", "x")
     assert world.load() == LoadedFiles(disabled="CLAUDE_CODE_DISABLE_CLAUDE_MDS")
     assert world.read("a.ts").disabled
-
-
-def test_the_home_may_lie_elsewhere(tmp_path: Path) -> None:
-    world = World(tmp_path, CLAUDE_CONFIG_DIR=str(tmp_path / "conf"))
-    write(tmp_path / "conf" / "CLAUDE.md", "mine")
-    assert world.names(world.load()) == ["conf/CLAUDE.md"]
 
 
 def test_exclusions_of_all_settings_count_together(world: World) -> None:
@@ -356,13 +337,6 @@ def test_reading_a_file_below_adds_the_instructions_on_the_way_to_it(world: Worl
     assert [file.text for file in world.read("pkg/sub/x.c").files] == ["pkg", "sub", "C rule\n"]
     assert [file.text for file in world.read("pkg/x.c").files] == ["pkg"]
     assert world.read("x.c").files == ()
-
-
-def test_rules_of_the_home_are_listed_once_though_the_home_is_on_the_way(world: World) -> None:
-    write(world.claude / "rules" / "a.md", "---\npaths: 'a/*'\n---\nx")
-    write(world.claude / "rules" / "b.md", "y")
-    loaded = world.load()
-    assert len(loaded.pending) == 1 and len(loaded.files) == 1
 
 
 def test_includes_follow_their_file_and_come_before_the_next_one(world: World) -> None:

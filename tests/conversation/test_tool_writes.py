@@ -65,15 +65,11 @@ def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(m
     for path, text in (("team/x.md", memory_text("X")), ("team/MEMORY.md", "- [X](x.md) — x\n"), ("logs/a/b.md", "x")):
         assert judge_write(FileWrite(ground, path, text, True), find_secrets, today=TODAY) == WriteVerdict()
     assert judge_write(FileWrite(ground, "team/MEMORY.md", TOKEN, True), find_secrets, today=TODAY).refused
-    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets, today=TODAY).said
+    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets, today=TODAY).warnings
 
 
 LOG, OLD = "logs/2026/03/2026-03-05.md", "logs/2026/03/2026-03-04.md"
 ONE, TWO = "- 09:00 one\n", "- 10:00 two\n"
-
-
-def make_patch(hunk: str) -> str:
-    return f"*** Begin Patch\n*** Update File: {LOG}\n{hunk}*** End Patch\n"
 
 
 @pytest.mark.parametrize(("tool", "given", "is_allowed"), ROWS["a_log_is_only_added_to_and_only_todays"])

@@ -414,13 +414,6 @@ def test_plain_json_is_read_in_each_of_its_shapes(tmp_path: Path, text: str) -> 
     assert describe_transcript(path).session == "talk"
 
 
-def test_an_array_larger_than_the_window_is_read_element_by_element(tmp_path: Path) -> None:
-    path = tmp_path / "talk.json"
-    many = [{"role": "user", "content": f"{n} " + "ü" * (n * 997 % 90_000)} for n in range(60)]
-    path.write_text(json.dumps(many, ensure_ascii=False), encoding="utf-8")
-    assert [at.text for at in read_messages(path)] == [at["content"] for at in many]
-
-
 @pytest.mark.parametrize("text", ["hello\n", "{}\n", "[1, 2]", '{"type": "user"}\n', "[" * 50_000, '"x"\n', "\xff\xfe"])
 def test_what_is_no_transcript_is_one_clear_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x"

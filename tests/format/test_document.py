@@ -121,10 +121,6 @@ def test_the_words_in_a_sentence_are_no_parts(body: str) -> None:
     assert find_missing_parts(Kind.FEEDBACK, body) == ("**Why:**", "**How to apply:**")
 
 
-def test_one_missing_part_is_named_alone() -> None:
-    assert find_missing_parts(Kind.PROJECT, "x\n\n**Why:** y") == ("**How to apply:**",)
-
-
 def test_parts_are_added_in_order() -> None:
     whole = compose_body("Use pnpm.\n", "npm breaks the lockfile", "every install")
     assert whole == "Use pnpm.\n\n**Why:** npm breaks the lockfile\n\n**How to apply:** every install\n"
@@ -144,10 +140,6 @@ def test_a_part_that_is_there_is_replaced_and_nothing_else() -> None:
     assert compose_body(body, "new \\1 reason", None) == (
         "Rule\n\n**Why:** new \\1 reason\n\nMore.\n\n**How to apply:** x\n"
     )
-
-
-def test_parts_make_a_body_of_their_own() -> None:
-    assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
 
 
 @table("body after", ROWS["a_part_of_any_shape_is_replaced_where_it_is"])

@@ -81,12 +81,6 @@ def test_the_first_line_finds_a_place_in_any_index(text: str, wanted: str) -> No
     assert append_pointer(text, NEW) == wanted
 
 
-def test_windows_line_ends_are_kept() -> None:
-    text = "# T\r\n\r\n- [A](a.md)\r\n"
-    assert append_pointer(text, NEW) == f"{text}{NEW}\r\n"
-    assert drop_lines(text, "a") == "# T\r\n\r\n"
-
-
 def test_only_a_line_that_memdir_wrote_is_rewritten() -> None:
     ours = render_line("A", "a", "old words")
     text = f"- [B](b.md)\n  {ours}\n"
@@ -155,14 +149,6 @@ def make_header(
 
 def test_a_line_has_type_file_time_and_description() -> None:
     assert show_header(make_header("sub/terse")) == "- [feedback] sub/terse.md (2026-11-15T08:30:15Z): No summary"
-
-
-def test_a_missing_type_leaves_no_bracket() -> None:
-    assert show_header(make_header(kind=None)) == "- terse.md (2026-11-15T08:30:15Z): No summary"
-
-
-def test_a_missing_description_leaves_no_colon() -> None:
-    assert show_header(make_header(description=" \n ")) == "- [feedback] terse.md (2026-11-15T08:30:15Z)"
 
 
 def test_a_description_of_many_lines_stays_on_one() -> None:

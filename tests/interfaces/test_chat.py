@@ -189,17 +189,6 @@ def test_a_memory_opens_in_the_editor(chats: Chats) -> None:
     assert "we deploy on Thursdays" in answer_to(shown, "when do we deploy?")
 
 
-def test_messages_of_several_lines_and_any_script(chats: Chats) -> None:
-    quoted = '"""\nmerke dir bitte:\nwir deployen nur dienstags\n"""\n'
-    script = f"{quoted}记住我们每周二部署\nthank you \\\nfor all of it\n"
-    shown = chats.play(script).out
-    assert "> merke dir bitte:\n  wir deployen nur dienstags" in shown and "记住我们每周二部署" in shown
-    (path,) = chats.transcripts
-    said = [message.text for message in read_messages(path) if message.role == "user"]
-    assert said == ["merke dir bitte:\nwir deployen nur dienstags", "记住我们每周二部署", "thank you \nfor all of it"]
-    assert len(list(chats.memory.glob("*.md"))) == 3
-
-
 def test_nothing_to_play_is_a_short_orientation(chats: Chats) -> None:
     for script in ("", "\n  \n"):
         shown = chats.play(script).out
@@ -268,17 +257,6 @@ def test_a_purge_within_a_conversation_is_a_purge_and_ends_it(chats: Chats) -> N
     assert "purged xylophone-in-cellar" in shown and "Forgotten" not in shown
     held = [path for path in chats.memory.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
     assert held == []
-
-
-def test_a_conversation_behind_a_link_is_refused(chats: Chats) -> None:
-    chats.play("remember that we deploy on Tuesdays\n")
-    folder = chats.memory / ".memdir" / "chats"
-    aside = chats.home / "aside"
-    os.rename(folder, aside)
-    folder.symlink_to(aside)
-    before = sorted(path.name for path in aside.iterdir())
-    shown = chats.play("remember that lunch is at noon\n").out
-    assert "it is a symbolic link" in shown and sorted(path.name for path in aside.iterdir()) == before
 
 
 def test_what_a_broken_store_could_not_keep_is_said_as_an_error(chats: Chats) -> None:

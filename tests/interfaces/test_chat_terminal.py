@@ -133,25 +133,3 @@ def test_cancel_permission_and_drain(chats: Chats) -> None:
         assert server.problems == []
     assert (chats.project / "app.py").read_text(encoding="utf-8") == "limit = 4\n"
     assert "limit is four" in (chats.memory / "MEMORY.md").read_text(encoding="utf-8")
-
-
-def test_what_was_acknowledged_outlives_a_kill_and_the_conversation_goes_on(chats: Chats) -> None:
-    with open_chat(chats) as terminal:
-        terminal.expect(READY)
-        terminal.enter("remember that we deploy on Tuesdays only")
-        terminal.expect("[Memory saved: deploy-on-tuesdays-only.md]")
-        terminal.kill()
-    assert (chats.memory / "deploy-on-tuesdays-only.md").is_file()
-    with open_chat(chats, "--continue") as terminal:
-        assert "1 of your messages" in terminal.expect(READY)
-        terminal.enter("when do we deploy?")
-        terminal.expect("we deploy on Tuesdays only (")
-        terminal.expect(READY)
-        terminal.type(UP + UP)
-        terminal.expect("remember that we deploy on Tuesdays only")
-        terminal.type(INTERRUPT)
-        terminal.expect("Ctrl-C once more ends the chat.")
-        terminal.expect(READY)
-        terminal.type(INTERRUPT)
-        assert terminal.end() == 0 and "Traceback" not in terminal.text
-    assert chats("doctor").code == 0

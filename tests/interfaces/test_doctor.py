@@ -2,8 +2,6 @@ import os
 import shutil
 from pathlib import Path
 
-import yaml
-
 from loads import bench
 from memdir.interfaces.doctor import LEVELS, count_kinds, examine, repair
 from memdir.limits import INDEX_LINE_CHARS, RULES
@@ -131,17 +129,6 @@ def test_the_real_directory_has_long_lines_and_one_open_link_and_nothing_else(tm
     assert [at.where for at in findings if at.kind == "unresolved_link"] == ["project_settings_surface.md"]
     assert {at.kind for at in findings} == {"long_line", "unresolved_link"}
     assert {at.level for at in findings} == {"advice"}
-
-
-def test_the_real_directory_loads_with_every_type_and_description_right(tmp_path: Path) -> None:
-    memory = tmp_path / "project" / "memory"
-    shutil.copytree(bench("realworld_memory", "memory"), memory)
-    headers = {header.file: header for header in FileStore(memory).scan()}
-    assert len(headers) == 19
-    for name, header in headers.items():
-        truth = yaml.safe_load((memory / name).read_text(encoding="utf-8").split("---\n")[1])
-        assert header.kind == (truth.get("metadata") or truth)["type"]
-        assert header.description == truth["description"] and header.title == truth["name"] and not header.problem
 
 
 def test_more_standing_rules_than_conversations_have_are_reported(tmp_path: Path) -> None:

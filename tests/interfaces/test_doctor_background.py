@@ -16,10 +16,8 @@ from memdir.project.hosts import InstalledHost
 from memdir.store.sessions import QueuedTurn, enqueue
 from memdir.store.state import RECORD, note_event, note_problem
 from memdir.sync.state import Membership, write_membership
-from tables import read_rows
 from transcript_writer import Claude
 
-ROWS = read_rows("doctor_background")
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 EVENTS = ("session-start", "user-prompt", "stop")
@@ -76,14 +74,6 @@ def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, r
     assert find(tmp_path, "hooks_silent", ran=ran) == []
 
 
-def test_what_went_wrong_in_a_hook_lately_is_told_once(tmp_path: Path) -> None:
-    note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR)
-    note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR / 2)
-    note_problem(tmp_path, "codex", "of last month", NOW - 800 * HOUR)
-    found = find(tmp_path, "hook_problem")
-    assert len(found) == 1 and "the index is busy" in found[0].message and "2 times" in found[0].message
-
-
 def wait_since(state: Path, moment: datetime) -> None:
     path = enqueue(state, QueuedTurn("s", "/nowhere/t.jsonl"))
     path.rename(path.with_name(f"{int(moment.timestamp() * 1e9):020d}-{path.name.partition('-')[2]}"))
@@ -119,12 +109,6 @@ def test_trouble_with_the_sync_is_told(tmp_path: Path, facts: dict[str, object],
     assert words in found.message and found.level == "warning"
 
 
-def test_many_refused_files_are_counted(tmp_path: Path) -> None:
-    sync(tmp_path, refused={f"team/{number}.md": "no" for number in range(30)})
-    found = find(tmp_path, "team_sync")
-    assert len(found) == 6 and any("25 more" in at.message for at in found)
-
-
 def test_a_sync_that_works_or_was_offline_for_a_day_is_nothing_wrong(tmp_path: Path) -> None:
     sync(tmp_path)
     assert find(tmp_path, "team_sync") == []
@@ -134,22 +118,6 @@ def test_a_sync_that_works_or_was_offline_for_a_day_is_nothing_wrong(tmp_path: P
 
 def config(cli: Cli, text: str) -> None:
     write(cli.home / ".config" / "memdir" / "config.toml", text)
-
-
-@pytest.mark.parametrize(("text", "key"), ROWS["a_setting_without_effect_is_advice"])
-def test_a_setting_without_effect_is_advice(cli: Cli, text: str, key: str) -> None:
-    config(cli, text)
-    told = cli("doctor", "--json")
-    assert [(at["kind"], at["level"]) for at in told.json["findings"]] == [("dead_setting", "advice")]
-    assert key in told.json["findings"][0]["message"] and told.code == 0
-
-
-@pytest.mark.parametrize(
-    "text", ["dream_hours = 3\n", "dream = false\n", "dream = false\ndream_hours = 24\n", "half_life.project = 7\n"]
-)
-def test_a_setting_with_effect_is_not(cli: Cli, text: str) -> None:
-    config(cli, text)
-    assert cli("doctor", "--json").json["findings"] == []
 
 
 @pytest.mark.parametrize("text", ["a = [", "dream_hours = 'soon'\n"])

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import pytest
 
 from homes import git, make_repository, write
 from loads import ROOT
-from memdir.interfaces.doctor import UNUSED_DAYS, UNUSED_SESSIONS, DoctorFinding, examine, repair
-from memdir.records import Draft, Kind, Surfacing
+from memdir.interfaces.doctor import DoctorFinding, examine, repair
+from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
-from memdir.store.secrets import AllowedValue, OwnSecretRules, SecretRule, find_secrets
+from memdir.store.secrets import OwnSecretRules, find_secrets
 from memdir.testing import sample_memory
 from memdir.verify.check import verify
 
@@ -78,56 +78,6 @@ def test_a_secret_is_told_by_rule_and_line_and_never_by_value(memory: Path) -> N
     (found,) = find(store, "secret")
     assert found.where == "pipeline.md" and found.line == 7 and found.level == "warning"
     assert TOKEN not in repr(examine(store)) and "github" in found.message.lower()
-
-
-def test_own_rules_are_used(memory: Path) -> None:
-    put(memory, "gateway", "The gateway wants acme_0123456789 as its word.")
-    rule = SecretRule("acme", "a word of our gateway", r"acme_[0-9]{10}")
-    with FileStore(memory) as store:
-        assert find(store, "secret") == []
-        own = OwnSecretRules((rule,), ())
-        assert [at.message for at in find(store, "secret", own)] == ["looks like a word of our gateway (acme)"]
-        allowed = OwnSecretRules((rule,), (AllowedValue("^acme_0", "it is public"),))
-        assert find(store, "secret", allowed) == []
-
-
-def recall_often(store: FileStore, name: str, *, days: int, sessions: int) -> None:
-    step = timedelta(days=days) / sessions
-    rows = [Surfacing(name, NOW - timedelta(days=days) + step * at, "why?", f"s-{at}") for at in range(sessions)]
-    store.note_recalls(rows)
-
-
-def make_old(memory: Path, *names: str) -> None:
-    for name in names:
-        moment = (NOW - timedelta(days=400)).timestamp()
-        os.utime(put(memory, name, f"All about {name} and nothing else."), (moment, moment))
-
-
-def test_what_was_never_recalled_in_a_long_time_is_told_in_one_line(memory: Path) -> None:
-    make_old(memory, "used", "idle", "lonely")
-    with FileStore(memory, clock=lambda: NOW) as store:
-        recall_often(store, "used", days=UNUSED_DAYS + 5, sessions=UNUSED_SESSIONS)
-        (found,) = find(store, "never_recalled")
-    assert "2 memories" in found.message and "idle, lonely" in found.message and found.level == "advice"
-
-
-@pytest.mark.parametrize(("days", "sessions"), [(UNUSED_DAYS - 5, 50), (UNUSED_DAYS + 5, UNUSED_SESSIONS - 1)])
-def test_a_ledger_that_is_young_or_thin_says_nothing(memory: Path, days: int, sessions: int) -> None:
-    make_old(memory, "used", "idle")
-    with FileStore(memory, clock=lambda: NOW) as store:
-        assert find(store, "never_recalled") == []
-        recall_often(store, "used", days=days, sessions=sessions)
-        assert find(store, "never_recalled") == []
-
-
-def test_a_young_or_a_pinned_memory_is_not_called_unused(memory: Path) -> None:
-    make_old(memory, "used", "pinned")
-    pinned = memory / "pinned.md"
-    pinned.write_text(pinned.read_text(encoding="utf-8").replace("type:", "pinned: true\ntype:"), encoding="utf-8")
-    os.utime(put(memory, "young", "All new."), (NOW.timestamp(), NOW.timestamp()))
-    with FileStore(memory, clock=lambda: NOW) as store:
-        recall_often(store, "used", days=UNUSED_DAYS + 5, sessions=UNUSED_SESSIONS)
-        assert find(store, "never_recalled") == []
 
 
 HOLD = """

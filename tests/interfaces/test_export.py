@@ -122,10 +122,6 @@ def test_nothing_to_export_is_said_and_wrong_use_is_2(tmp_path: Path) -> None:
     assert cli("export", "--json").code == 2
 
 
-def test_an_export_goes_through_a_pipe_to_the_letter(cli: Cli) -> None:
-    assert cli.real("export").data == cli("export").data
-
-
 def test_a_memory_that_nobody_could_save_so_today_comes_back_from_json_lines_too(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "one")
     write(cli.memory / "old.md", memory_text("Old", "stuff", "The old server hums in the cellar at night.\n"))

@@ -172,7 +172,7 @@ def test_links_are_not_followed_and_what_a_team_shares_is_left_out_unless_asked_
     (source / "leak.md").symlink_to("/etc/hostname")
     write(source / "team" / "tracker.md", memory_text("Tracker"))
     told = {row["source"]: row for row in cli("import", str(source), "--json").json["steps"]}
-    assert told["leak.md"]["why"] == "it is a symbolic link"
+    assert told["leak.md"]["why"] == "it is a link"
     assert told["team/tracker.md"]["fate"] == "refused" and "--with-team" in told["team/tracker.md"]["why"]
     cli("import", str(source), "--apply", "--with-team")
     assert cli("list", "--scope", "team", "--json").json[0]["name"] == "team/tracker"
@@ -185,11 +185,6 @@ def test_user_memory_takes_only_what_belongs_there(cli: Cli, source: Path) -> No
     assert {row["name"] for row in told["steps"] if row["fate"] == "new"} == {"me"}
     assert told["counts"]["refused"] == 2 and told["scope"] == "user"
     assert cli("undo", "--scope", "user").code == 0
-
-
-def test_since_leaves_out_what_is_older(cli: Cli, source: Path) -> None:
-    assert fates(cli, str(source), "--since", "2025-12-31") == {"sub/deploys": "new"}
-    assert "invalid date" in cli("import", str(source), "--since", "soon").refusal
 
 
 def test_a_project_means_the_memory_that_is_kept_for_it(cli: Cli) -> None:
@@ -226,16 +221,11 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
 
 def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "nothing found at" in cli("import", str(tmp_path / "nowhere")).refusal
-    assert "no codex memories in their usual directory" in cli("import", "codex").refusal
+    assert "no gemini-md memories in their usual directory" in cli("import", "gemini-md").refusal
     odd = write(tmp_path / "odd.txt", "just a line\n")
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()
     assert "--from" in cli("import", str(tmp_path / "empty")).refusal
-
-
-def test_nothing_is_imported_where_memory_is_off(cli: Cli, source: Path) -> None:
-    assert "memory is off" in cli("import", str(source), "--apply", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal
-    assert not cli.memory.exists()
 
 
 def test_a_fifo_in_a_directory_keeps_nobody_waiting(cli: Cli, source: Path) -> None:

@@ -78,41 +78,12 @@ def test_chatgpts_memories_are_about_the_user_unless_they_say_how_to_answer(cli:
     assert len(steps(cli, str(bullets), "--from", "chatgpt")) == 2
 
 
-def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> None:
-    rows = steps(cli, sample(cli, "codex"))
-    assert {(row["type"], row["title"]) for row in rows if row["fate"] == "new"} >= {
-        ("feedback", "ingest pipeline retries: user preferences"),
-        ("project", "ingest pipeline retries: reusable knowledge"),
-        ("user", "User profile from Codex"),
-    }
-    assert [row["why"].split(" (")[0] for row in rows if row["fate"] == "refused"] == [
-        "failures and fixes: the code already contains them",
-        "it belongs to another project",
-    ]
-    knowledge = next(row for row in rows if row["title"].endswith("reusable knowledge"))
-    assert knowledge["modified"].startswith("2026-02-12") and "every Sunday" in knowledge["text"]
-
-
-def test_codex_is_found_where_it_keeps_its_memories(cli: Cli) -> None:
-    (cli.home / ".codex").mkdir()
-    sample(cli, "codex", ".codex/memories")
-    assert cli("import", "codex", "--json").json["format"] == "codex"
-
-
 def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
     (cli.home / ".gemini").mkdir()
     sample(cli, "gemini-sample.md", ".gemini/GEMINI.md")
     rows = steps(cli, "gemini-md")
     assert [(row["fate"], row["type"]) for row in rows] == [("new", "user"), ("new", "reference")]
     assert "The user's preferred programming language is Python." in rows[0]["text"]
-
-
-def test_the_same_fact_from_two_tools_is_kept_once(cli: Cli) -> None:
-    write(cli.home / "a.txt", "The user works as a data engineer in the payments team.\n")
-    write(cli.home / "b.txt", "- The user works as a **data engineer**  in the payments team.\n")
-    assert [row["fate"] for row in steps(cli, str(cli.home / "a.txt"), "--from", "chatgpt", "--apply")] == ["new"]
-    (row,) = steps(cli, str(cli.home / "b.txt"), "--from", "chatgpt", "--apply")
-    assert row["fate"] == "same" and len(cli("list", "--json").json) == 1
 
 
 def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from clihelp import Cli
 from homes import make_environment, write
 from memdir.errors import ConflictError, DiskError, FormatError, PathError
-from memdir.frozen import replace
 from memdir.interfaces.install import (
     SHARED,
     OwnCommand,
@@ -33,41 +32,21 @@ from memdir.project.hosts import (
     FILE,
     GEMINI,
     HOSTS,
-    QWEN,
     Host,
     find_file,
     find_installed,
     read_install_record,
 )
 from memdir.project.settings import Environment
+from tables import read_rows
 from terminals import Terminal
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 PROGRAM = OwnCommand(("/opt/my tools/memdir",))
 PLUGIN = Path(__file__).parents[2] / "plugin"
 
-SETTINGS = {
-    "none": None,
-    "empty": "",
-    "bare": "{}",
-    "spaced": "{ }\n",
-    "open": "{\n}\n",
-    "one line": '{"model": "opus", "env": {"A": "1"}}',
-    "tabs": '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n',
-    "windows": '{\r\n    "model": "opus"\r\n}\r\n',
-    "mark": '\ufeff{\n  "model": "opus"\n}',
-    "others": json.dumps(
-        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "z": [1, {"a": None}]}, indent=4
-    ),
-    "comments": '{\n  // mine\n  "hooks": {}, /* here */\n  "list": [1, 2,],\n}\n',
-    "twice": '{"hooks": {"Stop": []}, "hooks": {"Stop": [{"x": "]"}]}}',
-}
-TOMLS = {
-    "none": None,
-    "plain": 'model = "gpt"\n',
-    "open end": "[tools]\nweb = true",
-    "windows": "a = 1\r\n[b]\r\nc = 2\r\n",
-}
+ROWS = read_rows("install")
+SETTINGS, TOMLS = ROWS["SETTINGS"], ROWS["TOMLS"]
 
 
 def install(
@@ -160,23 +139,6 @@ def test_what_others_put_there_before_and_in_between_stays_and_only_ours_goes(tm
     assert left == {"hooks": hooks, "z": [1, {"a": None}], "model": "opus"}
 
 
-def test_qwen_gets_hooks_and_server_in_one_file(tmp_path: Path) -> None:
-    environment = make_environment(tmp_path)
-    install(environment, QWEN)
-    table = json.loads((environment.home / ".qwen" / "settings.json").read_text(encoding="utf-8"))
-    assert list(table["hooks"]) == ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"]
-    assert table["hooks"]["PreToolUse"][0]["matcher"] == (
-        "write_file|edit|replace|notebook_edit|run_shell_command|read_file|grep_search"
-    )
-    (handler,) = table["hooks"]["Stop"][0]["hooks"]
-    assert handler == {
-        "type": "command",
-        "command": "'/opt/my tools/memdir' hook stop --host qwen-code",
-        "timeout": 10_000,
-    }
-    assert table["mcpServers"] == {"memdir": {"command": "/opt/my tools/memdir", "args": ["mcp"]}}
-
-
 def test_an_edit_elsewhere_keeps_its_bytes_when_ours_goes(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
     put(environment, GEMINI, SETTINGS["comments"])
@@ -222,19 +184,7 @@ def test_a_server_of_the_same_name_that_is_somebody_elses_stays(tmp_path: Path) 
     assert look(environment.home) == before
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "reason"),
-    [
-        (".claude/settings.json", '{"a": 1,, }', "line 1, column 9"),
-        (".claude/settings.json", '{"hooks": []}', "its hooks is not a table"),
-        (".claude/settings.json", '{"hooks": {"Stop": 1}}', "its hooks.Stop is not a list"),
-        (".claude/settings.json", "[]", "its top level is not a table"),
-        (".claude/settings.json", '{"a": "\udcff"}', "not UTF-8"),
-        (".claude/settings.json", "[" * 200 + "]" * 200, "nested too deeply"),
-        (".codex/config.toml", "model = ", "invalid TOML"),
-        (".codex/config.toml", "mcp_servers = {}\n", "cannot be extended"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text", "reason"), ROWS["a_file_that_is_broken_is_refused"])
 def test_a_file_that_is_broken_is_refused_and_nothing_is_changed(
     tmp_path: Path, file: str, text: str, reason: str
 ) -> None:
@@ -413,14 +363,6 @@ def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_
     assert (cli.home / ".config" / "memdir" / "config.toml").read_text(encoding="utf-8") == 'model = "none"\n'
 
 
-def test_past_conversations_are_offered(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    row = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(cli.project), "timestamp": "2026-03-01T10:00:00Z"}
-    text = json.dumps({**row, "message": {"role": "user", "content": "Hello"}})
-    write(cli.home / ".claude" / "projects" / "-app" / "s.jsonl", text + "\n")
-    assert "to learn from 1 past conversations of this project" in cli("install", "claude-code").out
-
-
 def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
     made = make_plugin(SHARED)
     found = {str(at.relative_to(PLUGIN)): at.read_text(encoding="utf-8") for at in PLUGIN.rglob("*") if at.is_file()}
@@ -470,13 +412,6 @@ def test_whatever_a_file_holds_is_parsed_or_refused(text: str) -> None:
         found = FormatError
     if expected is not FormatError and not isinstance(expected, float):
         assert found == expected
-
-
-def test_a_change_that_was_planned_twice_is_the_same(tmp_path: Path) -> None:
-    environment = make_environment(tmp_path)
-    first = plan_install([CLAUDE_CODE], environment, PROGRAM, now=NOW)
-    again = plan_install([CLAUDE_CODE], environment, PROGRAM, now=NOW)
-    assert first == again and replace(first[0], notes=()).what == "created"
 
 
 def test_comments_beside_our_entries_are_somebodys_and_stay(tmp_path: Path) -> None:
@@ -540,9 +475,3 @@ def test_installs_at_the_same_time_lose_nothing_of_the_record(tmp_path: Path) ->
         host.key for host in hosts
     }
     assert len(read_install_record(environment.state_home)) == len(hosts) + 1  # Codex has two files
-
-
-def test_a_plugin_that_is_only_shown_is_not_written(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    told = cli("install", "claude-code", "--plugin", "--print")
-    assert told.code == 0 and "nothing was written" in told.out and not (cli.home / ".local").exists()

@@ -11,7 +11,6 @@ from clihelp import Cli, memory_text
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, SettingsError
 from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool
-from memdir.operations.find import make_address, parse_address
 from memdir.records import Message, Origin, ToolCall
 from memdir.store.open import open_project
 from memdir.store.sessions import SessionFile
@@ -123,12 +122,6 @@ def test_user_memory_is_for_all_projects_and_has_an_address_of_its_own(tool: Too
     assert tool("memory_list")["total"] == 1
 
 
-def test_addresses_come_back_as_they_went() -> None:
-    for name in ("terse-replies", "team/deploy", "größe", "a b%c?#d", "记忆"):
-        assert parse_address(make_address("private", name)) == ("private", name)
-    assert parse_address("file:///etc/passwd") is None and parse_address("memdir://private") is None
-
-
 def test_memory_that_is_off_answers_so_and_keeps_nothing(tool: Tool, cli: Cli) -> None:
     off = {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}
     for name, given in (("memory_save", SAVED), ("memory_search", {"query": "a b"}), ("memory_log", {"text": "x"})):
@@ -176,14 +169,6 @@ def test_a_memory_cannot_speak_with_the_hosts_voice(tool: Tool, cli: Cli) -> Non
     for row in (tool("memory_read", name="forged"), tool("memory_search", query="quarterly numbers of sales")):
         text = json.dumps(row, ensure_ascii=False)
         assert "Quarterly numbers" in text and "<" not in text and "\x1b" not in text
-
-
-def test_a_list_is_cut_into_pages(tool: Tool, cli: Cli) -> None:
-    for number in range(7):
-        cli.file(f"m{number}", memory_text(f"M{number}"))
-    pages = [tool("memory_list", limit=3, offset=start) for start in (0, 3, 6, 9)]
-    assert [len(page["memories"]) for page in pages] == [3, 3, 1, 0] and {page["total"] for page in pages} == {7}
-    assert len({row["name"] for page in pages for row in page["memories"]}) == 7
 
 
 @table("host", ["mcp__memdir__{}", "mcp__plugin_memdir_memdir__{}", "mcp_memdir_{}", "memdir.{}", "memdir-{}", "{}"])

@@ -9,11 +9,11 @@ import pytest
 from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
-from memdir.models.connection import can_use_tools, check_installed, narrow_schema
-from memdir.models.open import OpenModel, find_model, new_run, open_model
+from memdir.models.connection import check_installed, narrow_schema
+from memdir.models.open import OpenModel, find_model, open_model
 from memdir.project.settings import read_settings
-from memdir.records import Model, Reply
-from scripted_models import SCHEMA, ask, open_at
+from memdir.records import Model
+from scripted_models import SCHEMA, ask
 from servers import AnthropicServer, OpenAIServer
 
 
@@ -27,11 +27,6 @@ def test_the_model_of_the_settings_is_found_and_none_is_none(tmp_path: Path) -> 
         environment = make_environment(tmp_path, **variables)
         found = find_model(read_settings(environment, root=None), environment)
         assert (found is not None) is there
-
-
-def test_none_is_a_model_that_says_so_when_asked(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no model is configured"):
-        opened(tmp_path, "none")(ask())
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-5", "mistral:x", "anthropic", "anthropic:", "openai:a b", "claude-cli:--x"])
@@ -66,16 +61,6 @@ def test_keys_come_from_the_vendors_variables_and_memdirs_own_wins(tmp_path: Pat
         assert opened(tmp_path, "anthropic:x", **place)(ask()).text == "c"
 
 
-def test_a_committed_file_cannot_choose_model_address_or_program(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    keys = ("model", "model_url", "claude", "model_seconds")
-    lines = [f'{key} = "http://evil.invalid"' for key in keys]
-    (root / ".memdir.toml").write_text("\n".join([*lines, "[budget]", "day_tokens = 0"]), encoding="utf-8")
-    settings = read_settings(make_environment(tmp_path), root=root)
-    assert set(settings.ignored) == {*keys, "budget.day_tokens"}
-
-
 @pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:80", "http://"])
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(SettingsError, match="invalid endpoint URL"):
@@ -105,19 +90,6 @@ def test_opening_loads_no_sdk(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "[]\n" and list(tmp_path.iterdir()) == []
-
-
-def test_any_function_is_a_model_with_tools() -> None:
-    def plain(request: object) -> Reply:
-        return Reply("x")
-
-    assert can_use_tools(plain) and new_run(plain) is plain
-
-
-def test_a_new_run_is_another_one(tmp_path: Path) -> None:
-    model = open_at("http://127.0.0.1:9", "openai:x", tmp_path)
-    other = new_run(model)
-    assert isinstance(other, OpenModel) and other.meter.run != model.meter.run and other.model is model.model
 
 
 def test_a_schema_is_narrowed_and_its_names_are_left_alone() -> None:

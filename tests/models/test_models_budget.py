@@ -20,18 +20,15 @@ from memdir.frozen import replace
 from memdir.models.connection import as_count, sum_usage
 from memdir.models.open import new_run
 from memdir.models.usage import (
-    SpentTokens,
     TokenCaps,
     UsageMeter,
     UsageRow,
     ask_metered,
-    check_caps,
     count_tokens_spent,
     describe_cost,
     estimate_input,
     find_cost,
     find_price,
-    find_week,
     open_book,
     read_usage_report,
 )
@@ -65,10 +62,6 @@ def test_the_estimate_covers_everything_that_is_sent() -> None:
     assert estimate_input(ask("word " * 1000, tools=(tool,))) > plain + 100
     parent = {"messages": [{"role": "user", "content": "word " * 40_000}]}
     assert 4000 < estimate_input(Request("", (Message("user", "x"),), 10, parent=parent)) < 6000
-
-
-def test_a_cap_of_nothing_is_no_cap() -> None:
-    check_caps(TokenCaps(), SpentTokens(10**12, 10**12), 10**12, NOW)
 
 
 def test_a_request_over_the_run_cap_is_not_sent_and_the_words_say_what_to_do(tmp_path: Path) -> None:
@@ -225,15 +218,6 @@ def test_old_rows_are_left_out_in_time(tmp_path: Path) -> None:
         assert [row.at for row in book.read_last(10)] == [NOW - timedelta(days=10)]
     finally:
         book.close()
-
-
-def test_reading_what_is_not_there_is_empty_and_makes_nothing(tmp_path: Path) -> None:
-    assert read_usage_report(tmp_path / "none" / "usage.db", now=NOW).last == ()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_week_begins_on_monday() -> None:
-    assert find_week(NOW) == "2026-03-02"
 
 
 def test_a_price_is_found_by_name_with_or_without_a_date_and_never_guessed() -> None:

@@ -136,11 +136,6 @@ def test_the_limit_has_the_name_that_the_endpoint_knows() -> None:
     assert "response_format" not in render_openai_body("x", ask(schema=SCHEMA), frozenset({PLAIN}))
 
 
-def test_what_a_person_says_in_two_messages_is_one_turn() -> None:
-    body: Any = render_openai_body("x", ask(messages=(Message("user", "the list"), Message("user", "the query"))))
-    assert [at["content"] for at in body["messages"][1:]] == ["the list\n\nthe query"]
-
-
 def test_a_message_of_another_provider_is_rendered_anew() -> None:
     raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]}
     said = Message("assistant", "", calls=(ToolCall("1", "read", {"path": "é"}),), raw=raw)

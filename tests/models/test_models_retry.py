@@ -1,7 +1,6 @@
 """Asking again: three tries, ninety seconds, and only where it may help. No test waits."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,7 @@ from memdir.models.connection import can_use_tools
 from memdir.models.usage import with_retry
 from memdir.records import Model, Reply, Request
 from memdir.testing import ScriptedModel
-from scripted_models import ask, open_at, rows
-from servers import AnthropicServer, Fault
+from scripted_models import ask
 from tables import table
 
 
@@ -38,12 +36,6 @@ def test_a_fault_that_passes_is_tried_again_after_longer_and_longer_waits() -> N
     time, model = Time(), ScriptedModel([passing(), passing(), "yes"])
     assert time.wrap(model)(ask()).text == "yes"
     assert time.naps == [1.0, 2.0]
-
-
-def test_waits_are_spread_over_the_upper_half() -> None:
-    time = Time()
-    time.wrap(ScriptedModel([passing(), passing(), "yes"]), chance=0.0)(ask())
-    assert time.naps == [0.5, 1.0]
 
 
 def test_after_three_tries_the_last_error_stands() -> None:
@@ -119,13 +111,6 @@ def test_who_cancels_while_it_waits_waits_no_longer() -> None:
     with pytest.raises(StoppedError):
         time.wrap(model)(ask(cancelled=lambda: time.now > 101))
     assert sum(time.naps) < 2 and len(model.requests) == 1
-
-
-def test_each_try_is_a_row_of_its_own(tmp_path: Path) -> None:
-    with AnthropicServer([Fault("overloaded"), "Yes."]) as server:
-        model = open_at(server.url, "anthropic:claude-test", tmp_path, tries=2)
-        assert model(ask()).text == "Yes."
-    assert [row.outcome for row in rows(tmp_path)] == ["down", "done"]
 
 
 def test_a_wrapped_model_still_says_what_it_can_do() -> None:

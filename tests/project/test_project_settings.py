@@ -71,21 +71,6 @@ def test_each_variable_lands_in_its_field() -> None:
     assert (environment.editor, environment.session) == ("vi", "abc")
 
 
-def test_memdirs_own_session_comes_before_the_hosts() -> None:
-    assert read_environment({"HOME": "/h/me", "MEMDIR_SESSION": "a", "CLAUDE_SESSION_ID": "b"}).session == "a"
-
-
-def test_relative_xdg_values_are_taken_as_none() -> None:
-    environment = read_environment({"HOME": "/home/me", "XDG_CONFIG_HOME": "conf", "XDG_STATE_HOME": "./x"})
-    assert environment.config_file == Path("/home/me/.config/memdir/config.toml")
-    assert environment.state_home == Path("/home/me/.local/state/memdir")
-
-
-def test_the_claude_home_is_in_unicode_normal_form_c() -> None:
-    environment = read_environment({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "/srv/cafe\u0301"})
-    assert str(environment.claude_home) == "/srv/caf\u00e9"
-
-
 @table("value", ["claude", "~/.claude", "./x"])
 def test_a_claude_home_that_is_not_absolute_is_refused(value: str) -> None:
     with pytest.raises(SettingsError, match="CLAUDE_CONFIG_DIR") as caught:
@@ -117,16 +102,6 @@ def test_a_now_that_is_no_time_is_refused(text: str) -> None:
     assert caught.value.hint
 
 
-def test_the_real_environment_is_read_when_none_is_given(tmp_path: Path) -> None:
-    code = "from memdir.project.settings import read_environment as r; e = r(); print(e.home, e.variables)"
-    source = Path(__file__).parents[2] / "src"
-    env = {"HOME": str(tmp_path), "MEMDIR_TEAM": "1", "PYTHONPATH": str(source)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True, encoding="utf-8"
-    )
-    assert done.stdout.strip() == f"{tmp_path} {{'team': '1'}}"
-
-
 def test_git_gets_an_environment_without_variables_of_its_own() -> None:
     assert [name for name in git_environ() if name.startswith("GIT_")] == [
         "GIT_OPTIONAL_LOCKS",
@@ -152,11 +127,6 @@ def test_variable_before_config_file_before_project_file_before_default(tmp_path
     assert settings.sources["team"] == "default"
 
 
-def test_without_a_root_no_project_file_is_read(tmp_path: Path) -> None:
-    project(tmp_path, "skip_index = true\n")
-    assert read_settings(make_environment(tmp_path), root=None)["skip_index"] is False
-
-
 @pytest.mark.parametrize("item", SETTINGS, ids=lambda item: item.key)
 def test_every_setting_can_be_set_by_its_variable(tmp_path: Path, item: Setting) -> None:
     value: object
@@ -173,11 +143,6 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path, item: Setting)
     assert settings.sources[item.key] == item.variable
 
 
-def test_every_variable_has_a_name_of_its_own() -> None:
-    assert len({item.variable for item in SETTINGS}) == len(SETTINGS) == len(BY_KEY)
-    assert Setting("a.b", False, "").variable == "MEMDIR_A_B"
-
-
 def test_an_empty_variable_does_not_speak(tmp_path: Path) -> None:
     assert settings_of(tmp_path, MEMDIR_TEAM="", MEMDIR_MODEL="  ").sources["team"] == "default"
 
@@ -188,11 +153,6 @@ def test_an_empty_variable_does_not_speak(tmp_path: Path) -> None:
 )
 def test_a_switch_is_written_in_many_ways(tmp_path: Path, text: str, value: bool) -> None:
     assert settings_of(tmp_path, MEMDIR_TEAM=text)["team"] is value
-
-
-def test_a_table_in_the_file_is_a_key_with_a_dot(tmp_path: Path) -> None:
-    config(tmp_path, "[team]\nbranch = 'x'\n")
-    assert settings_of(tmp_path).unknown == ("team.branch",)
 
 
 @pytest.mark.parametrize(
@@ -261,11 +221,6 @@ def test_a_config_file_that_is_a_folder_or_a_fifo_is_one_clear_error(tmp_path: P
     os.mkfifo(path)
     with pytest.raises(SettingsError, match="not a regular file"):
         settings_of(tmp_path)
-
-
-def test_a_config_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    config(tmp_path, "\ufeffteam = true\r\n")
-    assert settings_of(tmp_path)["team"] is True
 
 
 def test_an_unknown_key_is_collected_and_not_an_error(tmp_path: Path) -> None:
@@ -409,11 +364,6 @@ def test_the_four_files_are_read_each_for_itself(tmp_path: Path) -> None:
     assert not found.notes and not found.local_is_committed
 
 
-def test_missing_files_are_empty_without_a_note(tmp_path: Path) -> None:
-    found = read_claude_settings(make_environment(tmp_path), tmp_path)
-    assert not (found.policy or found.local or found.project or found.user or found.notes)
-
-
 @pytest.mark.parametrize("text", ["{", "[1]", "", "null", "[" * 100_000, '{"a": 1', "\x00"])
 def test_a_broken_file_is_empty_with_a_note(tmp_path: Path, text: str) -> None:
     environment, files = claude_files(tmp_path, tmp_path / "app")
@@ -433,14 +383,6 @@ def test_a_local_file_that_git_tracks_counts_as_committed(tmp_path: Path) -> Non
     git(root, "add", "-f", ".claude/settings.local.json")
     found = read_claude_settings(environment, root)
     assert found.local_is_committed and "counts as committed" in found.notes[0]
-
-
-def test_git_is_not_asked_about_a_local_file_that_does_not_switch_memory_on(tmp_path: Path) -> None:
-    root = make_repository(tmp_path / "app")
-    environment, files = claude_files(tmp_path, root)
-    write(files["local"], '{"autoMemoryEnabled": false}')
-    git(root, "add", "-f", ".claude/settings.local.json")
-    assert not read_claude_settings(environment, root).local_is_committed
 
 
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:

@@ -253,15 +253,6 @@ def test_a_broken_index_knows_nothing_and_is_made_anew(project: Path, store: Fil
     assert refresh(store, project, now=NOW, seconds=60) == 1
 
 
-def test_purging_leaves_nothing_of_a_verdict(project: Path, store: FileStore) -> None:
-    remember(store, "a", "`handleAuth()` is slow.")
-    look(store, project, now=NOW)
-    store.purge("a")
-    assert read_verdicts(store) == {}
-    kept = [path for path in store.root.rglob("*") if path.is_file()]
-    assert not [path for path in kept if b"handleAuth" in path.read_bytes()]
-
-
 def test_a_name_that_is_no_memory_is_refused(project: Path, store: FileStore) -> None:
     with pytest.raises(NotFoundError):
         look(store, project, ["nobody"], now=NOW)

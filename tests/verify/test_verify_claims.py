@@ -61,10 +61,6 @@ def test_what_a_repair_has_written_down_is_claimed_no_more() -> None:
     assert open_claims == [("src/b.py", 1), ("src/c.py", 3)]
 
 
-def test_only_project_memories_have_deadlines() -> None:
-    assert find_claims("Freeze until 2026-03-05.", Kind.FEEDBACK) == ()
-
-
 @table("text", ROWS["the_day_of_an_event_is_no_deadline"])
 def test_the_day_of_an_event_is_no_deadline(text: str) -> None:
     assert claims_of(text) == []

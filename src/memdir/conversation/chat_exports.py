@@ -221,10 +221,8 @@ class _ChatGptNotes:
 
     def read(self, row: Table, source: str) -> None:
         for message in _list_branch(row):
-            content, sent_at = (
-                as_table(message.get("content")),
-                _time(message.get("create_time")) or _time(row.get("update_time")),
-            )
+            content = as_table(message.get("content"))
+            sent_at = _time(message.get("create_time")) or _time(row.get("update_time"))
             self._keep_newest("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
                 plain = as_table(as_table(message.get("metadata")).get("user_context_message_data"))

@@ -1,14 +1,11 @@
 """Parse instruction files without disk access: `@path` includes, comments, frontmatter of rules, and secrets.
 
 A mention counts at the start of a line or after white space, but not in code (fences, indented blocks, `spans`) or in a
-comment. A space in a path needs a backslash before it; a `#` begins a location inside the file. URL escapes stay: `%2e%2e`
-is a folder with that name.
+comment. A space in a path needs a backslash before it; a `#` begins a location inside the file. HTML comments that form a
+block are notes between people and are removed.
 
-HTML comments that form a block are notes between people and are removed. Comments inside a line or inside code stay, and so
-do those that are never closed.
-
-Patterns may come with a clone, so matching is bounded: it backtracks only to the latest star, for folders here and for
-characters in fnmatch, and takes at most the product of both lengths. The number of brace expansions is limited.
+Patterns may come with a clone, so matching is bounded: it backtracks only to the latest star and takes at most the product
+of both lengths. The number of brace expansions is limited.
 
 A file that looks like a secret, by its path or its text, is never included, not even with approval, because included text is
 sent to a model's provider. Data files are refused by their path if in doubt; prose and code such as `docs/tokens.md` are

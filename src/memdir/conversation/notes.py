@@ -3,15 +3,12 @@
     <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
     <project>/<session>/session-memory/.update.lock   locked during an update
 
-`<project>` is the host's directory for the project, next to its transcripts. `update_notes` updates the notes with a model,
-see `notes_by_model`; without a model there are no notes. The text format is described in `notes_file`. A failed update does
-not change the file. After repeated failures, the next attempt waits until the conversation has grown. The session record
-stores, under `notes`, the last message included, the token count at that point, the number of failures since, and the token
-count at the last failure. Every run is logged, unless no update was due or there is no model.
+`<project>` is the host's directory for the project, next to its transcripts. A failed update does not change the file, and
+after repeated failures the next attempt waits until the conversation has grown. Every run is logged, unless no update was
+due or there is no model.
 
 Session IDs are untrusted: an ID is converted to one folder name, and links below the project's directory are not followed.
-A write is refused if the file changed since it was read. Notes are not memories: this module does not access the memory
-directory, and `forget --purge` does not remove notes.
+Notes are not memories, and `forget --purge` does not remove them.
 """
 
 import json
@@ -138,6 +135,8 @@ class NotesResult:
 
 @dataclass(frozen=True, slots=True)
 class _LastUpdate:
+    """What the session's record keeps under `notes`: the last message included, and counts of tokens and failures."""
+
     cursor: Cursor | None = None
     tokens: int = -1  # of the conversation; -1: there are no notes yet
     failures: int = 0

@@ -8,10 +8,9 @@ From the lowest to the highest precedence:
                .claude/rules/**/*.md, and CLAUDE.local.md
     (the memory's index comes last and is not loaded here)
 
-Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is checked by its link
-target, and files are only read. A file that may not be read is not opened, and the user is asked about a file outside the
-project (in the inbox, once per real path) only if there is no other reason to refuse it. The caller decides whether to trust
-a text. Parsing without disk access is in includes.
+Instruction files come with a clone, so all of them are untrusted: every step is bounded, and a path is checked by its link
+target. A file that may not be read is not opened, and the user is asked about a file outside the project (in the inbox, once
+per real path) only if there is no other reason to refuse it. Parsing without disk access is in includes.
 """
 
 import errno
@@ -265,7 +264,11 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """The resolved paths for a load, and the patterns of excluded files."""
+    """The resolved paths for a load, and the patterns of excluded files.
+
+    `top` is the work tree, `outer` the repository around it if that is another one. Files in the folders `free` need no
+    approval. `excludes` are the user's patterns, `committed` those of the project.
+    """
 
     cwd: str
     top: str

@@ -5,10 +5,8 @@ own tools, so tables list the tools that write and the input keys that contain t
 redirections and of programs that write are found. Failed calls are ignored. Links are not followed, so callers pass every
 path of a directory. Scripts that hide their targets are not recognised, but their changes still appear in the history.
 
-`find_writes` and `judge_write` check a call before it runs. In memory that other people read (of a team or repository),
-secrets, user memories and invalid names are refused; in the user's own memory they cause a warning. State files, and paths
-that leave the directory through a link, are always refused. Of the daily logs, only today's may be written, and only
-appended to. This is a check, not a sandbox. The store, the scan before a sync and the history find what it misses.
+`find_writes` and `judge_write` check a call before it runs. This is a check, not a sandbox. The store, the scan before a
+sync and the history find what it misses.
 """
 
 import os
@@ -50,7 +48,7 @@ _IN_PLACE_OPTION = re.compile(r"--in-place|-[a-zA-Z]*i")
 _SCRIPTS = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun|php")
 _SCRIPT_WRITES = re.compile(r"write|unlink|remove|rename|rmtree|open\([^)]*,\s*(?:mode=)?[\"'][wax]", re.IGNORECASE)
 COMMAND_CHARS = 100_000  # a longer command contains a file; its start shows the program
-_HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _RUNNERS = frozenset(
     "sudo env command nohup time nice exec xargs stdbuf uvx pipx uv poetry run builtin then do else".split()
@@ -93,7 +91,7 @@ class WriteVerdict:
     """The result of a check: the reasons to refuse the call, and warnings for the agent."""
 
     refused: str = ""
-    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,12 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
-    """Return whether a file may be written, by the rules in the module's docstring."""
+    """Return whether a file may be written.
+
+    In memory that other people read (of a team or repository), secrets, user memories and invalid names are refused; in
+    the user's own memory they cause a warning. State files, and paths that leave the directory through a link, are always
+    refused. Of the daily logs, only today's may be written, and only appended to.
+    """
     if _fold_first(write.path) == STATE:
         return WriteVerdict(f"{write.path} is a memdir state file; use `memdir` commands instead")
     if write.directory.has_logs and _fold_first(write.path) == LOGS_FOLDER:
@@ -175,7 +178,7 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
         return WriteVerdict(f"{write.path} would be larger than {FILE_BYTES:,} bytes, the limit of a memory")
     problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
     if not problems or not write.is_shared:
-        return WriteVerdict(said=tuple(problems))
+        return WriteVerdict(warnings=tuple(problems))
     return WriteVerdict(f"this memory is shared with others, and {'; '.join(problems)}")
 
 
@@ -376,7 +379,7 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 def parse_steps(command: str) -> list[ShellCommand]:
     """Return the commands in a shell script. Nothing is expanded or run."""
-    text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
+    text = _HEREDOC.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 
 

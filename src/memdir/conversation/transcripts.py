@@ -3,7 +3,7 @@
 Each format has its own module with a reader, listed in `READERS`. The plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message per line) is read here. Damaged parts are skipped without an error. A file that is
 missing or not a transcript raises an error. Reading a transcript needs only a few bytes of memory per record, except for
-Gemini. This module does not extract memories.
+Gemini and for one JSON document. This module does not extract memories.
 """
 
 import os
@@ -251,11 +251,20 @@ def _detect_plain(record: Json) -> bool:
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines, without damaged ones."""
+    """Yield the messages of a JSON array, of an array under `messages`, or of JSON lines. Stops at damaged data."""
     file.seek(0)
-    for value in find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace")):
-        for row in value.get("messages", [value]) if isinstance(value, dict) else as_list(value):
-            yield from make_plain_messages(as_table(row))
+    first = islice(read_transcript_lines(file), 50)
+    has_lines = any("role" in record for _, line in first for record in parse_records(line))
+    file.seek(0)
+    is_array = file.read(4096).lstrip(_BLANK).startswith(b"[")
+    file.seek(0)
+    if has_lines and not is_array:
+        rows: Iterator[Any] = (record for _, line in read_transcript_lines(file) for record in parse_records(line))
+    else:
+        rows = find_json(file.read(DOCUMENT_BYTES).replace(b"\0", b"").decode("utf-8", "replace"))
+    for row in rows:
+        for message in row.get("messages", [row]) if isinstance(row, dict) else as_list(row):
+            yield from make_plain_messages(as_table(message))
 
 
 def copy_plain(value: Any) -> Any:

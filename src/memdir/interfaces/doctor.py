@@ -26,11 +26,11 @@ from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.format.rules import OWN_SCOPES, find_rules
 from memdir.frozen import dataclass
-from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS, RULES
+from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, RULES
 from memdir.operations.write import WriteContext, carry_out
 from memdir.project.hosts import InstalledHost, find_installed
 from memdir.project.paths import ProjectPaths
-from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
+from memdir.project.settings import PROJECT_FILE, Settings
 from memdir.recall.triggers import read_frequent
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
 from memdir.store.contract import HistoryKeeper
@@ -60,7 +60,7 @@ from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
 # Every kind of finding, in display order. Errors and warnings mean that something does not work.
-# docs/doctor.md explains each.
+# docs/doctor.md explains each. `dead_setting` and `never_recalled` are not reported any more; JSON counts them as 0.
 _LEVELS = (
     ("error", "broken_frontmatter"),
     ("warning", "unknown_type bad_name special_file oversize_file duplicate dead_pointer orphan oversize_index"),
@@ -76,19 +76,10 @@ STUCK = timedelta(days=1)  # A turn queued for longer is stuck.
 RECENT = timedelta(days=7)  # Older problems are not reported.
 SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for clocks that differ a little.
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
-UNUSED_DAYS = 60  # "Never recalled" is reported only if the memory and the first recall are this old.
-UNUSED_SESSIONS = 20  # At least this many conversations must have recalled something since.
 _SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
 _LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
-# A setting, its value, and the settings that have no effect with it.
-_NEEDS: tuple[tuple[str, Value, str], ...] = (
-    ("dream", False, "dream_hours dream_sessions dream_scan_minutes"),
-    ("extract", False, "extract_headless extract_every"),
-    ("model", "none", "model_url model_seconds budget.run_tokens budget.day_tokens"),
-    ("skip_index", True, "index_order"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +115,6 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
         _check_dream(store),
         _check_verdicts(store, memories),
         _check_secrets(store, memories),
-        _check_uses(store, memories),
         _check_rules(headers),
         *(() if skip_index else (_check_index(store, headers, ""), _check_index(store, headers, TEAM_FOLDER))),
     )
@@ -217,7 +207,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
-    """Yield settings that are unknown, ignored, or without effect."""
+    """Yield settings that are unknown or ignored."""
     for key in settings.unknown:
         yield DoctorFinding("setting", "config file", f"unknown setting {key}", f"`memdir config unset {key}`")
     for key, reason in settings.ignored.items():
@@ -225,12 +215,6 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
     for note in places.notes:
         if note != places.root.note:
             yield DoctorFinding("setting", "places", note, "`memdir where` shows each rule")
-    for other, value, key in ((other, value, key) for other, value, keys in _NEEDS for key in keys.split()):
-        # Check only the user's config file: a variable is for one call, and a project's file is not theirs.
-        is_own = settings.sources.get(key, "").startswith("config file ") and settings[key] != BY_KEY[key].default
-        if is_own and settings[other] == value:
-            message = f"{key} = {settings[key]} has no effect while {other} is {str(value).lower()}"
-            yield DoctorFinding("dead_setting", "config file", message, f"`memdir config unset {key}`, or set {other}")
 
 
 def _check_hooks(
@@ -527,25 +511,3 @@ def _check_rules(headers: Sequence[Header]) -> Findings:
         yield DoctorFinding(
             "many_rules", "rules", message, "`memdir rule off NAME`, or give one --when-command instead"
         )
-
-
-def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
-    try:
-        recalls = store.recalls(limit=LEDGER_ROWS)
-    except MemdirError:
-        return
-    # Count days where the conversation's ID is unknown.
-    sessions = {recall.session or f"{recall.at:%Y-%m-%d}" for recall in recalls}
-    if len(sessions) < UNUSED_SESSIONS or recalls[-1].at > store.clock() - timedelta(days=UNUSED_DAYS):
-        return
-    used = {recall.name for recall in recalls}
-    never = [memory.header for memory in memories if memory.header.name not in used]
-    if names := sorted(
-        header.name for header in never if header.modified < recalls[-1].at and not header.pinned and not header.problem
-    ):
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        what = "1 memory" if len(names) == 1 else f"{len(names):,} memories"
-        since = f"{recalls[-1].at.astimezone():%Y-%m-%d}"
-        message = f"{what} never recalled since {since}: {', '.join(names[:_SHOWN])}{more}"
-        fix = "improve the descriptions, or `memdir forget NAME`"
-        yield DoctorFinding("never_recalled", "ledger", message, fix)

@@ -298,7 +298,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         if not any(verdict.refused for verdict in verdicts):
             verdicts += [_hold_back(project, write, call.session) for write in writes]
         refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
-        remarks = "; ".join(text for verdict in verdicts for text in verdict.said)
+        remarks = "; ".join(text for verdict in verdicts for text in verdict.warnings)
         if refused:
             output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
         elif remarks:
@@ -325,7 +325,9 @@ def _hold_back(project: "Project", write: "FileWrite", session: str) -> "WriteVe
         is_new_pin = new.pinned and not old.pinned
         return WriteVerdict("only users can pin memories, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
     if is_index_path(write.path):
-        return WriteVerdict("the is added to the team's index when the user approves the memory; no action is needed")
+        return WriteVerdict(
+            "the line is added to the team's index when the user approves the memory; no action is needed"
+        )
     if not write.is_whole:
         return WriteVerdict(
             "changes to team memories need the user's review: write the complete file, so that it can be reviewed"

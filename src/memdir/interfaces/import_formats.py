@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from memdir import files as guard
 from memdir.conversation.chat_exports import ChatExport, find_export
@@ -43,7 +43,7 @@ from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
-from memdir.text import blank_fences, fold, list_lines, one_line, shorten
+from memdir.text import blank_fences, fold, list_lines, one_line, parse_json, shorten
 
 _HINT = f"pass the format with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "it is a team memory; pass --with-team to import it and share it from here"
@@ -117,15 +117,11 @@ def _find_paths(
         raise NotFoundError(f"nothing found at {argument}", name=argument, hint=hint) from None
     environment = context.environment
     if argument in list(ImportFormat) and not path.exists():
-        homes = {
-            ImportFormat.CODEX: [environment.codex_home / "memories"],
-            ImportFormat.GEMINI_MD: [environment.gemini_home / _GEMINI, context.root / _GEMINI],
-        }
-        existing = [path for path in homes.get(ImportFormat(argument), []) if path.exists()]
-        if not existing:
+        existing = [path for path in (environment.gemini_home / _GEMINI, context.root / _GEMINI) if path.exists()]
+        if argument != ImportFormat.GEMINI_MD or not existing:
             hint = f"pass the file, folder or archive: `memdir import PATH --from {argument}`"
             raise NotFoundError(f"no {argument} memories in their usual directory", name=argument, hint=hint)
-        return existing, ImportFormat(argument)
+        return existing, ImportFormat.GEMINI_MD
     if path.is_dir() and not (path / index.INDEX_FILE).exists() and format in (None, ImportFormat.CLAUDE_CODE):
         for memory in (path / "memory", environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"):
             if memory.is_dir():
@@ -150,7 +146,6 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
     if format in (ImportFormat.CLAUDE_CODE, ImportFormat.MEMDIR):
         return read_directory(source, with_team=context.with_team)
     readers = {
-        ImportFormat.CODEX: _read_codex,
         ImportFormat.MCP_MEMORY: _read_graph,
         ImportFormat.MEM0: _read_mem0,
         ImportFormat.CHATGPT: _read_chatgpt,
@@ -161,8 +156,6 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
 
 def detect_source(source: SourceFiles) -> ImportFormat | None:
     """Detect the format from the contents of the files; return None if it is unknown."""
-    if _is_codex(source):
-        return ImportFormat.CODEX
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
     if any(file.name == _GEMINI for file in source.files):
@@ -190,8 +183,7 @@ def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one lin
 def read_files(path: Path) -> SourceFiles:
     """Return the files of a folder or archive, or a single file; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
-        is_vault = (path / ".obsidian").is_dir() or (path / "logseq").is_dir()
-        return _gather(str(path), _walk_vault(path) if is_vault else _walk_folder(path))
+        return _gather(str(path), _walk_folder(path))
     reading = read_small(path, IMPORT_BYTES)
     if reading.data is None:
         if reading.problem:
@@ -223,31 +215,7 @@ def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
 
 
 def _walk_folder(path: Path) -> Iterator[_Member]:
-    with guard.open_root(path) as root:
-
-        def read(path: str, refusal: str = "") -> Iterator[_Member]:
-            content = None
-            try:
-                content = None if refusal else guard.read_file(root, path)
-            except (OSError, PathError) as error:
-                refusal = one_line(str(error))
-            if refusal:
-                yield path, None, refusal
-            elif content is not None:
-                yield path, datetime.fromtimestamp(content[1].mtime_ns / 1e9, UTC), content[0]
-
-        folders = {""}
-        for entry in guard.walk(root):
-            folders.add(entry.path.rpartition("/")[0])
-            yield from read(entry.path, entry.refusal)
-        for folder in sorted(folders):  # `guard.walk` leaves out the indexes.
-            for leaf in guard.list_files(root, folder):
-                if _is_index(leaf) and leaf.endswith(".md"):
-                    yield from read(f"{folder}/{leaf}" if folder else leaf)
-
-
-def _walk_vault(path: Path) -> Iterator[_Member]:
-    """Yield the Markdown files of a notes folder at any depth; skips hidden files and does not follow links."""
+    """Yield the Markdown files of a folder at any depth; skips hidden files and does not follow links."""
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(leaf for leaf in names if leaf.endswith(".md") and not leaf.startswith(".")):
@@ -445,9 +413,7 @@ def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
     # Split only at line feeds: JSON strings may contain other line endings unescaped.
     for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
         if line.strip():
-            row = None
-            with suppress(ValueError, RecursionError):
-                row = json.loads(line)
+            row = parse_json(line)
             yield number, row if isinstance(row, dict) else None
 
 
@@ -459,29 +425,24 @@ _MARKUP = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownItem:
-    """A list entry or paragraph. `headings` are the headings above it, outermost first; `line` counts from 1."""
+    """A list entry or paragraph. `section` is the heading above it; `line` counts from 1."""
 
-    headings: tuple[str, ...]
+    section: str
     text: str
     line: int
-    is_entry: bool
-
-    @property
-    def section(self) -> str:
-        return self.headings[-1] if self.headings else ""
 
 
 def parse_items(text: str) -> Iterator[MarkdownItem]:
     """Yield the items of Markdown notes without code, tables, comments and frontmatter; nested entries join their parent."""
     cut = len(text) - len(frontmatter.split_frontmatter(text).body)
     body = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text[cut:])
-    headings: list[tuple[int, str]] = []
+    section = ""
     block: list[str] = []
     start, depth, is_entry = 0, 0, False
 
     def close() -> Iterator[MarkdownItem]:
         if item_text := _MARKUP.sub("", one_line(" ".join(block))):
-            yield MarkdownItem(tuple(name for _, name in headings), item_text, start, is_entry)
+            yield MarkdownItem(section, item_text, start)
         block.clear()
 
     for number, (line, fence) in enumerate([*list_lines(body), ("", None)], text[:cut].count("\n") + 1):
@@ -490,8 +451,7 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
             continue
         if heading:
             yield from close()
-            level = len(heading[1])
-            headings = [*(outer for outer in headings if outer[0] < level), (level, one_line(heading[2]))]
+            section = one_line(heading[2])
         elif entry and not (block and is_entry and len(entry[1].expandtabs(4)) > depth):
             yield from close()
             block.append(entry[2])
@@ -602,72 +562,6 @@ def _read_gemini(file: SourceFile, source: SourceFiles, context: ImportContext) 
             yield make_sentence(item.text, where, now=context.now, at=file.modified, kind=kind)
 
 
-# Codex keeps `memory_summary.md` and the handbook `MEMORY.md` in `~/.codex/memories/`. The blocks of a handbook begin with
-# `# Task Group:`.
-_SUMMARY, _HANDBOOK = "memory_summary.md", "MEMORY.md"
-_GROUP = re.compile(r"^# Task Group:[ \t]*(.*)$", re.MULTILINE)
-_SCOPE = re.compile(r"^scope:[ \t]*(.*)$", re.MULTILINE)
-_CWD = re.compile(r"\bcwd=([^;,)\s]+)")
-_UPDATED = re.compile(r"\bupdated_at=([0-9T:.+Z-]+)")
-_SECTION_KINDS = {"user preferences": Kind.FEEDBACK, "reusable knowledge": Kind.PROJECT, "": Kind.PROJECT}
-
-
-def _is_codex(source: SourceFiles) -> bool:
-    files = {file.name: file for file in source.files}
-    handbook = files.get(_HANDBOOK) if source.is_folder else source.files[0]
-    return handbook is not None and (_SUMMARY in files or bool(_GROUP.search(handbook.text)))
-
-
-def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    if file.name == _SUMMARY:
-        yield from _read_summary(file, context.now)
-    elif file.name == _HANDBOOK or not source.is_folder:
-        starts = list(_GROUP.finditer(file.text))
-        for start, end in zip(starts, [*(start.start() for start in starts[1:]), len(file.text)], strict=False):
-            yield from _read_group(start, end, file, context.root.name)
-
-
-def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
-    profile = []
-    for item in parse_items(file.text):
-        section = item.section.lower()
-        if section == "user profile":
-            profile.append(item.text)
-        elif section in ("user preferences", "general tips"):
-            kind = Kind.FEEDBACK if section == "user preferences" else guess_kind(item.text, Kind.FEEDBACK)
-            yield make_sentence(item.text, f"{file.path}:{item.line}", now=now, at=file.modified, kind=kind)
-    if profile:
-        yield imports.make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
-
-
-def _read_group(start: re.Match[str], end: int, file: SourceFile, project: str) -> Iterator[ImportCandidate]:
-    body, name = start.string[start.end() : end], one_line(start[1])
-    line = start.string.count("\n", 0, start.start()) + 1
-    fields = body.partition("\n##")[0]
-    times = [time for text in _UPDATED.findall(body) if (time := imports.read_when(text.rstrip(".")))]
-    when = max(times, default=file.modified)
-    directories = _CWD.findall(fields)
-    # On another machine the project's path may differ, except for its last part.
-    here = [path for path in directories if not path.startswith(("/", "~")) or PurePosixPath(path).name == project]
-    if directories and not here:
-        why = f"it belongs to another project ({shorten(directories[0], 80)})"
-        yield refuse(f"{file.path}:{line}", name, why, when)
-        return
-    sections: defaultdict[str, list[MarkdownItem]] = defaultdict(list)
-    for item in parse_items(body):
-        if item.is_entry:
-            sections[item.section.lower()].append(item)
-    scope = _SCOPE.search(fields)
-    for section, items in sections.items():
-        where = f"{file.path}:{line + items[0].line - 1}"
-        if section.startswith("failures"):
-            yield refuse(where, name, "failures and fixes: the code already contains them", when)
-        elif section in _SECTION_KINDS:
-            title, lines = f"{name}: {section}" if section else name, [item.text for item in items]
-            description, kind = f"{title}; {scope[1]}" if scope else "", _SECTION_KINDS[section]
-            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
-
-
 def _is_graph(file: SourceFile) -> bool:
     return _read_first_row(file).get("type") in ("entity", "relation")
 
@@ -703,8 +597,9 @@ def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -
         label = f"{name} ({sort})" if sort else name
         summary = "; ".join(one_line(line).rstrip(".") for line in statements or lines)
         description = re.sub(r"[][]", "", f"{label}: {summary}")
-        title, slugged = name.replace("_", " "), make_slug(name)
-        yield imports.make_list(kind, title, lines, where, at=file.modified, description=description, name=slugged)
+        body = "\n".join(f"- {one_line(line)}" for line in lines)
+        title, at = name.replace("_", " "), file.modified
+        yield imports.make_memory(kind, title, description, body, where, at=at, name=make_slug(name))
 
 
 def _is_mem0(file: SourceFile) -> bool:
@@ -724,9 +619,8 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
 
 
 def _list_mem0_rows(text: str) -> list[Row]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    value = parse_json(text)
+    if value is None:
         value = [row for _, row in _list_json_lines(text)]
     if isinstance(value, Mapping):
         keys = ("results", "memories", "data")

@@ -56,7 +56,6 @@ class ImportFormat(StrEnum):
     CLAUDE_CODE = "claude-code"
     MEMDIR = "memdir"
     GEMINI_MD = "gemini-md"
-    CODEX = "codex"
     MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     CHATGPT = "chatgpt"
@@ -395,22 +394,6 @@ def make_sentence(text: str, source: str, *, now: datetime, at: datetime | None,
         return make_memory(draft.kind, draft.title, draft.description, body, source, at=at)
     except FormatError as error:
         return refuse(source, text, str(error), at)
-
-
-def make_list(
-    kind: Kind,
-    title: str,
-    lines: Sequence[str],
-    source: str,
-    *,
-    at: datetime | None,
-    description: str = "",
-    name: str = "",
-) -> ImportCandidate:
-    """Make a candidate from several statements about one topic, as a list."""
-    body = "\n".join(f"- {one_line(line)}" for line in lines)
-    summary = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
-    return make_memory(kind, title, summary, body, source, at=at, name=name)
 
 
 def make_memory(

@@ -48,7 +48,7 @@ _NAMES = {
 }
 _VERBS = {name.replace("_", ""): verb for verb, names in _NAMES.items() for name in names.split()}
 # Tools with a `command` in their input, such as the providers' own editor and memory tools.
-_MANY = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
+_COMMAND_TOOLS = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
 PATH_KEYS = ("file_path", "path", "absolute_path", "filepath", "filename", "file", "name", "dir_path", "directory")
 TEXT_KEYS = ("content", "contents", "file_text", "text", "code_edit")
 OLD_KEYS, NEW_KEYS = ("old_string", "old_str", "old", "old_text"), ("new_string", "new_str", "new", "new_text")
@@ -334,7 +334,7 @@ class _Refused(MemdirError):
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
     names = [_normalise_name(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
-    return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
+    return any(_VERBS.get(name) in ("write", "edit") or name in _COMMAND_TOOLS for name in names)
 
 
 def _normalise_name(name: str) -> str:
@@ -344,7 +344,7 @@ def _normalise_name(name: str) -> str:
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
     """Translate a call to one of our commands and its input."""
     plain = _normalise_name(call.name)
-    if plain in _MANY:
+    if plain in _COMMAND_TOOLS:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
         if plain == "view":
             return "read" if pick(call.input, PATH_KEYS).endswith(".md") else "list", call.input

@@ -6,9 +6,6 @@ If the process is killed in between, the reserved tokens count. If a limit is se
 is sent. A reply that exceeds a limit is returned, because it is paid for, and the next request is refused. Tokens read from
 a cache count a tenth, like their price. A fork's parent is assumed to be cached; if it is not, that request may exceed the
 limit. Rows contain no text of messages or memories and no memory names.
-
-`with_retry` repeats requests that failed because of an overloaded or broken provider or a lost connection: at most three
-tries within ninety seconds, and never after text was shown to the user, who would read it twice.
 """
 
 import json
@@ -219,7 +216,10 @@ def _price(usage: Usage, model: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class RetryingModel:
-    """A model with retries. `chance` varies the delays, so that processes do not retry together."""
+    """A model that repeats requests which may succeed later, but not after text was shown to the user, who would read it twice.
+
+    `chance` varies the delays, so that processes do not retry together.
+    """
 
     model: Model
     tries: int = MODEL_TRIES

@@ -107,16 +107,7 @@ class Host:
     reader: str = ""
     loads_index: bool = False
     unit: int = 1
-    shows_after: frozenset[HookEvent] = frozenset(
-        (
-            HookEvent.START,
-            HookEvent.PROMPT,
-            HookEvent.BEFORE_TOOL,
-            HookEvent.AFTER_TOOL,
-            HookEvent.TOOL_FAILURE,
-            HookEvent.AGENT,
-        )
-    )
+    shows_after: frozenset[HookEvent] = frozenset(HookEvent) - {HookEvent.STOP, HookEvent.COMPACT, HookEvent.END}
     can_ask: bool = False
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
     model: str = ""

@@ -137,7 +137,10 @@ class ClaudeSettings:
 
 
 def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPaths]:
-    """Return settings and paths of a working directory; raises PathError only if even the default is not allowed."""
+    """Return settings and paths of a working directory.
+
+    Raises SettingsError for an invalid setting, and PathError if even the default directory is not allowed.
+    """
     # Committed files are read from the work tree in use, in a linked worktree from its own top.
     top = find_root(cwd, worktree="own").path
     settings = read_settings(environment, root=top)

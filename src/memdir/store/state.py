@@ -33,7 +33,7 @@ from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
 from memdir.project.paths import CONFIG_BYTES, find_git_dir, parse_config, slug
 from memdir.project.settings import Environment, Settings
 from memdir.store.plan import is_team
-from memdir.text import fold, fold_words, one_line, replace_surrogates, shorten
+from memdir.text import as_table, fold, fold_words, one_line, parse_json, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
 QUEUE_FOLDER = "queue"
@@ -165,11 +165,7 @@ def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, 
     """Return the JSON object in a file, empty if there is none."""
     if find_link(folder / file):
         return {}
-    try:
-        table = json.loads(read_small(folder / file, limit, follow=False).data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return table if isinstance(table, dict) else {}
+    return dict(as_table(parse_json(read_small(folder / file, limit, follow=False).data or b"{}")))
 
 
 def write_table(folder: Path, file: str, table: Mapping[str, object], *, durable: bool = True) -> None:

@@ -69,7 +69,7 @@ from memdir.sync.state import (
     read_local,
 )
 from memdir.sync.sync import SyncTask, find_point, sync
-from memdir.text import one_line, shorten
+from memdir.text import as_list, as_table, one_line, parse_json, shorten
 
 BRANCH = "memdir/sync"
 SYNC_FILE = ".memdir-sync.json"
@@ -392,13 +392,9 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
     blobs = remote.read([entry.sha for entry in entries.values() if entry.size <= _RECORD_BYTES])
     records = {}
     for path, entry in entries.items():
-        try:
-            table = json.loads(blobs.get(entry.sha, b"null"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(table, dict):
+        if table := as_table(parse_json(blobs.get(entry.sha, b"null"))):
             id, name = path[len(_PROJECTS) : -len(".json")], str(table.get("name") or "")
-            lists = (rows if isinstance(rows := table.get(key), list) else [] for key in ("remotes", "commits"))
+            lists = (as_list(table.get(key)) for key in ("remotes", "commits"))
             remotes, commits = (tuple(sorted({row for row in rows if isinstance(row, str) and row})) for rows in lists)
             records[id] = ProjectRecord(id, one_line(name), remotes, commits)
     return records
@@ -593,11 +589,7 @@ def _cut_lines(data: bytes) -> Iterator[bytes]:
 
 def find_names(branch: GitRemote, tree: RemoteTree) -> str:
     """Return the encrypted filename key of a branch, or "" if the branch is not encrypted."""
-    try:
-        table = json.loads(branch.read([tree.mark]).get(tree.mark, b"null"))
-    except (ValueError, RecursionError):
-        return ""
-    return str(table.get("names") or "") if isinstance(table, dict) else ""
+    return str(as_table(parse_json(branch.read([tree.mark]).get(tree.mark, b"null"))).get("names") or "")
 
 
 def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:

@@ -13,7 +13,6 @@ others wrote are not taken over: memories that are here get lines made from thei
 change it, so a member may also ask for review for themselves.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -51,7 +50,7 @@ from memdir.sync.state import (
     cut_tree,
     hash_path,
 )
-from memdir.text import find_forbidden, fold, one_line, shorten
+from memdir.text import as_table, find_forbidden, fold, one_line, parse_json, shorten
 
 _MODES = {
     "120000": "it is a symbolic link",
@@ -204,11 +203,7 @@ class SyncInputs:
 
 def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
     """Return whether the team requires its members to review changes by others."""
-    try:
-        table = json.loads(inputs.blobs.get(branch.mark, b"null"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(table, dict) and table.get("review") is True
+    return as_table(parse_json(inputs.blobs.get(branch.mark, b"null"))).get("review") is True
 
 
 def make_inputs(

@@ -36,7 +36,7 @@ from memdir.store.files import FileStore
 from memdir.store.history import MemorySource
 from memdir.store.plan import is_team
 from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, Author, read_table, read_time, write_table
-from memdir.text import one_line, printable, shorten
+from memdir.text import as_table, one_line, parse_json, printable, shorten
 
 # --- membership ------------------------------------------------------------------------------------------------------
 
@@ -491,12 +491,8 @@ def render_sources(sources: Mapping[str, MemorySource]) -> str:
 
 def parse_sources(text: str) -> dict[str, MemorySource]:
     """Return the ages and authors in a message by path, omitting invalid lines."""
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     sources = {}
-    for path, row in rows.items() if isinstance(rows, dict) else ():
+    for path, row in as_table(parse_json(text)).items():
         since, _, who = str(row).partition(" ")
         if (moment := read_time(since)) is not None:
             sources[path] = MemorySource(moment, shorten(one_line(who), 40))

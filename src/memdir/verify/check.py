@@ -157,7 +157,7 @@ def _find_due(
     holds: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of all memories, the memories to verify, and valid verdicts on rewritten files."""
+    """Return the names of the readable memories, the memories to verify, and valid verdicts on rewritten files."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []

@@ -26,7 +26,6 @@ _UNREAD = "the history could not be read to its end"
 _NO_PAST = "no history to look in"
 _OWN = frozenset({"self", "this", "cls", "super", "window", "document", "console", "process", "module", "exports"})
 _MANY = 200  # paths in one call of git
-_HOPS = 3  # renames of a word that are followed, a pass over history each
 _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile")
 
 
@@ -329,19 +328,16 @@ class _WordLookup:
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Return the current replacement of each word that was replaced. Follows several replacements in a row."""
+        """Return the current replacement of each word that was replaced, also if that was replaced once more."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
-        current = {word: word for word in came}
-        for hop in range(_HOPS + 1):
-            usage = look_up(self.project, set(current.values()) - {""})
-            lost = {word for word in current.values() if word and not usage.find(word).code}
-            if not lost:
-                break
-            later = past.read_words(self.project.root, lost, self.context.ends)[0] if hop < _HOPS else {}
-            then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
-            current = {word: then.get(to, "") if to in lost else to for word, to in current.items()}
-        return current
+        first = look_up(self.project, came)
+        lost = {word for word in came if not first.find(word).code}
+        later = past.read_words(self.project.root, lost, self.context.ends)[0]
+        then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
+        second = look_up(self.project, {word for word in then.values() if word})
+        kept = {word: to for word, to in then.items() if second.find(to).code}
+        return {word: kept.get(word, "") if word in lost else word for word in came}
 
 
 def _replace_part(claim: Claim, word: str, replacement: str) -> str:

@@ -140,6 +140,16 @@ def test_no_control_character_is_saved_from_any_argument(cli: Cli, field: str, b
     assert cli("list", "--json").json == []
 
 
+def test_while_memory_is_off_it_is_neither_written_nor_learned_but_read_and_forgotten(cli: Cli) -> None:
+    cli.save()
+    cli.save("terse-replies", "Another text.", "--replace")
+    (cli.project / "talk.json").write_text('[{"role": "user", "content": "remember that x is y"}]', encoding="utf-8")
+    cli.variables["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] = "1"
+    for argv in ROWS["while_memory_is_off"]:
+        assert "memory is off here (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in cli(*argv).refusal, argv
+    assert len(cli("list", "--json").json) == 1 and cli("forget", "terse-replies").code == 0
+
+
 def test_bytes_that_are_not_utf8_in_an_argument_are_refused(cli: Cli) -> None:
     told = cli.real(
         "save", "--type", "user", "--name", b"n\xff", "--description", "Likes short plain answers", "--body", "b"

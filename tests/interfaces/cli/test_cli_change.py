@@ -1,6 +1,5 @@
 """`edit`, `pin`, `forget`."""
 
-import os
 import shlex
 import stat
 import subprocess
@@ -121,17 +120,6 @@ def test_somebody_quicker_wins_and_the_text_is_kept(cli: Cli, tmp_path: Path) ->
     assert other.read_text(encoding="utf-8").endswith("theirs") and kept.read_text(encoding="utf-8").endswith("mine")
 
 
-def test_editing_is_refused_while_memory_is_off(cli: Cli) -> None:
-    cli.save()
-    assert "memory is off" in cli("edit", "terse-replies", "--title", "T", CLAUDE_CODE_SIMPLE="1").refusal
-    assert "memory is off" in cli("pin", "terse-replies", CLAUDE_CODE_SIMPLE="1").refusal
-
-
-def test_forgetting_works_while_memory_is_off(cli: Cli) -> None:
-    cli.save()
-    assert cli("forget", "terse-replies", "--json", CLAUDE_CODE_SIMPLE="1").json["change"] == 2
-
-
 def test_purging_asks_for_a_yes_where_nobody_can_be_asked(cli: Cli) -> None:
     cli.save()
     told = cli.real("forget", "terse-replies", "--purge")
@@ -157,10 +145,3 @@ def test_purging_one_memory_keeps_the_kept_edits_of_another(cli: Cli, tmp_path: 
         cli("edit", name, EDITOR=editor(tmp_path, "text = 'without a head'"))
     cli("forget", "sub", "--purge", "--yes")
     assert [path.name.startswith("sub.x.") for path in kept_files(cli)] == [True]
-
-
-def test_a_purge_in_json(cli: Cli) -> None:
-    cli.save()
-    row = cli("forget", "terse-replies", "--purge", "--yes", "--json").json
-    assert row["purged"] is True and row["changes_cleaned"] >= 1 and "transcripts" in row["unreached"]
-    assert os.path.exists(cli.memory)

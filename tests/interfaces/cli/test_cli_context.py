@@ -78,16 +78,6 @@ def test_a_person_approves_a_file_outside_and_it_is_loaded(cli: Cli) -> None:
     assert [row["reason"] for row in told["refused"]] == ["secret"]
 
 
-def test_with_memory_off_nothing_is_written_and_the_files_are_still_listed(cli: Cli) -> None:
-    told = cli("context", "--json", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").json
-    assert len(told["files"]) == 3 and told["memory"] == [] and told["refused"][-1]["inbox"] is None
-    assert not (cli.home / ".claude" / "projects").exists()
-
-
-def test_wrong_use_is_said(cli: Cli) -> None:
-    assert cli("context", "--json", "--text").code == 2
-
-
 def test_hostile_names_reach_the_terminal_harmless(cli: Cli) -> None:
     write(cli.project / "CLAUDE.md", "@\x1b[2Jx.md @a\u202eb.md\n")
     os.symlink("nowhere", cli.project / "CLAUDE.local.md")

@@ -81,23 +81,6 @@ def test_who_holds_the_lock_is_told(cli: Cli) -> None:
             assert f"process {os.getpid()}" in told.out
 
 
-@pytest.mark.parametrize(
-    "argv", [["--preview", "--status"], ["--apply", "x", "--preview"], ["--status", "--model", "none"]], ids=" ".join
-)
-def test_what_does_not_go_together_is_misuse(cli: Cli, argv: list[str]) -> None:
-    assert cli("dream", *argv).code == 2
-
-
-def test_an_unknown_id_is_refused_with_what_to_do(cli: Cli) -> None:
-    assert "--preview" in cli("dream", "--apply", "20260305-120000-000000").refusal
-
-
-def test_nothing_is_dreamt_while_memory_is_off(cli: Cli) -> None:
-    before = image(cli.memory)
-    assert "memory is off" in cli("dream", CLAUDE_CODE_SIMPLE="1").refusal
-    assert image(cli.memory) == before
-
-
 def test_a_project_without_memory_gets_none(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     assert cli("dream").out == "no dream: there is nothing to tidy\n" and not cli.memory.exists()

@@ -135,15 +135,6 @@ def test_what_cannot_be_done_is_said(cli: Cli, argv: list[str], code: int, words
     assert done.code == code and words in done.err and done.err.count("\n") <= 3
 
 
-def test_memory_that_is_off_learns_nothing(cli: Cli) -> None:
-    path = str(write_talk(cli.project, ASKED))
-    assert cli("extract", path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").code == 1
-    cli("pause")
-    sessions.enqueue(cli.memory / ".memdir", sessions.QueuedTurn("s1", str(write_session(cli, 1, ASKED))))
-    cli("extract")
-    assert names(cli) == []
-
-
 def test_a_whole_run_is_undone_at_once(cli: Cli) -> None:
     talk = write_talk(cli.project, ASKED, "remember that the staging database is reset every Sunday")
     cli("extract", str(talk))

@@ -38,14 +38,6 @@ def item(
     )  # fmt: skip
 
 
-def test_an_empty_inbox_is_no_error_and_looking_makes_nothing(cli: Cli) -> None:
-    for argv in (["inbox"], ["inbox", "list"], ["inbox", "--all"]):
-        told = cli(*argv)
-        assert (told.code, told.out, told.err) == (0, "", "")
-    assert cli("inbox", "--json").json == [] and not (cli.home / ".claude").exists()
-    assert cli("inbox", "approve", "--all", "--json").json == []
-
-
 def test_what_waits_is_listed_with_why_and_from_where(cli: Cli, opened: Project) -> None:
     assert opened.user is not None
     opened.private.inbox_add([item(), item(title="two", name="two")])
@@ -180,12 +172,6 @@ def test_what_is_not_there_is_refused_before_anything_happens(cli: Cli, opened: 
         told = cli("inbox", *wrong)
         assert told.code == 2 and told.err.count("\n") == 1, wrong
     assert cli("inbox", "nothing").code == 2
-
-
-def test_memory_that_is_off_takes_no_approval_but_a_rejection(cli: Cli, opened: Project) -> None:
-    opened.private.inbox_add([item(), item()])
-    assert "memory is off" in cli("inbox", "approve", "1", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal
-    assert cli("inbox", "reject", "1", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").code == 0
 
 
 def test_a_forgotten_and_purged_memory_leaves_the_inbox(cli: Cli, opened: Project) -> None:

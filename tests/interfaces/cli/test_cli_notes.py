@@ -7,7 +7,6 @@ import pytest
 
 from clihelp import Cli
 from homes import write
-from memdir.interfaces.cli.write import UNREACHED
 from note_taker import serve_note_taker
 from transcript_writer import Claude
 
@@ -93,10 +92,6 @@ def test_an_own_template_and_prompt_are_found(cli: Cli) -> None:
     shown = cli("notes", "--json").json
     assert [(at["name"], at["description"]) for at in shown["sections"]] == [("Worklog", "Mine"), ("Thoughts", "")]
     assert "access log" in shown["sections"][0]["text"] and not shown["empty"] and shown["oversize"] == []
-
-
-def test_purge_says_that_it_does_not_reach_notes() -> None:
-    assert "notes of sessions" in UNREACHED
 
 
 def test_of_a_long_transcript_the_last_piece_is_noted_and_then_the_next_turn_alone(cli: Cli) -> None:

@@ -64,12 +64,6 @@ def test_an_undo_twice_or_of_nothing_is_refused(cli: Cli) -> None:
     assert "no change" in cli("undo", str(2**63 - 1)).refusal
 
 
-def test_undo_and_restore_are_refused_while_memory_is_off(cli: Cli) -> None:
-    cli.save()
-    assert "memory is off" in cli("undo", CLAUDE_CODE_SIMPLE="1").refusal
-    assert "memory is off" in cli("restore", "terse-replies", CLAUDE_CODE_SIMPLE="1").refusal
-
-
 def test_a_version_that_never_was_is_refused(cli: Cli) -> None:
     cli.save("a")
     cli.save("b")

@@ -171,12 +171,6 @@ def test_status_is_shown_beside_a_history_that_cannot_be_read(cli: Cli) -> None:
     assert done.kind == "", done
 
 
-def test_status_of_nothing_is_fine_and_makes_nothing(cli: Cli) -> None:
-    told = cli("status", "--json")
-    assert told.code == 0 and told.json["scopes"][0]["last_change"] is None
-    assert cli("status").code == cli("status", "--all").code == 0 and not (cli.home / ".claude").exists()
-
-
 def test_status_counts_the_tokens_of_what_is_loaded_not_of_what_is_cut(cli: Cli) -> None:
     cli.save("a", "Text.")
     lines = "".join(f"- a remark about something number {number}\n" for number in range(2000))
@@ -273,10 +267,6 @@ def test_doctor_looks_at_user_memory_and_settings_too(cli: Cli) -> None:
     found = cli("doctor", "--json").json["findings"]
     assert {(at["scope"], at["kind"]) for at in found} >= {("user", "broken_frontmatter"), ("settings", "setting")}
     assert {at["scope"] for at in cli("doctor", "--scope", "private", "--json").json["findings"]} == {"settings"}
-
-
-def test_doctor_fixes_nothing_while_memory_is_off(cli: Cli) -> None:
-    assert "memory is off" in cli("doctor", "--fix", CLAUDE_CODE_SIMPLE="1").refusal
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,7 +1,5 @@
 """`prompt`, and what `show` has in common with it."""
 
-import pytest
-
 from clihelp import Cli
 from tables import read_rows
 
@@ -36,18 +34,8 @@ def test_with_memory_off_nothing_is_printed_or_made(cli: Cli) -> None:
     assert not cli.memory.exists() and not (cli.home / ".claude" / "agent-memory").exists()
 
 
-@pytest.mark.parametrize("argv", ROWS["options_that_do_not_go_together_are_wrong_use"])
-def test_options_that_do_not_go_together_are_wrong_use(cli: Cli, argv: list[str]) -> None:
-    assert cli("prompt", *argv).code == 2
-
-
 def test_show_says_when_the_switch_for_instruction_files_keeps_indexes_out(cli: Cli) -> None:
     cli.save()
     told = cli("show", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1").out
     assert told == "CLAUDE_CODE_DISABLE_CLAUDE_MDS is set: a session loads no index\n"
     assert cli("show", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1").json["indexes"] == []
-
-
-def test_show_makes_nothing(cli: Cli) -> None:
-    cli("show", MEMDIR_TEAM="1", MEMDIR_DAILY_LOG="1")
-    assert not cli.memory.exists()

@@ -9,11 +9,6 @@ def names(cli: Cli, *argv: str) -> list[str]:
     return [row["name"] for row in cli("list", "--json", *argv).json]
 
 
-def test_an_empty_list_is_done(cli: Cli) -> None:
-    assert cli("list").code == 0 and cli("list").out == "" and cli("list", "--json").json == []
-    assert "no memories yet" in cli("--color", "always", "list").out
-
-
 def test_a_file_without_a_type_is_listed_as_such(cli: Cli) -> None:
     cli.file("odd", "just text\n")
     cli.file("team/tracker", memory_text("Tracker"))
@@ -54,11 +49,6 @@ def test_a_time_beyond_the_calendar_is_listed(cli: Cli) -> None:
     assert cli("--color", "always", "list").code == 0
 
 
-def test_listing_works_while_memory_is_off(cli: Cli) -> None:
-    cli.save()
-    assert len(cli("list", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").lines) == 1
-
-
 def test_the_projects_own_memory_wins_and_scope_reaches_the_other(cli: Cli) -> None:
     cli.save("same", "Project text.")
     cli.save("same", "User text.", "--scope", "user")
@@ -66,13 +56,6 @@ def test_the_projects_own_memory_wins_and_scope_reaches_the_other(cli: Cli) -> N
     assert "User text." in cli("read", "same", "--scope", "user").out
     assert "User text." in cli("read", str(cli.home / ".claude" / "memory" / "same.md")).out
     assert len(cli("list", "--json").json) == 2
-
-
-def test_line_ends_of_windows_do_not_show(cli: Cli) -> None:
-    cli.file("crlf", memory_text("Crlf", body="one\ntwo\n").replace("\n", "\r\n"))
-    told = cli("read", "crlf")
-    assert told.lines[-2:] == ["one", "two"] and "\\x0d" not in told.out
-    assert "\r\n" in cli("read", "crlf", "--json").json["text"]
 
 
 def test_a_broken_file_is_read_with_its_problem(cli: Cli) -> None:

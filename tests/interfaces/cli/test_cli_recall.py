@@ -66,12 +66,6 @@ def test_a_shut_gate_brings_nothing_and_says_which(
     assert told.code == 0 and told.out.startswith("nothing is recalled: ") and len(told.lines) == 1
 
 
-def test_an_empty_place_says_so_and_nothing_is_made_there(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    assert cli("recall", DEPLOY, "--json").json["skipped"] == "empty"
-    assert not (cli.home / ".claude").exists()
-
-
 def test_explain_shows_every_part_and_why_not(cli: Cli) -> None:
     cli("recall", DEPLOY, "--session", "s1", "--limit", "1")
     answer = cli("recall", DEPLOY, "--session", "s1", "--explain", "--json").json
@@ -88,12 +82,6 @@ def test_explaining_surfaces_nothing(cli: Cli) -> None:
     cli("recall", DEPLOY, "--explain", "--session", "s1")
     assert cli("why", "deploy-steps", "--json").json["count"] == 0
     assert "deploy-steps" in names(cli("recall", DEPLOY, "--session", "s1", "--json").json)
-
-
-def test_without_meaning_the_words_still_find_it(cli: Cli) -> None:
-    answer = cli("recall", DEPLOY, "--no-semantic", "--explain", "--json").json
-    assert names(answer)[0] == "deploy-steps" and answer["selector"] != cli("recall", DEPLOY, "--json").json["selector"]
-    assert all(at["semantic"] == 0 for at in answer["candidates"])
 
 
 def test_a_name_that_is_no_utf_8_harms_nobody(cli: Cli) -> None:

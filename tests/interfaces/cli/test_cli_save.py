@@ -99,12 +99,6 @@ def test_standard_input_that_is_not_text_or_endless_is_refused(cli: Cli) -> None
     assert "body" in cli.real("save", "--name", "n", *GOOD[:-1], "-").refusal
 
 
-def test_nothing_is_saved_while_memory_is_off(cli: Cli) -> None:
-    told = cli("save", "--name", "n", *GOOD, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal
-    assert "memory is off here (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in told
-    assert not (cli.home / ".claude").exists()
-
-
 def test_a_nearly_full_index_is_reported_with_proposals(cli: Cli) -> None:
     lines = "".join(f"- [M{number}](m{number}.md) — {'x' * 140}\n" for number in range(165))
     for number in range(165):
@@ -114,10 +108,3 @@ def test_a_nearly_full_index_is_reported_with_proposals(cli: Cli) -> None:
     assert "full" in told.err and "shorten the longest lines" in told.err
     row = cli.save("other", "Text.", "--json").json
     assert row["index"]["share"] > 0.8 and any("full" in warning for warning in row["warnings"])
-
-
-def test_a_weekday_that_is_a_habit_in_one_part_is_one_in_all_of_them(cli: Cli) -> None:
-    about = ("--type", "project", "--name", "deploys", "--description", "The deploy day of the web shop")
-    cli("save", *about, "--body", "The deploy day is Tuesday.", "--how", "Merge before Tuesday morning.")
-    text = (cli.memory / "deploys.md").read_text(encoding="utf-8")
-    assert "The deploy day is Tuesday." in text and "Merge before Tuesday morning." in text

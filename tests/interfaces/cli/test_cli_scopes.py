@@ -109,13 +109,6 @@ def test_somebody_elses_memory_carries_their_name(cli: Cli) -> None:
     assert "tracker" not in (cli.memory / ".memdir" / "team-authors.json").read_text(encoding="utf-8")
 
 
-def test_two_titles_never_meet_in_one_team_memory(cli: Cli) -> None:
-    for title in ("Deploys?", "Deploys!", "Deploys?"):
-        told = cli("save", "--title", title, "--scope", "team", *FACT)
-        assert told.code == 0, told.err
-    assert sorted(rows(cli)) == ["team/deploys", "team/deploys-2"]
-
-
 def test_a_team_that_is_off_is_listed_but_neither_loaded_nor_recalled(cli: Cli) -> None:
     saved = cli("save", "--name", "deploys", "--scope", "team", *FACT, MEMDIR_TEAM="0")
     assert saved.code == 0 and "config set team true" in saved.err
@@ -270,15 +263,6 @@ def test_a_memory_moves_to_all_projects_and_back_in_two_changes(cli: Cli) -> Non
     for call in back["undo"]:
         assert cli(*call.split()[1:]).code == 0
     assert rows(cli)["replies"]["scope"] == "user"
-
-
-def test_a_move_that_was_killed_between_two_directories_is_ended_by_another(cli: Cli) -> None:
-    cli("save", "--name", "replies", *RULE)
-    user = cli.home / ".claude" / "memory"
-    user.mkdir(parents=True)
-    (user / "replies.md").write_bytes((cli.memory / "replies.md").read_bytes())
-    assert cli("promote", "replies", "--to", "user").code == 0
-    assert {name: row["scope"] for name, row in rows(cli).items()} == {"replies": "user"}
 
 
 def test_a_demotion_that_was_killed_is_ended_by_the_same_call(cli: Cli) -> None:

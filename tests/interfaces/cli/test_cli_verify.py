@@ -48,7 +48,3 @@ def test_a_stamp_is_written_and_can_be_taken_back(cli: Cli) -> None:
     assert "verified: " not in (cli.memory / "old.md").read_text(encoding="utf-8")
     assert cli("undo", str(answer["changes"][0])).code == 0
     assert (cli.memory / "new.md").read_text(encoding="utf-8") == before
-
-
-def test_memory_that_is_off_is_not_stamped(cli: Cli) -> None:
-    assert "memory is off" in cli("verify", "--stamp", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal

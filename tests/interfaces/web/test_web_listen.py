@@ -15,7 +15,6 @@ import pytest
 
 from clihelp import Cli
 from mcp_client import SECONDS, Loopback, listening
-from memdir.errors import SettingsError
 from memdir.interfaces.web.listen import (
     App,
     AsgiScope,
@@ -226,16 +225,3 @@ def test_requests_of_other_sites_are_told_by_their_headers() -> None:
     assert wrong == []
     twice = group_headers({"headers": [(b"Host", b"localhost:80"), (b"host", b"evil:80")]})
     assert find_foreign(twice, 80)
-
-
-def test_a_port_that_is_taken_is_one_line() -> None:
-    with listen(0) as first, pytest.raises(SettingsError, match="cannot listen") as caught:
-        listen(first.getsockname()[1])
-    assert "--port" in caught.value.hint
-
-
-def test_a_listener_is_one_of_tcp_so_that_responses_are_sent_at_once() -> None:
-    with listen(0) as listener, socket.create_connection(listener.getsockname()):
-        accepted, _ = listener.accept()
-        with accepted:
-            assert accepted.proto == socket.IPPROTO_TCP

@@ -411,7 +411,6 @@ _STEPS = (
     "memdir import ~/Downloads/chatgpt-export.zip",
     "memdir import ~/Downloads/chatgpt-export.zip --learn --apply",
     "memdir import ~/Notes --apply",
-    "memdir import codex",
     "memdir import memories.tar --apply",
 )  # fmt: skip
 @click.argument("source", metavar="SOURCE|PATH")
@@ -438,10 +437,10 @@ def import_verb(
     **flags: bool,
 ) -> None:
     """Import from a ChatGPT or Claude export (zip or folder), Obsidian, Logseq or basic-memory notes, a memory
-    directory or an archive of one, what Gemini CLI added to GEMINI.md, Codex's memories, the MCP memory server's file, a
-    mem0 export, or ChatGPT's memories as text.
+    directory or an archive of one, what Gemini CLI added to GEMINI.md, the MCP memory server's file, a mem0 export, or
+    ChatGPT's memories as text.
 
-    SOURCE is a path, or `codex` or `gemini-md` for their usual directories. Shows which memories are new,
+    SOURCE is a path, or `gemini-md` for its usual places. Shows which memories are new,
     already known or refused; --apply imports them. Memories with a secret go to the inbox with the secret masked.
     Importing again adds nothing, and memories keep their age.
 

@@ -4,7 +4,6 @@ They translate and hold no rule of memory. Without its SDK, an adapter's import 
 """
 
 import json
-from collections.abc import Mapping
 from typing import cast
 
 from memdir.errors import FormatError, MemdirError, SettingsError, hint_extra
@@ -18,7 +17,7 @@ from memdir.records import Origin
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.text import find_forbidden, one_line, shorten
+from memdir.text import as_table, find_forbidden, one_line, parse_json, shorten
 
 
 def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
@@ -48,11 +47,8 @@ class SdkTools:
     def call(self, name: str, input: object) -> ToolResult:
         """Call a tool; `input` is a mapping of arguments or its JSON text."""
         if isinstance(input, str | bytes):
-            try:
-                input = json.loads(input or "{}")
-            except (ValueError, RecursionError):
-                input = None
-        arguments = {str(key): value for key, value in input.items()} if isinstance(input, Mapping) else {}
+            input = parse_json(input or "{}")
+        arguments = {str(key): value for key, value in as_table(input).items()}
         try:
             row = call_tool(self._project, name, arguments, origin=self._origin)
         except MemdirError as error:

@@ -21,12 +21,11 @@ from typing import Any, Self
 from memdir import __version__
 from memdir.conversation.transcripts import read_messages
 from memdir.errors import MemdirError
-from memdir.format.shown import show_line, show_memory
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
+from memdir.recall.reminder import fit_memories, measure_reply
 from memdir.records import Model
-from memdir.session import SILENT, Callbacks, RenderedReminders, Session
-from memdir.store.contract import StoreBase
+from memdir.session import SILENT, Callbacks, Session
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.text import estimate_tokens
@@ -119,8 +118,11 @@ class AgentMemory:
         rules = session.rules_notice()
         session.prompt_arrived(str(given.get("prompt", "")))
         reminders = session.take_reminders(seconds=self._seconds)
-        recalled = "" if reminders is None else render_fitting(reminders, session.stores[0], rules)
-        return "\n\n".join(filter(None, (rules, recalled)))
+        if reminders is None:
+            return rules
+        now, before = session.stores[0].clock(), rules and f"{rules}\n\n"
+        chars, tokens = HOOK_CHARS - measure_reply(before), HOOK_TOKENS - estimate_tokens(before)
+        return before + fit_memories(reminders.recalled.memories, now=now, chars=chars, tokens=tokens)
 
     def _note_transcript(self, given: Given) -> None:
         session, path = self._open(given), str(given.get("transcript_path") or "")
@@ -148,21 +150,6 @@ class AgentMemory:
                 except MemdirError as error:
                     self._callbacks.error(error)
             return self._sessions.get(id)
-
-
-def render_fitting(reminders: RenderedReminders, store: StoreBase, before: str = "") -> str:
-    """Return the memories within a hook's limits, after the text `before`: the best in full as long as they fit, the
-    others in one line each."""
-    now, fitting = store.clock(), ""
-    for excerpt in reminders.recalled:
-        line = show_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})")
-        for text in (show_memory(excerpt, now=now), line):
-            longer = f"{fitting}\n\n{text}" if fitting else text
-            both = f"{before}\n\n{longer}"
-            if len(both.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(both) <= HOOK_TOKENS:
-                fitting = longer
-                break
-    return fitting
 
 
 def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
