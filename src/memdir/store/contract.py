@@ -120,6 +120,13 @@ class HistoryKeeper(Protocol):
     def check_history(self) -> None:
         """Raise DiskError if a part of the history cannot be read or is missing, or a newer memdir has written it."""
 
+    def check_saving(self) -> None:
+        """Raise an error if a save would fail, by doing what a save does without changing anything."""
+
+    def rebuild_history(self) -> bool:
+        """Replace a damaged history by what is whole in it. Return whether it was damaged."""
+        ...
+
     def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> "CompactResult":
         """Remove old versions from the history, keeping the last version of each file; see `History.compact`."""
         ...

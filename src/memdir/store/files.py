@@ -220,7 +220,6 @@ class FileStore(StoreBase):
             past.check_tables()
 
     def check_saving(self) -> None:
-        """Raise an error if a save would fail, by doing what a save does without changing anything."""
         with self._reading_history() as past:
             if past.version != len(history.MIGRATIONS):
                 return  # memdir has not written here yet, or an older one has
@@ -236,7 +235,6 @@ class FileStore(StoreBase):
             guard.remove_temps(state, "")
 
     def rebuild_history(self) -> bool:
-        """Replace a damaged history by what is whole in it. Return whether it was damaged."""
         # Imported here: a history is rebuilt once in its life, if at all.
         from memdir.store.rebuild import rebuild_history
 
