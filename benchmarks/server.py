@@ -1,15 +1,16 @@
-"""The store in PostgreSQL under load, in one run: beside bare psycopg doing the same statements, beside LangGraph's
-PostgresStore, and with 10 and many tenants.
+"""The store in PostgreSQL at several sizes, in one run, beside LangGraph's PostgresStore and bare psycopg doing the same work.
 
-    python benchmarks/server.py [--tenants 10000] [--memories 100] [--rounds 300] [--dsn OWNER_DSN]
+    python benchmarks/server.py [--sizes 100 10000] [--rounds 200] [--tenants 1000] [--dsn OWNER_DSN]
 
-Each figure is of one connection; rounds of the contenders alternate, so that a busy machine slows all of them. Beside the time
-stands the processor time, of this process and of the database's together, which other work on the machine does not change. Without a
-DSN it starts a PostgreSQL of its own with durable commits.
+Each figure is the median of one connection, as wall time and as processor time of this process and of the database's together,
+which other work on the machine changes less. Contenders alternate. Without a DSN it starts a PostgreSQL of its own with
+durable commits.
 
-LangGraph's store is opened as its `from_conn_string` does. Its search returns the newest rows of a namespace, whatever the question
-is, unless it is given an embedding model. `langgraph+vec` has one: the mean of the word vectors that come with memdir, the
-cheapest that ranks at all; a sentence encoder takes milliseconds, one behind an API more. It needs pgvector.
+- put: the text of a memory is replaced if it still has the digest that was read, with a version in the history. Bare psycopg
+  does this with one prepared statement, without row-level security; LangGraph's store overwrites and keeps no version.
+- search: memdir ranks with words and their meaning; bare psycopg with `ts_rank` over a GIN index. LangGraph's store ranks
+  nothing without an embedding model, and is left out.
+- load: memdir writes 1,000 files per change, with history; bare psycopg copies the texts into one table.
 """
 
 import argparse
@@ -17,37 +18,32 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
 
 import psycopg
 from langgraph.store.postgres import PostgresStore as LangGraphStore
-from psycopg import ClientCursor
 from psycopg.conninfo import make_conninfo
 
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
-from memdir.postgres import store as postgres
+from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_store, create_tenant, migrate
 from memdir.postgres.search import PostgresSearch
-from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
-from memdir.recall.index import open_words, pool
+from memdir.postgres.store import PostgresStore
 from memdir.recall.pipeline import recall
-from memdir.recall.terms import parse_terms
-from memdir.records import Draft, Kind
-from memdir.store import plan
-from memdir.store.contract import utc_now
+from memdir.records import Rewrite
+from memdir.store.plan import FileChange
 
-Work = Callable[[int], object]
+WORDS = "deploy release staging database cache queue review owner rollback schedule support region token quota".split()
+BATCH = 1_000
 
 
 @contextmanager
 def open_server(dsn: str) -> Iterator[tuple[str, str, str]]:
-    """The DSNs of the owner, of the application, and of one who may make extensions."""
+    """Yield the DSNs of the owner, of the application, and of a superuser."""
     if dsn:
         yield dsn, make_conninfo(dsn, user=APP_ROLE), dsn
         return
@@ -63,254 +59,231 @@ def open_server(dsn: str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Contender:
-    work: Work
+    work: Callable[[int], object]
     pid: int  # of the database's process that serves it
 
 
-def measure(rounds: int, **contenders: Contender) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of each call, and processor seconds, the contenders in turn."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
-    for number in range(rounds):
-        for name, at in contenders.items():
-            used, start = time.process_time() + read_cpu(at.pid), time.perf_counter()
-            at.work(number)
-            end = time.perf_counter()
-            times[name].append((end - start, time.process_time() + read_cpu(at.pid) - used))
-    return times
-
-
 def read_cpu(pid: int) -> float:
-    """Processor seconds of a process; 0 where it runs on another machine."""
+    """Return the processor seconds of a process, or 0 if it runs on another machine."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
     except OSError:
         return 0.0
 
 
-def find_pid(database: PostgresDatabase) -> int:
-    return int(database.show("SELECT pg_backend_pid()"))
+def measure(title: str, rounds: int, **contenders: Contender) -> dict[str, float]:
+    """Run the contenders in turn, print the medians, and return the processor milliseconds of each."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        for name, contender in contenders.items():
+            used, start = time.process_time() + read_cpu(contender.pid), time.perf_counter()
+            contender.work(number)
+            wall = time.perf_counter() - start
+            times[name].append((wall, time.process_time() + read_cpu(contender.pid) - used))
+    found = {}
+    for name, rows in times.items():
+        wall, cpu = (statistics.median(column) * 1e3 for column in zip(*rows, strict=True))
+        found[name] = cpu
+        print(f"{title:26} {name:10} wall {wall:8.2f} ms  processor {cpu:8.2f} ms", flush=True)
+    return found
 
 
-def show(title: str, times: dict[str, list[tuple[float, float]]]) -> None:
-    first = [statistics.median(column) for column in zip(*next(iter(times.values())), strict=True)]
-    for name, each in times.items():
-        walls, used = zip(*each, strict=True)
-        middle, cpu = statistics.median(walls), statistics.median(used)
-        p99, cpu99 = (sorted(column)[int(len(column) * 0.99)] for column in (walls, used))
-        print(
-            f"{title:24} {name:14} {len(walls) / sum(walls):6.0f}/s  median {middle * 1e3:7.2f} ms  p99 {p99 * 1e3:7.2f} ms"
-            f" {middle / first[0]:5.2f}  processor {cpu * 1e3:6.2f} ms {cpu / (first[1] or 1):5.2f}  p99 {cpu99 * 1e3:6.2f} ms",
-            flush=True,
-        )
-
-
-def draft(number: int, turn: int = 0) -> Draft:
-    body = f"Round {turn}: the release of service {number} goes out on a Tuesday, because support is staffed then."
-    return Draft(
-        Kind.PROJECT, f"Service {number}", f"Release days of service {number} and why", body, f"service-{number}"
+def make_text(number: int, turn: int = 0) -> str:
+    pick = random.Random(number)
+    words = " ".join(pick.choices(WORDS, k=12))
+    return (
+        f"---\nname: Service {number}\ndescription: Release days of service {number} and the {pick.choice(WORDS)}\ntype: project\n---\n"
+        f"The release of service {number} goes out on a Tuesday, because support is staffed then. {words}. Round {turn}.\n"
     )
-
-
-def bench_store(database: PostgresDatabase, owner: str, app: str, rounds: int) -> None:
-    store, copy = (make_store(database, owner) for _ in range(2))
-    bare = psycopg.connect(app, autocommit=True, cursor_factory=ClientCursor, prepare_threshold=None)
-    for number in range(100):
-        store.write(draft(number))
-        copy.write(draft(number))
-    # The statements of a write, as they are sent: the same ones are then sent by psycopg alone, to another store.
-    sent: list[list[tuple[str, dict[str, Any]]]] = []
-    plain = postgres.execute
-
-    def record(db: Any, text: str, values: Any) -> Any:
-        sent[-1].append((text, dict(values)))
-        return plain(db, text, values)
-
-    prepared = [(f"service-{turn % 100}", draft(turn % 100, turn + 1)) for turn in range(rounds)]
-
-    def save(turn: int) -> None:
-        name, given = prepared[turn]
-        sent.append([])
-        postgres.execute = record
-        try:
-            store.carry_out(lambda view: plan_edit(view, name, given), verb="edit")
-        finally:
-            postgres.execute = plain
-
-    last = [copy._read_snapshot().key]
-
-    def replay(turn: int) -> None:
-        for text, values in sent[turn]:
-            given = values | {
-                "tenant": copy._table.tenant,
-                "store": copy._table.store,
-                "key": uuid4(),
-                "last": last[-1],
-            }
-            last.append(given["key"])
-            assert plain(bare, text, given)[1] == [(1,)], "the change was made"
-
-    read_text = f"{postgres._TENANT};{postgres._READ}"
-
-    def read_bare(turn: int) -> None:
-        values = {"tenant": copy._table.tenant, "store": copy._table.store, "paths": [f"service-{turn % 100}.md"]}
-        plain(bare, read_text, values)
-
-    ours, theirs = find_pid(database), bare.info.backend_pid
-    show(
-        "read",
-        measure(
-            rounds,
-            psycopg=Contender(read_bare, theirs),
-            memdir=Contender(lambda turn: store.read(f"service-{turn % 100}"), ours),
-        ),
-    )
-    times = measure(rounds, memdir=Contender(save, ours), psycopg=Contender(replay, theirs))
-    show("compare and swap", {"psycopg": times["psycopg"], "memdir": times["memdir"]})
-    bare.close()
-
-
-def plan_edit(view: Any, name: str, given: Draft) -> Any:
-    found = view.read_bytes(f"{name}.md")
-    return plan.plan_write(view, given, digest_of(found), utc_now().astimezone(), plan.WriteRules())[1]
-
-
-def bench_langgraph(database: PostgresDatabase, owner: str, admin: str, rounds: int) -> None:
-    store = make_store(database, owner)
-    space = ("organisation", "store")
-    value = {"description": draft(1).description, "body": draft(1).body}
-    others = {"langgraph": open_langgraph(admin, "plain"), "langgraph+vec": open_langgraph(admin, "vectors")}
-    ours = find_pid(database)
-
-    def search(turn: int) -> object:
-        with PostgresSearch([store]) as found:
-            return recall(store, f"when does service {turn % rounds} go out", selector=found, limit=5)
-
-    def put_and_search(turn: int) -> object:
-        store.write(draft(rounds + turn))
-        return search(turn)
-
-    def find(other: LangGraphStore, turn: int) -> object:
-        return other.search(space, query=f"when does service {turn % rounds} go out", limit=5)
-
-    def put_and_find(other: LangGraphStore, turn: int) -> object:
-        other.put(space, f"service-{rounds + turn}", value)
-        return find(other, turn)
-
-    kinds: dict[str, tuple[Callable[[LangGraphStore, int], object], Work]] = {
-        "put": (lambda at, turn: at.put(space, f"service-{turn}", value), lambda turn: store.write(draft(turn))),
-        "get": (lambda at, turn: at.get(space, f"service-{turn}"), lambda turn: store.read(f"service-{turn}")),
-        "search": (find, search),
-        "put, then search": (put_and_find, put_and_search),
-    }
-    for title, (theirs, mine) in kinds.items():
-        given = {
-            name: Contender(partial(theirs, at), at.conn.info.backend_pid)
-            for name, at in others.items()
-            if at is not None
-        }
-        mine(3 * rounds)  # patterns are compiled once
-        show(title, measure(rounds, **given, memdir=Contender(mine, ours)))
-    for at in filter(None, others.values()):
-        at.conn.close()
-
-
-def open_langgraph(admin: str, kind: str) -> LangGraphStore | None:
-    """Its store in a schema of its own; None where the database has no pgvector."""
-    db = psycopg.connect(admin, autocommit=True, row_factory=psycopg.rows.dict_row, prepare_threshold=0)
-    db.execute(f"CREATE SCHEMA IF NOT EXISTS langgraph_{kind}")
-    try:
-        if kind == "vectors":
-            db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    except psycopg.Error as error:
-        print(f"without vectors: {str(error).splitlines()[0]}")
-        db.close()
-        return None
-    db.execute(f"SET search_path TO langgraph_{kind}, public")
-    table = open_words()
-    assert table is not None
-    made = LangGraphStore(db, index={"dims": table.dim, "embed": embed} if kind == "vectors" else None)
-    made.setup()
-    return made
-
-
-def embed(texts: Sequence[str]) -> list[list[float]]:
-    table = open_words()
-    assert table is not None
-    found = [pool(table, [(term, 1.0) for term in parse_terms(text)]) for text in texts]
-    return [[(at - 128) / vector[1] for at in vector[0]] if vector else [0.0] * table.dim for vector in found]
 
 
 def make_store(database: PostgresDatabase, owner: str) -> PostgresStore:
     tenant = create_tenant(owner, "bench")
+    with psycopg.connect(owner) as db:
+        db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
+        db.execute("UPDATE memdir.tenants SET max_memories = 10000000")
     return PostgresStore(database, tenant, create_store(database, tenant, "main"))
 
 
-def plant(owner: str, tenants: int, memories: int) -> list[tuple[UUID, UUID]]:
-    """Tenants with one store each, by COPY-like inserts: what a store would have written, without its history."""
-    made = []
-    data = (
-        "---\nname: Service\ndescription: Release days\ntype: project\n---\n" + "The release goes out on Tuesday. " * 12
+def load(store: PostgresStore, size: int) -> float:
+    start = time.perf_counter()
+    for first in range(0, size, BATCH):
+        changes = [
+            FileChange(f"service-{number}.md", None, make_text(number).encode())
+            for number in range(first, min(first + BATCH, size))
+        ]
+        store.carry_out(lambda _, changes=changes: changes, verb="import")  # type: ignore[misc]
+    return time.perf_counter() - start
+
+
+def load_bare(db: "psycopg.Connection[Any]", size: int) -> float:
+    """Copy the texts into one table, then make what the other statements need."""
+    db.execute("DROP TABLE IF EXISTS bare, bare_versions")
+    db.execute("CREATE TABLE bare (name text PRIMARY KEY, digest text, version int, data text, terms tsvector)")
+    db.execute(
+        "CREATE TABLE bare_versions (name text, version int, digest text, data text, PRIMARY KEY (name, version))"
     )
-    digest = digest_of(data.encode())
-    with psycopg.connect(owner, autocommit=True) as db:
-        for number in range(tenants):
-            tenant, store = uuid4(), uuid4()
-            with db.transaction():
-                db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
-                values = {
-                    "t": tenant,
-                    "s": store,
-                    "n": memories,
-                    "d": data.encode(),
-                    "x": digest[:50],
-                    "name": f"t{number}",
-                }
-                db.execute("INSERT INTO memdir.tenants (tenant, name) VALUES (%(t)s, %(name)s)", values)
-                db.execute(
-                    "INSERT INTO memdir.stores (tenant, store, name, scope, revision) VALUES (%(t)s, %(s)s, 'main', 'team', 1)",
-                    values,
-                )
-                db.execute(
-                    "INSERT INTO memdir.contents SELECT %(t)s, %(s)s, %(x)s || i, %(d)s FROM generate_series(1, %(n)s) i",
-                    values,
-                )
-                db.execute(
-                    "INSERT INTO memdir.files SELECT %(t)s, %(s)s, 'service-' || i || '.md', %(x)s || i, length(%(d)s), 1, 0, NULL FROM generate_series(1, %(n)s) i",
-                    values,
-                )
-            made.append((tenant, store))
-        db.execute("ANALYZE")
+    start = time.perf_counter()
+    with db.cursor() as cursor, cursor.copy("COPY bare (name, digest, version, data) FROM STDIN") as copy:
+        for number in range(size):
+            text = make_text(number)
+            copy.write_row((f"service-{number}", digest_of(text.encode()), 1, text))
+    took = time.perf_counter() - start
+    db.execute("UPDATE bare SET terms = to_tsvector('english', data)")
+    db.execute("CREATE INDEX ON bare USING gin (terms)")
+    db.execute("VACUUM ANALYZE bare")
+    return took
+
+
+PUT = """
+    WITH changed AS (
+        UPDATE bare SET digest = %(after)s, version = version + 1, data = %(data)s, terms = to_tsvector('english', %(data)s)
+        WHERE name = %(name)s AND digest = %(before)s RETURNING name, version
+    ) INSERT INTO bare_versions SELECT name, version, %(after)s, %(data)s FROM changed
+"""
+FIND = """
+    SELECT name, data, ts_rank(terms, query) FROM bare, websearch_to_tsquery('english', %(text)s) AS query
+    WHERE terms @@ query ORDER BY 3 DESC LIMIT 5
+"""
+
+
+def bench_size(
+    database: PostgresDatabase, owner: str, admin: str, size: int, rounds: int
+) -> dict[str, dict[str, float]]:
+    print(f"\n{size:,} memories in one store", flush=True)
+    store = make_store(database, owner)
+    bare = psycopg.connect(admin, autocommit=True, prepare_threshold=1)
+    took, copied = load(store, size), load_bare(bare, size)
+    print(f"load: memdir {took:.2f} s, COPY {copied:.2f} s: {took / copied:.1f} ×", flush=True)
+
+    def search(turn: int) -> object:
+        with PostgresSearch([store]) as found:
+            return recall(store, f"when does service {turn * 7 % size} go out", selector=found, limit=5)
+
+    first = []
+    for turn in range(5):
+        start = time.perf_counter()
+        search(turn)
+        first.append(time.perf_counter() - start)
+    print(f"searches right after the load: {', '.join(f'{wall * 1e3:.1f}' for wall in first)} ms", flush=True)
+    start = time.perf_counter()
+    with PostgresSearch([store]) as indexer:
+        indexer.refresh()
+    print(f"indexed in the background in {time.perf_counter() - start:.1f} s", flush=True)
+    with psycopg.connect(admin, autocommit=True) as db:
+        db.execute("VACUUM ANALYZE")
+    space, lang = ("organisation", f"store{size}"), open_langgraph(admin)
+    for number in range(min(size, 10_000)):
+        lang.put(space, f"service-{number}", {"text": make_text(number)})
+
+    def put(turn: int) -> None:
+        number, text = turn % size, make_text(turn % size, turn + 1)
+        memory = store.read(f"service-{number}")
+        store.change([Rewrite(f"service-{number}", text, memory.digest)], verb="edit")
+
+    def put_bare(turn: int) -> None:
+        number, text = turn % size, make_text(turn % size, turn + 1)
+        row = bare.execute("SELECT digest, data FROM bare WHERE name = %s", (f"service-{number}",)).fetchone()
+        assert row is not None
+        values = {"name": f"service-{number}", "before": row[0], "after": digest_of(text.encode()), "data": text}
+        assert bare.execute(PUT, values).rowcount == 1
+
+    ours = int(database.show("SELECT pg_backend_pid()"))
+    theirs, bares = lang.conn.info.backend_pid, bare.info.backend_pid
+    found = {
+        "put": measure(
+            "read and put",
+            rounds,
+            memdir=Contender(put, ours),
+            langgraph=Contender(
+                lambda turn: (
+                    lang.get(space, f"service-{turn % size}"),
+                    lang.put(space, f"service-{turn % size}", {"text": make_text(turn % size, turn + 1)}),
+                ),
+                theirs,
+            ),
+            psycopg=Contender(put_bare, bares),
+        ),
+        "get": measure(
+            "get",
+            rounds,
+            memdir=Contender(lambda turn: store.read(f"service-{turn % size}"), ours),
+            langgraph=Contender(lambda turn: lang.get(space, f"service-{turn % min(size, 10_000)}"), theirs),
+            psycopg=Contender(
+                lambda turn: bare.execute("SELECT * FROM bare WHERE name = %s", (f"service-{turn % size}",)).fetchall(),
+                bares,
+            ),
+        ),
+        "search": measure(
+            "search",
+            rounds,
+            memdir=Contender(search, ours),
+            psycopg=Contender(
+                lambda turn: bare.execute(FIND, {"text": f"when does service {turn * 7 % size} go out"}).fetchall(),
+                bares,
+            ),
+        ),
+    }
+    bare.close()
+    lang.conn.close()
+    return found
+
+
+def open_langgraph(admin: str) -> LangGraphStore:
+    db = psycopg.connect(admin, autocommit=True, row_factory=psycopg.rows.dict_row, prepare_threshold=0)
+    db.execute("CREATE SCHEMA IF NOT EXISTS langgraph")
+    db.execute("SET search_path TO langgraph, public")
+    made = LangGraphStore(db)
+    made.setup()
     return made
 
 
-def bench_tenants(database: PostgresDatabase, owner: str, tenants: int, memories: int, rounds: int) -> None:
-    pick, pid = random.Random(1), find_pid(database)
-    made = {name: plant(owner, count, memories) for name, count in (("few", 10), ("many", tenants))}
-    stores = {name: [PostgresStore(database, *at) for at in each] for name, each in made.items()}
+def bench_tenants(database: PostgresDatabase, owner: str, tenants: int, rounds: int) -> None:
+    print(f"\n20 memories in each of {tenants:,} organisations", flush=True)
+    stores = [make_store(database, owner) for _ in range(tenants)]
+    for store in stores:
+        load(store, 20)
+        with PostgresSearch([store]) as indexer:
+            indexer.refresh()
+    pick, pid = random.Random(1), int(database.show("SELECT pg_backend_pid()"))
 
-    def read(name: str, turn: int) -> object:
-        return pick.choice(stores[name]).read(f"service-{pick.randint(1, memories)}")
+    def put(turn: int) -> None:
+        store, name = pick.choice(stores), f"service-{turn % 20}"
+        store.change([Rewrite(name, make_text(turn % 20, turn + 1), store.read(name).digest)], verb="edit")
 
-    show(f"read, 10 and {tenants}", measure(rounds, **{name: Contender(partial(read, name), pid) for name in stores}))
+    def search(turn: int) -> object:
+        store = pick.choice(stores)
+        with PostgresSearch([store]) as found:
+            return recall(store, f"when does service {turn % 20} go out", selector=found, limit=5)
+
+    measure("read and put", rounds, memdir=Contender(put, pid))
+    measure("get", rounds, memdir=Contender(lambda turn: pick.choice(stores).read(f"service-{turn % 20}"), pid))
+    measure("search", rounds, memdir=Contender(search, pid))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tenants", type=int, default=10_000)
-    parser.add_argument("--memories", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 10_000])
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--tenants", type=int, default=1_000)
     parser.add_argument("--dsn", default="")
-    given = parser.parse_args()
-    with open_server(given.dsn) as (owner, app, admin):
+    options = parser.parse_args()
+    with open_server(options.dsn) as (owner, app, admin):
         migrate(owner)
         database = PostgresDatabase(app, size=1)
         try:
-            bench_store(database, owner, app, given.rounds)
-            bench_langgraph(database, owner, admin, given.rounds)
-            if given.tenants:
-                bench_tenants(database, owner, given.tenants, given.memories, 4 * given.rounds)
+            found = {size: bench_size(database, owner, admin, size, options.rounds) for size in options.sizes}
+            if options.tenants:
+                bench_tenants(database, owner, options.tenants, options.rounds)
         finally:
             database.close()
+    small, large = found[min(found)], found[max(found)]
+    for name in small:
+        ratios = {other: large[name]["memdir"] / value for other, value in large[name].items() if other != "memdir"}
+        shown = ", ".join(f"{ratio:.2f} × {other}" for other, ratio in ratios.items())
+        print(
+            f"{name}: {shown}; {large[name]['memdir'] / small[name]['memdir']:.2f} × from {min(found):,} to {max(found):,}"
+        )
 
 
 if __name__ == "__main__":

@@ -511,14 +511,13 @@ class Session:
             # Wait for other conversations with the same memory, because this turn may be the last.
             result = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
             self._report_extracted(result)
-        news = notes.NotesInput(turn.messages)
         context = TurnContext(
             self.stores,
             self.file.state,
             self._clock,
             self.id,
             self._project,
-            notes=[lambda: self._update_notes(news, self._open_model())],
+            notes=[lambda: self._update_notes(turn.messages, self._open_model())],
             give_way=self._priority.wait,
         )
         # A subagent's messages are not part of the notes, and nothing it says needs to be verified.
@@ -532,7 +531,7 @@ class Session:
         return notes.find_notes_file(self._notes_home, f"{self.id}-{clears}" if clears else self.id)
 
     def _update_notes(
-        self, news: notes.NotesInput, model: Model | None, *, force: bool = False
+        self, messages: Sequence[Message], model: Model | None, *, force: bool = False
     ) -> notes.NotesResult | None:
         """Update the notes and return the result, or None if no notes are kept or the update failed."""
         file = self._find_notes_file()
@@ -540,7 +539,7 @@ class Session:
             return None
         with self._reporting_errors():
             now, options = self._clock(), self._notes_options
-            result = notes.update_notes(file, self.file, news, now=now, options=options, model=model, force=force)
+            result = notes.update_notes(file, self.file, messages, now=now, options=options, model=model, force=force)
             if result.skipped not in (None, NotesSkip.NOT_DUE):
                 _notify(self._callbacks.skipped, "notes", result.skipped)
             return result
@@ -552,7 +551,7 @@ class Session:
         if file is None:
             return ""
         notes.wait_for_update(file, NOTES_WAIT_SECONDS)
-        result = self._update_notes(notes.NotesInput(messages), self._open_model(), force=True)
+        result = self._update_notes(messages, self._open_model(), force=True)
         if result is None or result.skipped not in (None, NotesSkip.NOTHING_NEW, NotesSkip.BUSY, NotesSkip.FAILED):
             return ""
         template = notes_file.make_template(self._notes_options.template)

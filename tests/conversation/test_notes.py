@@ -15,7 +15,6 @@ from homes import make_environment, write
 from loads import ROOT
 from memdir.conversation.notes import (
     NotesFile,
-    NotesInput,
     NotesOptions,
     NotesResult,
     NotesSkip,
@@ -367,10 +366,10 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
         assert wait_for_update(place, 0.05) is False
         session = SessionFile(tmp_path / "state", "s")
         model = ScriptedModel([answer(Worklog="- began")])
-        assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).skipped is NotesSkip.BUSY
+        assert update_notes(place, session, talk(), now=NOW, model=model).skipped is NotesSkip.BUSY
         holder.kill()
         assert wait_for_update(place, 60) is True
-    assert update_notes(place, session, NotesInput(talk()), now=NOW, model=model).by == "model"
+    assert update_notes(place, session, talk(), now=NOW, model=model).by == "model"
 
 
 class Desk:
@@ -382,7 +381,7 @@ class Desk:
 
     def update(self, messages: list[Message], model: Any = None, **more: Any) -> NotesResult:
         model = model or ScriptedModel([answer(Session_Title="A parser")])
-        return update_notes(self.place, self.session, NotesInput(messages), now=NOW, model=model, **more)
+        return update_notes(self.place, self.session, messages, now=NOW, model=model, **more)
 
     @property
     def text(self) -> str:
@@ -470,7 +469,7 @@ def test_a_failing_model_leaves_the_file_and_after_three_times_waits_for_more_me
 
 
 def test_without_a_model_there_are_no_notes(desk: Desk) -> None:
-    done = update_notes(desk.place, desk.session, NotesInput(talk()), now=NOW, force=True)
+    done = update_notes(desk.place, desk.session, talk(), now=NOW, force=True)
     assert done.skipped is NotesSkip.NO_MODEL and "need a model" in done.skipped.words
     assert not desk.place.project.exists() and not read_runs(desk.session.state)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memdir.conversation.notes import NotesInput, NotesResult, find_notes_file, read_notes_file, update_notes
+from memdir.conversation.notes import NotesResult, find_notes_file, read_notes_file, update_notes
 from memdir.conversation.notes_file import hook_digest, list_oversize, make_template, measure_notes, parse_notes
 from memdir.limits import NOTES_TOKENS
 from memdir.store.files import FileStore
@@ -41,7 +41,7 @@ class Noted:
         with AnthropicServer(lambda body: next(answers)) as server, FileStore(folder / "memory") as store:
             model, session = open_at(server.url, "anthropic:claude-any", folder), SessionFile(store.state, id)
             for end in (starts[len(starts) // 2], len(messages)):
-                news = NotesInput([make_message(at) for at in messages[:end]])
+                news = [make_message(at) for at in messages[:end]]
                 self.done.append(update_notes(file, session, news, now=now, model=model, force=True))
             self.problems = server.problems
         self.is_over = next(answers, None) is None

@@ -28,7 +28,10 @@ from memdir.project.hosts import HOSTS
 from memdir.store.sessions import Cursor
 from slices import read_slice
 from syscalls import trace
+from tables import read_rows
 from transcript_writer import Claude, said
+
+ROWS = read_rows("transcripts")
 
 
 @pytest.fixture
@@ -123,23 +126,7 @@ def test_what_the_host_wrote_is_meta(path: Path) -> None:
     )
     talk.assistant("API Error", isApiErrorMessage=True)
     talk.user("typed <system-reminder>a</system-reminder> more")
-    assert said(talk.write(path)) == [
-        "(u:fact one\n\nfact two)",
-        "u:typed",
-        "t:=[attached: /work/app/notes.txt]\nx",
-        "(u:<command-name>/clear</command-name>\n<command-args></command-args>)",
-        "(u:<local-command-stdout>done</local-command-stdout>)",
-        "(u:caveat)",
-        "(u:<command-name>/cost</command-name>)",
-        "(u:[Request interrupted by user])",
-        "(u:from a channel)",
-        "u:from a person",
-        "(u:from a mate)",
-        "u:typed meanwhile",
-        "(u:<task-notification>x</task-notification>)",
-        "(a:API Error)",
-        "u:typed <system-reminder>a</system-reminder> more",
-    ]
+    assert said(talk.write(path)) == ROWS["what_the_host_wrote_is_meta"]
 
 
 @pytest.mark.parametrize("logical", ["whole", "missing", "elsewhere"])
@@ -330,20 +317,7 @@ def test_a_rollout_is_read_without_wrappers_events_and_thoughts(path: Path) -> N
         line("compacted", message="a summary"),
         message("user", "# Context from my IDE setup:\n\n## Open tabs\n- a\n\n## My request for Codex:\nfix it"),
     )
-    assert said(path) == [
-        "(u:<permissions instructions>x</permissions instructions>)",
-        "(u:# AGENTS.md instructions for /work/app\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>)",
-        "(u:<environment_context>\n  <cwd>/work/app</cwd>\n</environment_context>)",
-        "u:typed with it",
-        "a:I look.+c1+c2",
-        "t:!c1=a.txt",
-        "t:c2=Exit code: 0\nOutput:\nok",
-        "a:+c3",
-        "t:c3=b",
-        "a:Done.",
-        "(u:a summary)",
-        "u:fix it",
-    ]
+    assert said(path) == ROWS["a_rollout_is_read_without_wrappers_events_and_thoughts"]
     messages = list(read_messages(path))
     for number, at in enumerate(messages):
         found = read_slice(path, after=at.id, window=1)
@@ -370,25 +344,12 @@ def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
     assert said(path) == ["u:q0", "a:a0", "u:q1", "a:a1", "u:q4", "a:a4"]
 
 
-def test_rollouts_without_payloads_are_read_and_those_of_subagents_known(path: Path, tmp_path: Path) -> None:
-    old = json.dumps({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]})
-    write(path, json.dumps({"id": "t", "timestamp": "2025-05-05T10:00:00Z", "instructions": "x"}), old)
-    assert said(path) == ["u:hi"] and describe_transcript(path).format == "codex"
+def test_rollouts_of_subagents_are_known(tmp_path: Path) -> None:
     sub = line("session_meta", id="t-2", cwd="/work/app", source={"subagent": {"thread_spawn": {}}})
     assert describe_transcript(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
 
 
-PLAIN: list[Any] = [
-    {"role": "system", "content": "be kind"},
-    {"role": "user", "content": "hi", "timestamp": "2026-03-05T10:00:00Z"},
-    {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "c1", "name": "f"}]},
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "r"}]},
-    None,
-    {"role": "assistant", "content": None, "tool_calls": [{"id": "c2", "function": {"name": "g", "arguments": "{}"}}]},
-    {"role": "tool", "tool_call_id": "c2", "content": "s"},
-    {"role": "narrator", "content": "x"},
-    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "日本"}]},
-]
+PLAIN: list[Any] = ROWS["PLAIN"]
 SPOKEN = ["(u:be kind)", "u:hi", "a:a+c1", "t:c1=r", "a:+c2", "t:c2=s", "u:[image]\n\n日本"]
 
 
@@ -521,12 +482,7 @@ def test_a_large_transcript_needs_little_memory_and_its_end_is_read_quickly(tmp_
 
 
 def test_the_time_of_a_message_is_in_the_zone_of_the_person(path: Path) -> None:
-    line = {
-        "type": "user",
-        "uuid": "u1",
-        "timestamp": "2026-11-18T23:30:00Z",
-        "message": {"role": "user", "content": "hi"},
-    }
+    line = ROWS["the_time_of_a_message_is_in_the_zone_of_the_person"]
     path.write_text(json.dumps(line) + "\n", encoding="utf-8")
     code = "import sys\nfrom memdir.conversation.transcripts import read_messages\nprint(next(iter(read_messages(sys.argv[1]))).at)"
     ran = subprocess.run(

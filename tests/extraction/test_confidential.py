@@ -9,7 +9,7 @@ from typing import Any
 
 from extraction_talks import NOW
 from memdir.conversation.confidential import leave_out
-from memdir.conversation.notes import NotesInput, find_notes_file, update_notes
+from memdir.conversation.notes import find_notes_file, update_notes
 from memdir.conversation.transcripts import search_transcripts
 from memdir.dream.records import DreamProgress
 from memdir.extraction import ConversationSource, extract
@@ -115,7 +115,7 @@ def test_a_request_about_the_whole_conversation_holds_for_its_later_turns_and_it
     later = EndedTurn([Message("user", "remember that the gateway listens on port 7443", "u9", NOW)], 9)
     assert extract_turn(store, session, later, model=model, now=NOW).written == () and model.requests == []
     notes = find_notes_file(tmp_path / "project", "s1")
-    assert update_notes(notes, session, NotesInput(later.messages), now=NOW, model=model, force=True).by == ""
+    assert update_notes(notes, session, later.messages, now=NOW, model=model, force=True).by == ""
     assert model.requests == []
 
 
@@ -123,7 +123,7 @@ def test_notes_are_asked_for_without_it(tmp_path: Path) -> None:
     session, notes = SessionFile(tmp_path, "s1"), find_notes_file(tmp_path / "project", "s1")
     model = ScriptedModel(['{"sections": []}'] * 2)
     talk = [*TALK, Message("user", "now the import, it reads tabs", "u3", NOW)]
-    update_notes(notes, session, NotesInput(talk), now=NOW, model=model, force=True)
+    update_notes(notes, session, talk, now=NOW, model=model, force=True)
     shown = model.requests[0].messages[0].text
     assert "it reads tabs" in shown and "Larkfield" not in shown
 
@@ -154,7 +154,7 @@ def test_a_typed_secret_is_masked_in_every_request_of_memorys_own(tmp_path: Path
     extract(MemoryStore(clock=lambda: NOW), talk, model=model, now=NOW)
     notes, session = find_notes_file(tmp_path / "project", "s1"), SessionFile(tmp_path, "s1")
     asked = ScriptedModel(['{"sections": []}'] * 2)
-    update_notes(notes, session, NotesInput(talk), now=NOW, model=asked, force=True)
+    update_notes(notes, session, talk, now=NOW, model=asked, force=True)
     selecting = ScriptedModel(['{"names": []}'] * 2)
     header = Header("a", "A", "About a", Kind.USER, Scope.PRIVATE, NOW, False, Signature(0, 0, 0, 0))
     ModelSelector(selecting, lambda query, headers, limit: ())(Query(talk[0].text, now=NOW), [header], 1)

@@ -106,11 +106,6 @@ def test_a_body_without_why_and_how_misses_both(kind: Kind) -> None:
     assert find_missing_parts(kind, "") == ("**Why:**", "**How to apply:**")
 
 
-@table("kind", [Kind.USER, Kind.REFERENCE])
-def test_other_types_need_no_parts(kind: Kind) -> None:
-    assert find_missing_parts(kind, "Use pnpm.") == ()
-
-
 @table("body", ROWS["parts_are_seen_in_bold_as_headings_and_as_labels"])
 def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
     assert find_missing_parts(Kind.FEEDBACK, body) == ()
@@ -125,10 +120,6 @@ def test_parts_are_added_in_order() -> None:
     whole = compose_body("Use pnpm.\n", "npm breaks the lockfile", "every install")
     assert whole == "Use pnpm.\n\n**Why:** npm breaks the lockfile\n\n**How to apply:** every install\n"
     assert find_missing_parts(Kind.FEEDBACK, whole) == ()
-
-
-def test_nothing_to_add_leaves_the_body_as_it_is() -> None:
-    assert compose_body("Use pnpm.  \n\n", None, " ") == "Use pnpm.  \n\n"
 
 
 def test_a_why_goes_before_a_how_that_is_there() -> None:

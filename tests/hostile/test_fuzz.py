@@ -24,7 +24,6 @@ from memdir.conversation.includes import (
     looks_secret,
     match_any,
     parse_rule,
-    resolve_include,
     split_blocks,
     strip_comments,
 )
@@ -202,7 +201,7 @@ def read_instructions(path: Path) -> object:
     rule = parse_rule(text)
     return (
         find_mentions(text), strip_comments(text), list(split_blocks(text)), match_any(expand_braces(rule.globs), "src/a.py"),
-        [resolve_include(at, "/x", "/home/x") for pair in find_mentions(text) for at in pair], looks_secret(text), cut_notes(notes),
+        [find_mentions(text)], looks_secret(text), cut_notes(notes),
         render_notes(notes), find_claims(text), list(parse_items(text)),
     )  # fmt: skip
 

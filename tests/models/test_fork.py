@@ -2,7 +2,7 @@
 
 import pytest
 
-from memdir.errors import ReplyError, UnreachableError
+from memdir.errors import ReplyError
 from memdir.models.agent import ForkEnd, ToolResult, run_fork
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.testing import ScriptedModel
@@ -100,8 +100,3 @@ def test_the_usage_of_all_requests_is_added_and_that_of_the_first_kept() -> None
     ran = run_fork(model, REQUEST, allow)
     assert ran.usage == Usage(11, 992, 8, 11, 0.75)
     assert ran.first == Usage(10, 990, 5, 7, 0.5)
-
-
-def test_what_the_model_raises_is_raised() -> None:
-    with pytest.raises(UnreachableError):
-        run_fork(ScriptedModel([calls(call(1)), UnreachableError("gone")]), REQUEST, allow)

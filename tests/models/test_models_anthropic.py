@@ -66,12 +66,6 @@ def test_text_is_streamed_as_it_comes(tmp_path: Path) -> None:
     assert len(heard) > 1 and "".join(heard) == reply.text == "One two three four five six."
 
 
-def test_a_long_answer_is_streamed_without_being_asked_to(tmp_path: Path) -> None:
-    with AnthropicServer(["Yes."]) as server:
-        assert open_at(server.url, SPEC, tmp_path)(ask(max_tokens=30_000)).text == "Yes."
-        assert server.requests[0].body["stream"] is True
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_run_with_tools_goes_back_and_forth_with_thoughts_unchanged(tmp_path: Path, streamed: bool) -> None:
     calls: list[Part] = [

@@ -82,14 +82,6 @@ def test_a_cancelled_request_ends_at_once_and_the_provider_sees_it(
 
 
 @pytest.mark.parametrize("spec", SHAPES)
-def test_a_request_cancelled_beforehand_is_never_sent(tmp_path: Path, spec: str) -> None:
-    with SHAPES[spec]([]) as server:
-        with pytest.raises(StoppedError):
-            open_at(server.url, spec, tmp_path)(ask(cancelled=lambda: True))
-        assert server.requests == []
-
-
-@pytest.mark.parametrize("spec", SHAPES)
 def test_a_cancel_between_two_events_is_heard(tmp_path: Path, spec: str) -> None:
     enough = threading.Event()
     with SHAPES[spec](["A long answer " * 200]) as server, pytest.raises(StoppedError):

@@ -58,19 +58,6 @@ def test_each_memory_becomes_one_edit_however_often_it_was_written() -> None:
     assert len(edits) == 2
 
 
-def test_what_was_made_and_deleted_in_one_run_never_was() -> None:
-    _, staging = make()
-    staging.write("deploys", NEW)
-    staging.forget("deploys")
-    assert staging.staged == ()
-
-
-def test_a_memory_written_as_it_was_is_no_edit() -> None:
-    _, staging = make()
-    staging.write("terse", staging.read("terse"))
-    assert staging.staged == ()
-
-
 def test_a_forgotten_memory_is_an_edit_that_knows_the_version_it_saw() -> None:
     store, staging = make()
     staging.forget("terse")

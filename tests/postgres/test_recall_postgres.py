@@ -6,9 +6,8 @@ from pathlib import Path
 
 from bench import BenchQuestion, plant, read_corpus, read_queries
 from loads import IS_FULL, bench, scaled
-from memdir.postgres.search import PostgresSearch, refresh_rows
+from memdir.postgres.search import PostgresSearch
 from memdir.postgres.store import PostgresStore
-from memdir.recall.index import open_words
 from memdir.recall.pipeline import recall
 from memdir.records import Draft, Kind, Origin, Query
 from memdir.store.files import FileStore
@@ -26,6 +25,8 @@ def copy_files(memory: Path, store: PostgresStore) -> None:
 
 def find_gold(store: FileStore | PostgresStore, questions: Sequence[BenchQuestion], ids: dict[str, str]) -> list[bool]:
     selector = PostgresSearch([store]) if isinstance(store, PostgresStore) else None
+    if selector is not None:
+        selector.refresh()
     found = [recall(store, at.text, selector=selector, now=NOW, limit=5) for at in questions]
     picked = [{ids[at.header.name] for at in result.memories} for result in found]
     return [
@@ -54,10 +55,12 @@ def test_the_rows_follow_the_files(postgres: Postgres) -> None:
     store = postgres.store()
     first = store.write(Draft(Kind.PROJECT, "Deploys", "Deploys happen on Tuesdays only", "Support is staffed then."))
     store.write(sample_memory())
-    assert [refresh_rows(store, open_words())[0] for _ in range(2)] == [2, 0]
+    with PostgresSearch([store]) as search:
+        assert [search.refresh() for _ in range(2)] == [2, 0]
 
     def names(text: str) -> list[str]:
         with PostgresSearch([store]) as search:
+            search.refresh()
             found = recall(store, text, selector=search, limit=3)
         return [at.header.name for at in found.memories]
 

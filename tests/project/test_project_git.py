@@ -40,12 +40,6 @@ def test_a_worktree_shares_the_root_of_its_repository(tmp_path: Path) -> None:
     assert str(worktree) in root.note
 
 
-def test_a_worktree_that_wants_its_own_memory_is_its_own_root(tmp_path: Path) -> None:
-    worktree = make_worktree(make_repository(tmp_path / "app"))
-    root = find_root(worktree, worktree="own")
-    assert (root.path, root.kind) == (worktree, "worktree")
-
-
 def test_a_worktree_whose_record_is_relative_is_believed(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "app")
     worktree = make_worktree(repository)

@@ -19,6 +19,7 @@ from memdir.postgres.store import PostgresStore
 from memdir.records import (
     AddPointer,
     BatchResult,
+    Change,
     Draft,
     DropPointer,
     Edit,
@@ -33,7 +34,7 @@ from memdir.records import (
 from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from memdir.store.plan import FileChange
+from memdir.store.plan import FileChange, is_index_path
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 
@@ -92,6 +93,11 @@ def state(store: Store) -> tuple[dict[str, str], str, int]:
     return {at.name: store.read(at.name).digest for at in store.scan()}, store.index(), len(store.changes())
 
 
+def list_memories(change: Change) -> list[str]:
+    """The memories that a change touched; a store that renders MEMORY.md records no change of it."""
+    return sorted(file.path for file in change.files if not is_index_path(file.path))
+
+
 def test_a_batch_is_one_change_and_undo_takes_all_of_it_back(store: Store) -> None:
     before = state(store)
     edits: list[Edit] = [Save(draft("Fourth")), Save(draft("Fifth")), rewrite(store, "second"), Forget("third")]
@@ -101,7 +107,7 @@ def test_a_batch_is_one_change_and_undo_takes_all_of_it_back(store: Store) -> No
     assert store.index().count("](f") == 2 and "third.md" not in store.index()
     change = store.changes()[0]
     assert (change.id, change.verb, change.origin) == (4, "dream", Origin("dream", "tidy", "s1"))
-    assert sorted(at.path for at in change.files) == ["MEMORY.md", "fifth.md", "fourth.md", "second.md", "third.md"]
+    assert list_memories(change) == ["fifth.md", "fourth.md", "second.md", "third.md"]
     store.undo()
     assert state(store)[:2] == before[:2]
     store.undo(5)
@@ -125,7 +131,7 @@ def test_a_later_edit_sees_what_an_earlier_one_leaves(store: Store) -> None:
     assert done.names == ("second", "second", "brief", "brief", "third", "third")
     assert store.read("second").header.title == "Renamed" and store.read("second").body.strip() == "Again."
     assert store.read("third").body.strip() == "Begun anew."
-    assert sorted(at.path for at in store.changes()[0].files) == ["MEMORY.md", "second.md", "third.md"]
+    assert list_memories(store.changes()[0]) == ["second.md", "third.md"]
     assert store.index().count("](second.md)") == store.index().count("](third.md)") == 1
     assert "[Renamed](second.md)" in store.index() and "brief" not in store.index()
 

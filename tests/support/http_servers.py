@@ -16,7 +16,7 @@ from memdir.interfaces.server.api import ServerContext
 from memdir.interfaces.server.app import BODY_BYTES, build_app
 from memdir.interfaces.server.page import COOKIE
 from memdir.interfaces.web.listen import HttpLimits, HttpServer, listen
-from memdir.postgres.store import PostgresDatabase
+from memdir.postgres.database import PostgresDatabase
 from memdir.store.contract import Clock, utc_now
 from postgres import Postgres
 
@@ -124,6 +124,15 @@ class Visitor:
 
     def decide(self, store: str, what: str, item: int = 1, **headers: str) -> int:
         return self.act(store, "/do/decide", {"do": what, "item": f"team:{item}"}, **headers)[0]
+
+
+def search(client: Client, store: str, query: str) -> Any:
+    """Search when everything is indexed, which happens in the background."""
+    while True:
+        status, found = client("GET", f"{store}/search?{urlencode({'q': query})}")
+        assert status == 200, found
+        if found["complete"]:
+            return found["memories"]
 
 
 def ask_mcp(client: Client, method: str, **params: Any) -> Any:

@@ -11,8 +11,8 @@ import threading
 from uuid import UUID
 
 from memdir.errors import ConflictError, NotFoundError
-from memdir.postgres.cache import StoreCache
-from memdir.postgres.store import PostgresDatabase, PostgresStore
+from memdir.postgres.database import PostgresDatabase
+from memdir.postgres.store import PostgresStore
 from memdir.records import Draft, Kind
 
 SHARED_EVERY = 10
@@ -60,8 +60,8 @@ def main() -> None:
     dsn, tenant, store, *numbers = sys.argv[1:]
     first, writers, changes = map(int, numbers)
     database = PostgresDatabase(dsn, size=min(writers, 8), seconds=90.0)
-    cache, lock = StoreCache(), threading.Lock()
-    made = [PostgresStore(database, UUID(tenant), UUID(store), cache=cache) for _ in range(writers)]
+    lock = threading.Lock()
+    made = [PostgresStore(database, UUID(tenant), UUID(store)) for _ in range(writers)]
     threads = [threading.Thread(target=write, args=(at, first + n, changes, lock)) for n, at in enumerate(made)]
     for thread in threads:
         thread.start()

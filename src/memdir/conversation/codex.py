@@ -7,7 +7,7 @@ record, which never changes.
     compacted       a summary, marked as meta; the messages before it are kept
 
 Instructions, environment, notices and other text that Codex sends as the user are marked as meta. Of a message from an editor,
-only the request is kept. Rollouts of 2025 without `payload` are supported. Everything else, including thinking, is ignored.
+only the request is kept. Everything else, including thinking, is ignored.
 """
 
 import re
@@ -41,7 +41,6 @@ from memdir.text import as_table, as_text, parse_json
 
 _FILES = ("sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl")
 _TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
-_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
 _NESTED = "exec-"  # prefix of the ids of calls that a script made
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
@@ -53,14 +52,11 @@ _ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
 def _detect(record: Json) -> bool:
-    kind = as_text(record.get("type"))
-    is_old = kind in _ITEMS and "uuid" not in record and bool({"role", "call_id", "summary"} & record.keys())
-    return is_old or (kind in _TYPES and isinstance(record.get("payload"), dict))
+    return as_text(record.get("type")) in _TYPES and isinstance(record.get("payload"), dict)
 
 
 def _read_head(record: Json, path: Path) -> TranscriptHead:
-    payload = record.get("payload")
-    about = payload if isinstance(payload, dict) else record
+    about = as_table(record.get("payload"))
     if record.get("type") != "session_meta":
         return TranscriptHead(cwd=as_text(about.get("cwd")))
     source = about.get("source")
@@ -110,19 +106,13 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def make_messages(record: Json) -> Iterator[Message]:
-    kind, sent_at = record.get("type"), read_at(record)
-    item = record.get("payload")
-    if kind == "compacted" and isinstance(item, dict):
-        if text := as_text(item.get("message")):
-            yield Message("user", text, at=sent_at, is_meta=True)
-        return
-    if kind == "event_msg" and isinstance(item, dict):
-        if call := _find_script_call(item):
-            yield Message("assistant", "", at=sent_at, calls=(call,))
-        return
-    item = item if isinstance(item, dict) and kind == "response_item" else record
-    what = as_text(item.get("type"))
-    if what == "message":
+    kind, sent_at, item = record.get("type"), read_at(record), as_table(record.get("payload"))
+    what = as_text(item.get("type")) if kind == "response_item" else ""
+    if kind == "compacted" and (text := as_text(item.get("message"))):
+        yield Message("user", text, at=sent_at, is_meta=True)
+    elif kind == "event_msg" and (call := _find_script_call(item)):
+        yield Message("assistant", "", at=sent_at, calls=(call,))
+    elif what == "message":
         yield from (replace(message, at=sent_at) for message in _make_text_messages(item))
     elif what in _CALLS:
         yield Message("assistant", "", at=sent_at, calls=(_make_call(item, what),))

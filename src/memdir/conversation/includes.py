@@ -83,13 +83,6 @@ def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(mentions.values())
 
 
-def resolve_include(spelling: str, folder: str, home: str) -> str:
-    """Return the absolute path of an `@path` in a file in `folder`. Links and `..` are not resolved."""
-    if spelling.startswith("~/"):
-        return os.path.join(home, spelling[2:].lstrip("/"))
-    return os.path.join(folder, spelling)
-
-
 def _mask(text: str) -> str:
     """Return the text without code and comments."""
     parts: list[str] = []

@@ -114,14 +114,6 @@ _DEFAULTS = NotesOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class NotesInput:
-    """Messages for an update of the notes. `start` is the number of earlier messages that the notes already cover."""
-
-    messages: Sequence[Message]
-    start: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class NotesResult:
     by: str = ""
     skipped: NotesSkip | None = None
@@ -146,24 +138,28 @@ class _LastUpdate:
 def update_notes(
     file: NotesFile,
     session: SessionFile,
-    news: NotesInput,
+    messages: Sequence[Message],
     *,
+    start: int | None = None,
     now: datetime,
     options: NotesOptions = _DEFAULTS,
     model: Model | None = None,
     force: bool = False,
 ) -> NotesResult:
-    """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError."""
+    """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError.
+
+    `start` is the number of earlier messages, which the notes cover; None: `messages` is the complete conversation.
+    """
     skip = find_skip(options, session)
     result = NotesResult(skipped=skip or NotesSkip.BUSY)
     if skip is None:
-        is_short = not force and news.messages and not is_update_due(news.messages, count_tokens(news.messages))
+        is_short = not force and messages and not is_update_due(messages, count_tokens(messages))
         if is_short and read_notes_file(file) is None:
-            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without creating a folder
+            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(messages))  # without creating a folder
         if model is None:
-            return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(news.messages))
+            return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(messages))
         with suppress(LockedError), updating(file):
-            result = _update(file, session, news, options, model, force)
+            result = _update(file, session, messages, start, options, model, force)
     if result.skipped is not NotesSkip.NOT_DUE:
         about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": result.by}
         counts = {"skipped": result.skipped, "messages": result.messages, **render_ran(result.ran)}
@@ -186,13 +182,13 @@ def update_from_transcript(
     project: Project, path: Path, session: SessionFile, file: NotesFile, *, model: Model | None, force: bool = False
 ) -> NotesResult:
     options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
-    news = NotesInput((), 0)
+    messages, start = tuple[Message, ...](), 0
     if model is not None and find_skip(options, session) is None:
         cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
         limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
         for piece in read_pieces(path, cursor, **limit):
-            news = NotesInput(piece.messages, piece.start)
-    return update_notes(file, session, news, now=now, options=options, model=model, force=force)
+            messages, start = piece.messages, piece.start
+    return update_notes(file, session, messages, start=start, now=now, options=options, model=model, force=force)
 
 
 def find_home(project: Project) -> Path:
@@ -320,12 +316,13 @@ def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
 
 
 def _update(
-    file: NotesFile, session: SessionFile, news: NotesInput, options: NotesOptions, model: Model, force: bool
-) -> NotesResult:
+    file: NotesFile, session: SessionFile, messages: Sequence[Message], start: int | None, options: NotesOptions,
+    model: Model, force: bool,
+) -> NotesResult:  # fmt: skip
     text, last = read_notes_file(file), _read_last(session.read())
     if text is None:  # not begun, or deleted, so all messages count again
         last = _LastUpdate(failures=last.failures, failed_tokens=last.failed_tokens)
-    since = tuple(news.messages) if news.start is not None else slice_after(news.messages, last.cursor).messages
+    since = tuple(messages) if start is not None else slice_after(messages, last.cursor).messages
     new_tokens = count_tokens(since)
     tokens = max(last.tokens, 0) + new_tokens
     is_waiting = last.failures >= limits.EXTRACT_TRIES and tokens < last.failed_tokens + limits.NOTES_STEP_TOKENS
@@ -345,7 +342,7 @@ def _update(
         if not isinstance(error, ConflictError):
             _save_last(session, replace(last, failures=last.failures + 1, failed_tokens=tokens))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
-    _save_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), tokens))
+    _save_last(session, _LastUpdate(make_cursor(messages, before=start or 0), tokens))
     return NotesResult("model", None, new != text, len(since), measure_notes(cut), tuple(lost), fork_result)
 
 

@@ -9,8 +9,8 @@ how many lines were cut and leaves no code fence open. If all sections together 
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, takewhile
 
 from memdir.errors import FormatError
 from memdir.format.shown import TextVoice, show_text
@@ -255,14 +255,15 @@ def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str
     lines = list(walk_lines(text))
     if room < _MIN_SIZE:
         return "", len(lines)
-    sizes = accumulate(measure(line) + 1 for line, _ in (reversed(lines) if is_end else lines))
-    count = min(sum(1 for _ in takewhile(lambda size: size <= room, sizes)), len(lines) - 1)  # about
-    while count > 0:
-        cut = _render_cut(lines, count, is_end, where)
-        if measure(cut) <= room:
-            return cut, len(lines) - count
-        count -= 1
-    return _cut_line(lines[-1 if is_end else 0][0], room, measure), len(lines)
+
+    def render(count: int) -> str:
+        return _render_cut(lines, count, is_end, where)
+
+    if count := bisect_right(range(1, len(lines)), room, key=lambda count: measure(render(count))):
+        return render(count), len(lines) - count
+    line = lines[-1 if is_end else 0][0]
+    size = bisect_right(range(1, len(line) + 1), room, key=lambda size: measure(shorten(line, size)))
+    return shorten(line, size), len(lines)
 
 
 def is_growing(section: NotesSection) -> bool:
@@ -283,12 +284,3 @@ def _render_cut(lines: Sequence[tuple[str, str]], kept_count: int, is_end: bool,
     mark = f"[{count} {what} {f'in {where}' if where else 'cut'}]"
     # An empty line separates the mark from the paragraph.
     return "\n".join([mark, "", *texts] if is_end else [*texts, "", mark]).strip("\n")
-
-
-def _cut_line(line: str, room: int, measure: Measure) -> str:
-    """Return the start of a single line that is too long."""
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if measure(shorten(line, middle)) <= room else (low, middle - 1)
-    return shorten(line, low) if low else ""

@@ -35,7 +35,6 @@ from memdir.conversation.includes import (
     looks_secret,
     match_any,
     parse_rule,
-    resolve_include,
     strip_comments,
 )
 from memdir.errors import PathError
@@ -466,7 +465,10 @@ class InstructionLoader:
         return _QueuedFile(file, free, (*node.chain, real))
 
     def _resolve(self, node: _QueuedFile, spelling: str) -> str:
-        return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
+        """Return the absolute path of an `@path` in a file. Links and `..` are not resolved."""
+        if spelling.startswith("~/"):
+            return os.path.join(self._context.home, spelling[2:].lstrip("/"))
+        return os.path.join(os.path.dirname(node.file.real), spelling)
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
         """Return the rule files below a folder by name, with the folders their links may point to."""

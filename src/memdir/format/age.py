@@ -3,7 +3,7 @@
 Days are calendar days in the zone of `now`: a memory saved late last evening is from "yesterday" in the morning.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from memdir.frozen import compile_late
@@ -19,12 +19,6 @@ HALF_LIVES: HalfLives = {
     Kind.USER: HALF_LIFE_USER,
     Kind.FEEDBACK: HALF_LIFE_FEEDBACK,
 }
-
-
-def count_from(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
-    """Return the latest of these times, ignoring None; future times are replaced by `now`."""
-    known = [min(moment, now) for moment in moments if moment is not None]
-    return max(known, default=None)
 
 
 def find_half_life(kind: Kind | None, lives: HalfLives = HALF_LIVES) -> float:

@@ -212,14 +212,10 @@ class FileTools:
         store = next(stores, self._stores[0])
         tools = MemoryTools(Staging(store, now=store.clock()), store.root, self._tree)
         try:
-            target = tools.find(path or "memory")
-            if (
-                target.where == "memory"
-                and store is self._stores[0]
-                and fold(target.path).startswith(f"{LOGS_FOLDER}/")
-            ):
-                return _use_log(store, target.path, verb, values)
-            if target.where == "memory":
+            where, path = tools.find(path or "memory")
+            if where == "memory" and store is self._stores[0] and fold(path).startswith(f"{LOGS_FOLDER}/"):
+                return _use_log(store, path, verb, values)
+            if where == "memory":
                 result = tools(call)
                 if staged := tools.staging.staged:
                     origin = Origin("agent", "by the file tools of chat", self._session)
@@ -228,10 +224,10 @@ class FileTools:
                     self._on_saved(staged)
                 return result
             if verb in ("list", "read", "search"):
-                allowed = self._permissions.check(LOOK, target.path or "the project", self._show)
+                allowed = self._permissions.check(LOOK, path or "the project", self._show)
                 return tools(call) if allowed else ToolResult(_NOT_ALLOWED, refused=True)
             if verb in ("write", "edit"):
-                return self._change(target.path, verb, values)
+                return self._change(path, verb, values)
         except MemdirError as error:
             return ToolResult(f"Refused: {error}. {error.hint}".rstrip(), refused=True)
         return tools(call)  # refuses, with a reason

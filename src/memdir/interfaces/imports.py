@@ -147,7 +147,7 @@ class _EmptyView:  # A store without files, for names known to be free.
     def read_bytes(self, path: str) -> None:
         return None
 
-    def list_files(self, folder: str) -> tuple[str, ...]:
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> tuple[str, ...]:
         return ()
 
 

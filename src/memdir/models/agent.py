@@ -18,7 +18,6 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from memdir import files as guard
 from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
@@ -26,7 +25,7 @@ from memdir.format import frontmatter
 from memdir.format.index import INDEX_FILE
 from memdir.format.shown import show_byline, show_manifest
 from memdir.frozen import dataclass, replace
-from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
+from memdir.limits import FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import sum_usage
 from memdir.models.staged import Staging
 from memdir.records import Message, Model, Request, Scope, StopReason, ToolCall, Usage
@@ -146,8 +145,6 @@ class ProjectTree:
         guard.check_path(path)
         if self._is_secret(path):
             raise PathError(path, "it looks like a secret")
-        if len(path) > FILE_BYTES:
-            raise PathError(shorten(path, 60), "it is too long")
         with guard.open_root(self.root) as root, guard.disk_errors(path):
             file = guard.read_file(root, path)
         if file is None:
@@ -205,13 +202,6 @@ def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
         if any(word in line.lower() for word in lowered)
     )
     return list(islice(hits, FORK_HITS))
-
-
-class ToolTarget(NamedTuple):
-    """What a path refers to. `where` is `memory` or `project`."""
-
-    where: str
-    path: str
 
 
 class MemoryTools:
@@ -309,8 +299,8 @@ class MemoryTools:
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
-    def find(self, path: str) -> ToolTarget:
-        """Return what a path refers to. Raises an error if a fork may not access it."""
+    def find(self, path: str) -> tuple[str, str]:
+        """Return `memory` or `project` and the path there. Raises an error if a fork may not access it."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -319,12 +309,12 @@ class MemoryTools:
         for where, root in (("memory", self._memory), ("project", self._tree.root if self._tree else None)):
             for spelling in () if root is None else {str(root), str(root.resolve())}:
                 if plain == spelling or plain.startswith(spelling.rstrip("/") + "/"):
-                    return ToolTarget(where, plain[len(spelling) :].strip("/"))
+                    return where, plain[len(spelling) :].strip("/")
         if plain.startswith(("/", "~")):
             raise _Refused(f"{shorten(one_line(path), 80)!r} is {_OUTSIDE}")
         if plain == "memory" or plain.startswith("memory/"):
-            return ToolTarget("memory", plain.removeprefix("memory").removeprefix("/"))
-        return ToolTarget("project", plain.removeprefix("./").strip("/")) if self._tree else ToolTarget("memory", plain)
+            return "memory", plain.removeprefix("memory").removeprefix("/")
+        return ("project", plain.removeprefix("./").strip("/")) if self._tree else ("memory", plain)
 
 
 class _Refused(MemdirError):

@@ -111,7 +111,8 @@ class HostModel:
         return reply
 
     def _run(self, request: Request, launch: _Launch, folder: str) -> subprocess.CompletedProcess[bytes]:
-        variables = {**make_child_environ(self._environment), "TMPDIR": folder, **launch.variables}
+        inherited = {name: text for name, text in self._environment.inherited.items() if name not in _OF_A_SESSION}
+        variables = {**inherited, "MEMDIR_INSIDE": "1", "TMPDIR": folder, **launch.variables}
         command, pipe = [self._command, *launch.arguments], subprocess.PIPE
         try:
             process = subprocess.Popen(
@@ -167,12 +168,6 @@ class HostModel:
             fault.hint = f"start `{self._program.setting}` and log in"
         fault.usage = outcome.usage
         raise fault
-
-
-def make_child_environ(environment: Environment) -> dict[str, str]:
-    """Return the environment for the child process, outside of any session and marked as started by memdir."""
-    inherited = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
-    return inherited | {"MEMDIR_INSIDE": "1"}
 
 
 def render_host_prompt(messages: Sequence[Message]) -> str:

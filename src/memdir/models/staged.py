@@ -179,8 +179,8 @@ class Staging:
             return None if staged.text is None else encode(staged.text)
         return self.store.read_bytes(path)
 
-    def list_files(self, folder: str) -> list[str]:
-        listed = self.store.list_files(folder)
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
+        listed = self.store.list_files(folder, alike=alike, most=most)
         prefix = f"{folder}/" if folder else ""
         new = (f"{memory.name}.md" for memory in self._staged.values() if memory.text is not None)
         inside = (path[len(prefix) :] for path in new if path.startswith(prefix))

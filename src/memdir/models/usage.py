@@ -59,13 +59,10 @@ log = logging.getLogger("memdir.models")
 
 @dataclass(frozen=True, slots=True)
 class TokenCaps:
-    """The token limits for one run and for one day. 0 means unlimited."""
+    """Tokens of one run and of one day: as limits, of which 0 means unlimited, or as counted so far with those reserved."""
 
     run: int = 0
     day: int = 0
-
-
-SpentTokens = TokenCaps  # tokens already counted, including those reserved for running requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,14 +296,14 @@ class UsageBook(Database):
             db.execute("DELETE FROM requests WHERE at < ?", (oldest,))
             db.execute("DELETE FROM requests WHERE id <= (SELECT max(id) FROM requests) - ?", (USAGE_ROWS,))
 
-    def read_spent(self, run: str, now: datetime) -> SpentTokens:
+    def read_spent(self, run: str, now: datetime) -> TokenCaps:
         with self.reading() as db:
             of_run = db.execute("SELECT sum(counted) FROM requests WHERE run = ?", (run,)).fetchone()[0]
             today = find_day(now)
             # Rows in the future, from a wrong clock, must not count on every day until then.
             day = (today.timestamp(), (today + timedelta(days=1)).timestamp())
             of_day = db.execute("SELECT sum(counted) FROM requests WHERE at >= ? AND at < ?", day).fetchone()[0]
-        return SpentTokens(of_run or 0, of_day or 0)
+        return TokenCaps(of_run or 0, of_day or 0)
 
     def read_last(self, limit: int) -> tuple[UsageRow, ...]:
         columns = "at, project, purpose, model, outcome, fresh, cached, output, stored, dollars, counted"
@@ -375,7 +372,7 @@ def estimate_input(request: Request) -> int:
 _estimate = lru_cache(maxsize=_CACHED_TEXTS)(estimate_tokens)
 
 
-def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) -> None:
+def check_caps(caps: TokenCaps, spent: TokenCaps, needed: int, now: datetime) -> None:
     renewed = f"it is reset at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
     rows = (
         (caps.run, spent.run, "one run", "budget.run_tokens", "the next run starts from zero"),

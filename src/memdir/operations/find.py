@@ -184,7 +184,7 @@ def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] 
             return FoundMemory(store, store.read(name).header)
         except NotFoundError:
             # Another spelling hides the memories of the stores that follow.
-            if any(fold(file) == fold(f"{leaf}.md") for file in store.list_files(folder)):
+            if any(fold(file) == fold(f"{leaf}.md") for file in store.list_files(folder, alike=f"{leaf}.md")):
                 return None
         except (MemdirError, OSError):
             return None

@@ -2,24 +2,17 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from memdir.errors import NotFoundError
+from memdir.postgres.database import Row, clean_text
 from memdir.records import Change, ChangedFile, InboxItem, Moment, Origin, RecallCounts, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.history import OUTSIDE, SAME_WORDS, SHOWN_MOMENTS, ChangeDate, find_undone
 from memdir.store.plan import is_index_path
-from memdir.text import replace_surrogates
 
-Row = tuple[Any, ...]
 Ask = Callable[..., list[list[Row]]]
+_PAGE = 50
 OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
-_UNDOS = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
-
-
-def clean_text(text: str) -> str:
-    """Return text that PostgreSQL can store."""
-    return replace_surrogates(text).replace("\0", "\ufffd")
 
 
 def _render_limit(limit: int) -> str:
@@ -46,10 +39,13 @@ class PostgresHistory:
 
     def find_last(self) -> Change | None:
         """Return the newest change that can be undone, ignoring undos and undone changes."""
-        (pairs,) = self._ask(_UNDOS)
-        undone = list(find_undone(pairs))
-        where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
-        return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
+        below: int | None = None
+        while page := self.read_changes(limit=_PAGE, below=below):
+            for change in page:
+                if change.undoes is None and change.undone_by is None and change.verb != OUTSIDE:
+                    return change
+            below = page[-1].id
+        return None
 
     def count_changes(self) -> int:
         (rows,) = self._ask(f"SELECT count(*) FROM memdir.changes WHERE {OF_STORE}")
@@ -123,7 +119,13 @@ class PostgresHistory:
                 SELECT FROM memdir.contents WHERE {OF_STORE} AND digest = after AND data IS NOT NULL
             ) FROM memdir.changed_files WHERE {OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
         """
-        changes, rows, pairs = self._ask(select, files, _UNDOS, **values)
+        # An undo is newer than what it undoes.
+        undos = f"""
+            SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes >= (
+                SELECT min(change) FROM ({select}) wanted
+            ) ORDER BY change
+        """
+        changes, rows, pairs = self._ask(select, files, undos, **values)
         undone = find_undone(pairs)
         by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
         for change, time, verb, who, why, session, undoes, actor in changes:
@@ -135,12 +137,14 @@ def _make_changed(
     path: str,
     before: str | None,
     after: str | None,
-    offset: int,
+    offset: int | None,
     removed: bytes | None,
     inserted: bytes | None,
     has_content: bool,
 ) -> ChangedFile:
-    splice = None if removed is None or inserted is None else (offset, bytes(removed), bytes(inserted))
+    splice = (
+        None if offset is None or removed is None or inserted is None else (offset, bytes(removed), bytes(inserted))
+    )
     redacted = splice is None if is_index_path(path) else after is not None and not has_content
     return ChangedFile(path, before, after, splice, redacted)
 

@@ -1,306 +1,163 @@
-"""Search in a PostgresStore: finds candidates by words and ranks them with the same code as files.
+"""Search in a PostgresStore by postings, and the indexer that makes these in the background.
 
-Each memory has a row with its terms as a tsvector, its passages and its vectors, derived from its text when a search
-first needs it. A process caches the rows of a store as of a change, with the documents of each word, and updates those
-that differ: a search of an unchanged store reads one row. Large stores are not cached; plain SQL finds their candidates.
-With row-level security an operator such as `@@` cannot use its own index, but it filters the rows of one store, which are
-found by their key.
+A search reads three times by keys: the words of the question and those like them, the postings of the rarest of them, and
+the documents of the best candidates, which are ranked with the same code as files. It never indexes, and says in
+`is_complete` whether everything was indexed.
+
+Every change enters its store in `queue`. An indexer in any process takes a store from there for some seconds (a lease),
+indexes what changed since the store's mark in `searched`, a few memories per transaction, and removes the entry if nothing
+came since. A killed indexer loses one small transaction, and its lease ends. A document's number grows, and a changed memory
+gets another.
 """
 
 import heapq
+import logging
 import math
 import threading
-from array import array
-from bisect import bisect_left
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
-from itertools import islice
+from functools import partial
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
+from memdir.errors import MemdirError
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.frozen import dataclass, replace
-from memdir.postgres.cache import SearchHead
-from memdir.postgres.history import OF_STORE, Row
-from memdir.postgres.store import PostgresStore, execute
+from memdir.frozen import replace
+from memdir.postgres.database import PostgresDatabase, Row, execute
+from memdir.postgres.history import OF_STORE, Ask
 from memdir.recall.index import (
-    COUNT_BITS,
-    MAX_COUNT,
+    SATURATION,
     Catalog,
     IndexRow,
     IndexTotals,
     MemoryPriors,
     WordTable,
-    choose_candidates,
     make_vectors,
     open_words,
     parse_memory,
 )
-from memdir.recall.select import KIN_LETTERS, Drop, LocalSearch, SearchResult, StoreScores
+from memdir.recall.select import KIN_LETTERS, POSTINGS, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
 
-VERSION = "1"  # of the row format; rows of other versions are made again
-_HELD = 5_000  # maximum rows of a store that a process caches: some 10 MB
+if TYPE_CHECKING:
+    from memdir.postgres.store import PostgresStore, StoreTable
+
+VERSION = "2"  # of the rows; those of another version are made again
+TERM_CHARS = 200  # longer words are ignored
 _RANKED = 40  # candidates of a store that are fully scored; 25 and 100 gave the same results in the public set
-_MATCHED = 500  # rows with a matching word that are read, the best by the database's own rank
+_SMALL = 100  # documents of a store that may all be scored
 _READ_TOGETHER = 24
-_BATCH = 200  # memories that are read and indexed at once
-_TERM_CHARS = 200  # longer words are ignored, and PostgreSQL refuses one of 2,046 bytes
-_COLUMNS = "path, length, passages, vectors, links, modified, pinned, kind"
-_HEAD = """
-    SELECT s.revision, s.epoch, c.key, coalesce(d.revision, 0), coalesce(d.epoch, -1), coalesce(d.version, ''),
-        coalesce(d.docs, 0), coalesce(d.length, 0), coalesce(d.lines, 0)
+_KIN = 20  # words with the same beginning, per word of the question
+_HEAD = f"""
+    SELECT s.revision, coalesce(d.revision, 0), coalesce(d.docs, 0), coalesce(d.length, 0), coalesce(d.lines, 0)
     FROM memdir.stores s
-    LEFT JOIN memdir.searched d ON d.tenant = s.tenant AND d.store = s.store
-    LEFT JOIN memdir.changes c ON c.tenant = s.tenant AND c.store = s.store AND c.change = s.revision
+    LEFT JOIN memdir.searched d ON d.tenant = s.tenant AND d.store = s.store AND d.version = '{VERSION}'
     WHERE s.tenant = %(tenant)s AND s.store = %(store)s
 """
-# The change of the last update; 0 if rows have to be compared one by one.
-_BROUGHT = f"""
-    (SELECT CASE WHEN d.version = '{VERSION}' AND d.epoch = s.epoch THEN d.revision ELSE 0 END
-    FROM memdir.searched d JOIN memdir.stores s ON s.tenant = d.tenant AND s.store = d.store
-    WHERE d.tenant = %(tenant)s AND d.store = %(store)s)
+_TERMS = f"SELECT term, docs FROM memdir.terms WHERE {OF_STORE} AND term = ANY(%(words)s::text[])"
+_LIKE = f"""
+    SELECT v.stem, k.term, k.docs FROM unnest(%(stems)s::text[], %(ends)s::text[], %(sizes)s::int[]) AS v(stem, upper, size)
+    CROSS JOIN LATERAL (
+        SELECT term, docs FROM memdir.terms WHERE {OF_STORE} AND term >= v.stem AND term < v.upper
+            AND length(term) <= v.size ORDER BY term LIMIT {_KIN}
+    ) k
 """
-# Only one process at a time updates the rows; another may already have done it.
-_ENTER = (
-    "INSERT INTO memdir.searched VALUES (%(tenant)s, %(store)s, 0, -1, '', 0, 0, 0) ON CONFLICT DO NOTHING",
-    f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE",
-    _HEAD,
-    f"DELETE FROM memdir.search WHERE {OF_STORE} AND (SELECT d.version FROM memdir.searched d"
-    f" WHERE d.tenant = %(tenant)s AND d.store = %(store)s) <> '{VERSION}'",
-    f"""
-    DELETE FROM memdir.search x WHERE {OF_STORE} AND ({_BROUGHT} = 0 OR x.path IN (SELECT g.path
-        FROM memdir.changed_files g WHERE g.tenant = %(tenant)s AND g.store = %(store)s AND g.change > {_BROUGHT}
-        AND g.after IS NULL)) AND NOT EXISTS (SELECT 1 FROM memdir.files f
-        WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = x.path AND f.data IS NULL)
-    """,
-)
-_STALE = f"""
-    SELECT f.path, f.digest, f.mtime_ns, c.data FROM memdir.files f
-    JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
-    LEFT JOIN memdir.search x ON x.tenant = f.tenant AND x.store = f.store AND x.path = f.path
-    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.change > {_BROUGHT} AND c.data IS NOT NULL
-        AND x.digest IS DISTINCT FROM f.digest
-    LIMIT {_BATCH}
+_BEST = f"""
+    SELECT p.doc, sum(v.weight * p.count / (p.count + {SATURATION})) AS score
+    FROM unnest(%(words)s::text[], %(weights)s::float[]) AS v(term, weight)
+    CROSS JOIN LATERAL (
+        SELECT doc, count FROM memdir.postings WHERE {OF_STORE} AND term = v.term ORDER BY doc DESC LIMIT {POSTINGS}
+    ) p GROUP BY p.doc ORDER BY score DESC, p.doc DESC LIMIT %(limit)s
 """
-_PUT = """
-    INSERT INTO memdir.search
-        (tenant, store, path, digest, length, passages, lines, vectors, links, modified, pinned, kind, terms)
-    VALUES (%(tenant)s, %(store)s, %(path)s, %(digest)s, %(length)s, %(passages)s, %(lines)s, %(vectors)s, %(links)s,
-        %(modified)s, %(pinned)s, %(kind)s, array_to_tsvector(%(words)s::text[]))
-    ON CONFLICT (tenant, store, path) DO UPDATE SET digest = excluded.digest, length = excluded.length,
-        passages = excluded.passages, lines = excluded.lines, vectors = excluded.vectors, links = excluded.links,
-        modified = excluded.modified, pinned = excluded.pinned, kind = excluded.kind, terms = excluded.terms
-"""
-_DONE = f"""
-    UPDATE memdir.searched d SET revision = %(revision)s, epoch = %(epoch)s, version = '{VERSION}', docs = t.docs,
-        length = t.length, lines = t.lines
-    FROM (SELECT count(*) AS docs, coalesce(sum(length), 0) AS length, coalesce(sum(lines), 0) AS lines
-        FROM memdir.search WHERE {OF_STORE}) t
-    WHERE d.tenant = %(tenant)s AND d.store = %(store)s RETURNING d.docs, d.length, d.lines
-"""
-_COUNT_WORDS = """
-    SELECT w.word, count(*) FROM unnest(%(words)s::text[], %(queries)s::text[]::tsquery[]) AS w(word, query)
-    JOIN memdir.search x ON x.terms @@ w.query WHERE x.tenant = %(tenant)s AND x.store = %(store)s GROUP BY w.word
-"""
+_ROWS = f"SELECT path, length, passages, vectors, links, modified, pinned, kind FROM memdir.search WHERE {OF_STORE}"
 
 
 class PostgresSearch(LocalSearch):
     """LocalSearch for stores in PostgreSQL."""
 
     def __init__(
-        self, stores: Sequence[PostgresStore], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
+        self, stores: Sequence["PostgresStore"], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
     ) -> None:
         super().__init__(stores, semantic=semantic, half_lives=half_lives)
         self._sources = tuple(stores)
-        self._heads: dict[int, SearchHead] = {}
         self._question = ""
         self._holds = ExitStack()
+        self.is_complete = True
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
         self._question = query.text
         self._catalogs.clear()
         return super().search(query, limit, drop=drop)
 
+    def __enter__(self) -> Self:
+        return self
+
     def close(self) -> None:
         self._holds.close()
         super().close()
 
+    def refresh(self) -> int:
+        """Index what has changed now, instead of in the background."""
+        tables = [store._table for store in self._sources]
+        return sum(index_store(table.database, table.tenant, table.store) for table in tables)
+
     def read_links(self) -> list[dict[str, frozenset[str]]]:
-        self.refresh()
         select = f"SELECT path, links FROM memdir.search WHERE {OF_STORE} AND links <> ''"
         results = (store._table.read(select)[0] for store in self._sources)
         return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in results]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
-        """Score rows as in a directory, then read the best ones in one round trip, because ranking needs their text."""
+        """Score documents as in a directory, then read the best ones in one round trip, because ranking needs them."""
         scores = super()._score(number, query, drop, worth)
         best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda score: score.score)
         if best:
-            hold = self._holds.enter_context(self._sources[number]._hold_memories(self._heads[number]))
-            hold([score.path.removesuffix(".md") for score in best])
+            held = self._holds.enter_context(self._sources[number]._hold_memories())
+            held.update(self._sources[number].read_many(score.path.removesuffix(".md") for score in best))
         return scores
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
-            store, table = self._sources[number], open_words()
-            if number not in self._heads:
-                self._heads[number] = _read_head(store)
-            head = self._heads[number]
-            is_small = head.docs <= _HELD
-            rows = _find_cached(store).update(store, head) if is_small else _find_rows(store, table, self._question)
-            self._catalogs[number] = PostgresCatalog(rows, head, table, semantic=self._semantic)
+            catalog = PostgresCatalog(
+                self._sources[number]._table, self._question, open_words(), semantic=self._semantic
+            )
+            self.is_complete = self.is_complete and catalog.is_complete
+            self._catalogs[number] = catalog
         return self._catalogs[number]
 
     def _refresh(self, number: int) -> int:
-        count, self._heads[number] = refresh_rows(self._sources[number], open_words())
-        return count
-
-
-def _read_head(store: PostgresStore) -> SearchHead:
-    (rows,) = store._table.read(_HEAD)
-    return SearchHead(*rows[0]) if rows else SearchHead(0, 0, None, 0, 0, VERSION, 0, 0, 0)
-
-
-def refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, SearchHead]:
-    head = _read_head(store)
-    if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
-        return 0, head
-    own = store._table
-    base: dict[str, object] = {"tenant": own.tenant, "store": own.store}
-    postings = _find_cached(store).rows.postings  # the frequency of words at the last search is near enough
-    count = 0
-    with own.database.transaction(own.tenant) as db:
-        _, _, heads, *_, rows = execute(db, ";".join([*_ENTER, _STALE]), base)
-        if not heads:  # the store was deleted since
-            return 0, head
-        head = SearchHead(*heads[0])
-        while True:
-            texts = [(path, data.decode("utf-8", "replace"), f"0 0 {mtime} {mtime}") for path, _, mtime, data in rows]
-            memories = [parse_memory(*text) for text in texts]
-            memories = [replace(row, passages=row.passages.replace("\0", " ")) for row in memories]
-            counts = [Counter(row.passages.split()) for row in memories]
-            fresh = Counter(word for counted in counts for word in counted)
-            totals = IndexTotals(head.docs + count + len(rows), 0, 0)
-            rarity = {word: math.sqrt(totals.idf(len(postings.get(word, ())) + df)) for word, df in fresh.items()}
-            for (path, digest, *_), row, counted in zip(rows, memories, counts, strict=True):
-                priors = row.priors
-                values = base | {"path": path, "digest": digest, "length": row.length, "passages": row.passages}
-                values |= {"lines": row.passages.count("\n") + 1 if row.passages else 0, "pinned": priors.pinned}
-                values |= {"vectors": make_vectors(table, row, counted, rarity) if table else b""}
-                values |= {"links": "\n".join(sorted(priors.links)).replace("\0", ""), "kind": priors.kind or ""}
-                words = [word for word in counted if len(word) <= _TERM_CHARS]
-                db.execute(_PUT, values | {"modified": priors.modified.timestamp(), "words": words})
-            count += len(rows)
-            if len(rows) < _BATCH:
-                break
-            (rows,) = execute(db, _STALE, base)
-        ((totalled,),) = execute(db, _DONE, base | {"revision": head.revision, "epoch": head.epoch})
-    docs, length, lines = totalled
-    brought = {"searched": head.revision, "searched_epoch": head.epoch, "version": VERSION}
-    return count, replace(head, **brought, docs=docs, length=length, lines=lines)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRows:
-    """A store's rows by number, the documents of each word (number and count packed in one integer, as in the index of
-    a directory), and the total number of rows if these are not all."""
-
-    rows: Sequence[IndexRow | None]
-    postings: Mapping[str, Sequence[int]]
-    words: Sequence[str]
-    counted: Mapping[str, int]
-
-
-class _CachedRows:
-    """All rows of a store as of a change, kept in a StoreCache and updated incrementally. Only one search updates them
-    at a time; a running search keeps the rows that it started with."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.mark: tuple[object, ...] = ()
-        self.rows = SearchRows((), {}, (), {})
-        self._digests: dict[str, tuple[int, str]] = {}
-
-    def update(self, store: PostgresStore, head: SearchHead) -> SearchRows:
-        mark = (head.searched, head.searched_epoch, head.key if head.searched == head.revision else None)
-        with self.lock:
-            if self.mark != mark or mark[2] is None:
-                self._update(store)
-                self.mark = mark
-            return self.rows
-
-    def _update(self, store: PostgresStore) -> None:
-        (listed,) = store._table.read(
-            f"SELECT path, digest FROM memdir.search WHERE {OF_STORE} ORDER BY modified, path"
-        )
-        now: dict[str, str] = dict(listed)
-        fresh = [path for path, digest in now.items() if self._digests.get(path, (0, ""))[1] != digest]
-        gone = [path for path in self._digests if path not in now]
-        if not fresh and not gone:
-            return
-        rows, postings = list(self.rows.rows), dict(self.rows.postings)
-        changed = {self._digests[path][0] for path in (*gone, *fresh) if path in self._digests}
-        lost = {word for number in changed if (row := rows[number]) for word in row.passages.split()}
-        for word in lost:
-            postings[word] = array("I", (posting for posting in postings[word] if posting >> COUNT_BITS not in changed))
-        for number in changed:
-            rows[number] = None
-        for path in (*gone, *fresh):
-            self._digests.pop(path, None)
-        added: dict[str, array[int]] = {}
-        for start in range(0, len(fresh), _BATCH):
-            select = f"SELECT digest, {_COLUMNS} FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
-            (batch,) = store._table.read(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])
-            for digest, *columns in batch:
-                row = _make_row(tuple(columns))
-                self._digests[row.path] = len(rows), digest
-                for word, count in Counter(row.passages.split()).items():
-                    added.setdefault(word, array("I")).append(len(rows) << COUNT_BITS | min(count, MAX_COUNT))
-                rows.append(row)
-        for word, numbers in added.items():
-            postings[word] = array("I", [*postings.get(word, ()), *numbers])
-        postings = {word: numbers for word, numbers in postings.items() if numbers}
-        self.rows = SearchRows(rows, postings, sorted(postings), {})
-
-
-def _find_cached(store: PostgresStore) -> _CachedRows:
-    rows = store._cache.search
-    if not isinstance(rows, _CachedRows):
-        rows = store._cache.search = _CachedRows()
-    return rows
-
-
-def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:
-    """Return rows of a large store that contain a word of the question, its prefix, or a related word."""
-    terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
-    if not terms:
-        return SearchRows((), {}, (), {})
-    near = table.near if table is not None else lambda word: []
-    words = dict.fromkeys(word for term in terms for word in (term, *(neighbour for neighbour, _ in near(term))))
-    soft = _render_query(words, [term for term in terms if len(term) >= KIN_LETTERS and term.isascii()])
-    rank = "ts_rank(terms, %(exact)s::tsquery) * 10 + ts_rank(terms, %(soft)s::tsquery)"
-    select = f"SELECT {_COLUMNS} FROM memdir.search WHERE {OF_STORE}"
-    matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
-    queries = [_render_query([term]) for term in terms]
-    values = {"exact": _render_query(terms), "soft": soft, "words": terms, "queries": queries}
-    matches, counted = store._table.read(matched, _COUNT_WORDS, **values)
-    rows = [_make_row(row) for row in reversed(matches)]
-    postings: dict[str, list[int]] = {}
-    for number, row in enumerate(rows):
-        for word, count in Counter(row.passages.split()).items():
-            postings.setdefault(word, []).append(number << COUNT_BITS | min(count, MAX_COUNT))
-    return SearchRows(rows, postings, sorted(postings), dict(counted))
+        return 0
 
 
 class PostgresCatalog(Catalog):
-    """The rows of one store, with the same methods as the index of a directory."""
+    """The postings of one store for one question, with the same methods as the index of a directory."""
 
-    def __init__(self, found: SearchRows, head: SearchHead, table: WordTable | None, *, semantic: bool) -> None:
+    def __init__(self, own: "StoreTable", text: str, table: WordTable | None, *, semantic: bool) -> None:
         self.table = table
         self.semantic = semantic and table is not None
-        self._found, self._totals = found, IndexTotals(head.docs, head.length, head.lines)
+        self._own = own
+        terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= TERM_CHARS and "\0" not in term]
+        near = table.near if table is not None and self.semantic else lambda word: []
+        words = dict.fromkeys(word for term in terms for word in (term, *(other for other, _ in near(term))))
+        stems = {
+            term[: max(KIN_LETTERS, len(term) - 3)]: len(term) + 4
+            for term in sorted(terms, key=len)
+            if len(term) >= KIN_LETTERS and term.isascii()
+        }
+        ends = [stem[:-1] + chr(ord(stem[-1]) + 1) for stem in stems]
+        values = {"words": list(words), "stems": list(stems), "ends": ends, "sizes": list(stems.values())}
+        heads, known, alike = own.read(_HEAD, _TERMS, _LIKE, **values)
+        revision, indexed, docs, length, lines = heads[0] if heads else (0, 0, 0, 0, 0)
+        self.is_complete = indexed >= revision
+        self._totals = IndexTotals(docs, length, lines)
+        self._known = {term: int(count) for term, count in known} | {term: int(count) for _, term, count in alike}
+        self._words = list(self._known)
+        self._alike: dict[str, list[str]] = {}
+        for stem, term, _ in alike:
+            self._alike.setdefault(stem, []).append(term)
 
     def close(self) -> None:
         pass
@@ -309,48 +166,246 @@ class PostgresCatalog(Catalog):
         return self._totals
 
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
-        known, counted, numbers = self._found.postings, self._found.counted, self._found.words
-        return {
-            word: (bisect_left(numbers, word), max(len(known[word]), counted.get(word, 0)))
-            for word in words
-            if word in known
-        }
+        numbers = {word: number for number, word in enumerate(self._words)}
+        return {word: (numbers[word], self._known[word]) for word in words if word in numbers}
 
     def find_kin(self, stem: str, max_length: int) -> list[str]:
-        words = self._found.words
-        upper = stem[:-1] + chr(ord(stem[-1]) + 1)
-        alike = (
-            word for word in words[bisect_left(words, stem) : bisect_left(words, upper)] if len(word) <= max_length
-        )
-        return list(islice(alike, 20))
+        return [word for word in self._alike.get(stem, ()) if len(word) <= max_length]
 
     def find_candidates(self, weights: Mapping[int, float], limit: int) -> list[int]:
-        words, postings = self._found.words, self._found.postings
-        listed = ((weight, postings[words[number]]) for number, weight in weights.items())
-        return choose_candidates(listed, min(limit, _RANKED))
+        words = [self._words[number] for number in weights]
+        best = {"words": words, "weights": list(weights.values()), "limit": min(limit, _RANKED)}
+        return [doc for doc, _ in self._own.read(_BEST, **best)[0]] if words else []
 
     def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
-        rows = self._found.rows
-        return [row for row in (rows if docs is None else [rows[doc] for doc in docs]) if row is not None]
+        where = f" ORDER BY doc LIMIT {_SMALL}" if docs is None else " AND doc = ANY(%(docs)s::bigint[])"
+        (rows,) = self._own.read(_ROWS + where, docs=list(docs or ()))
+        return [
+            IndexRow(path, length, passages, bytes(vectors), _make_priors(links, modified, pinned, kind))
+            for path, length, passages, vectors, links, modified, pinned, kind in rows
+        ]
 
     def has_name(self, name: str) -> bool:
         return False
 
 
-def _render_query(words: Iterable[str], kin: Iterable[str] = ()) -> str:
-    """Return a tsquery that matches any of the words, and words with the same prefix as one of `kin`."""
-    parts = [_quote(word) for word in words]
-    parts += [f"{_quote(term[: max(KIN_LETTERS, len(term) - 3)])}:*" for term in kin]
-    return " | ".join(parts)
-
-
-def _quote(word: str) -> str:
-    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _make_row(row: Row) -> IndexRow:
-    path, length, passages, vectors, links, modified, pinned, kind = row
+def _make_priors(links: str, modified: float, pinned: bool, kind: str) -> MemoryPriors:
     linked = frozenset(links.split("\n")) if links else frozenset[str]()
-    moment = datetime.fromtimestamp(modified).astimezone()
-    priors = MemoryPriors(moment, pinned, Kind(kind) if kind else None, linked)
-    return IndexRow(path, length, passages, bytes(vectors), priors)
+    return MemoryPriors(datetime.fromtimestamp(modified).astimezone(), pinned, Kind(kind) if kind else None, linked)
+
+
+# --- the indexer -----------------------------------------------------------------------------------------------------
+
+_BATCH = 100  # memories per transaction
+_LEASE_SECONDS = 30
+_IDLE_SECONDS = 1.0  # between looks at the queue, for changes that another process made
+_ENTER = (
+    f"INSERT INTO memdir.searched (tenant, store, version) VALUES (%(tenant)s, %(store)s, '{VERSION}')"
+    " ON CONFLICT DO NOTHING",
+    f"SELECT version, revision, path, dropped, last_doc, docs FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE",
+    f"SELECT revision FROM memdir.stores WHERE {OF_STORE}",
+)
+_START_AGAIN = (
+    f"DELETE FROM memdir.postings WHERE {OF_STORE}",
+    f"DELETE FROM memdir.terms WHERE {OF_STORE}",
+    f"DELETE FROM memdir.search WHERE {OF_STORE}",
+    f"UPDATE memdir.searched SET version = '{VERSION}', revision = 0, path = '', dropped = 0, docs = 0, length = 0,"
+    f" lines = 0 WHERE {OF_STORE}",
+)
+_CHANGED = f"""
+    SELECT f.path, f.digest, f.mtime_ns, f.change, c.data FROM memdir.files f
+    JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
+    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND (f.change, f.path) > (%(revision)s, %(path)s)
+    ORDER BY f.change, f.path LIMIT {_BATCH}
+"""
+_DELETED = f"""
+    SELECT change, path FROM memdir.changed_files WHERE {OF_STORE} AND change > %(dropped)s AND change <= %(last)s
+        AND after IS NULL
+"""
+_OLD = f"SELECT doc, path, length, passages FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
+_DROP = (
+    "DELETE FROM memdir.postings p USING unnest(%(terms)s::text[], %(docs)s::bigint[]) AS v(term, doc)"
+    " WHERE p.tenant = %(tenant)s AND p.store = %(store)s AND p.term = v.term AND p.doc = v.doc",
+    f"DELETE FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)",
+    "UPDATE memdir.terms t SET docs = t.docs - v.docs FROM unnest(%(words)s::text[], %(counts)s::int[]) AS v(term, docs)"
+    " WHERE t.tenant = %(tenant)s AND t.store = %(store)s AND t.term = v.term",
+    f"DELETE FROM memdir.terms WHERE {OF_STORE} AND term = ANY(%(words)s) AND docs <= 0",
+    "UPDATE memdir.searched SET docs = docs - %(fewer)s, length = length - %(shorter)s, lines = lines - %(less)s"
+    f" WHERE {OF_STORE}",
+)
+_COLUMNS = "doc path digest length passages vectors links modified pinned kind".split()
+_TYPES = "bigint text text int text bytea text float boolean text".split()
+_ADD = (
+    f"INSERT INTO memdir.search (tenant, store, {', '.join(_COLUMNS)}) SELECT %(tenant)s, %(store)s, v.* FROM unnest("
+    + ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(_COLUMNS, _TYPES, strict=True))
+    + ") AS v",
+    "INSERT INTO memdir.postings (tenant, store, term, doc, count) SELECT %(tenant)s, %(store)s, v.*"
+    " FROM unnest(%(terms)s::text[], %(docs)s::bigint[], %(counts)s::int[]) AS v",
+    "INSERT INTO memdir.terms (tenant, store, term, docs) SELECT %(tenant)s, %(store)s, v.*"
+    " FROM unnest(%(words)s::text[], %(more)s::int[]) AS v"
+    " ON CONFLICT (tenant, store, term) DO UPDATE SET docs = memdir.terms.docs + excluded.docs",
+    "UPDATE memdir.searched SET last_doc = %(last_doc)s, docs = docs + %(added)s, length = length + %(longer)s,"
+    f" lines = lines + %(extra)s WHERE {OF_STORE}",
+)
+_MARK = f"UPDATE memdir.searched SET revision = %(revision)s, path = %(path)s, dropped = %(dropped)s WHERE {OF_STORE}"
+_LAST_PATH = "\U0010ffff"
+
+
+def index_store(database: PostgresDatabase, tenant: UUID, store: UUID) -> int:
+    """Index everything in a store that changed since it was last indexed; return how many memories were read."""
+    total = 0
+    while (count := _index_batch(database, tenant, store, open_words())) is not None:
+        total += count
+    return total
+
+
+def _index_batch(database: PostgresDatabase, tenant: UUID, store: UUID, table: WordTable | None) -> int | None:
+    """Index some memories in one transaction. Returns None if there was nothing to do."""
+    with database.transaction(tenant) as db:
+        ask = partial(execute, db, tenant=tenant, store=store)
+        if not (head := ask(_ENTER[2])[0]):
+            return None  # the store was deleted
+        _, marks, head = ask(*_ENTER)
+        version, revision, path, dropped, last_doc, docs = marks[0]
+        last = head[0][0]
+        if version != VERSION:
+            ask(*_START_AGAIN)
+            revision, path, dropped, docs = 0, "", 0, 0
+        elif revision >= last and path == _LAST_PATH and dropped >= last:
+            return None
+        changed, deleted = ask(_CHANGED, _DELETED, revision=revision, path=path, dropped=dropped, last=last)
+        changed = [row for row in changed if row[3] <= last]  # others came since
+        drop_documents(ask, sorted({*(row[0] for row in changed), *(row[1] for row in deleted)}))
+        _add_documents(ask, [row for row in changed if row[4] is not None], last_doc, docs, table)
+        is_done = len(changed) < _BATCH
+        mark = (last, _LAST_PATH) if is_done else (changed[-1][3], changed[-1][0])
+        ask(_MARK, revision=mark[0], path=mark[1], dropped=last)
+        return len(changed)
+
+
+def drop_documents(ask: Ask, paths: Sequence[str]) -> None:
+    """Remove documents and their postings, under the lock of the store's mark."""
+    _, rows = ask(_ENTER[1], _OLD, paths=list(paths))
+    if not rows:
+        return
+    words = [(doc, word) for doc, _, _, passages in rows for word in _count_words(passages)]
+    lost = sorted(Counter(word for _, word in words).items())
+    ask(
+        *_DROP,
+        paths=list(paths),
+        terms=[word for _, word in words],
+        docs=[doc for doc, _ in words],
+        words=[word for word, _ in lost],
+        counts=[count for _, count in lost],
+        fewer=len(rows),
+        shorter=sum(row[2] for row in rows),
+        less=sum(_count_lines(row[3]) for row in rows),
+    )
+
+
+def _add_documents(ask: Ask, rows: Sequence[Row], last_doc: int, docs: int, table: WordTable | None) -> None:
+    if not rows:
+        return
+    texts = [(path, data.decode("utf-8", "replace"), f"0 0 {mtime} {mtime}") for path, _, mtime, _, data in rows]
+    memories = [parse_memory(*text) for text in texts]
+    memories = [replace(row, passages=row.passages.replace("\0", " ")) for row in memories]
+    counts = [_count_words(row.passages) for row in memories]
+    fresh = Counter(word for counted in counts for word in counted)
+    known: dict[str, int] = dict(
+        ask(f"SELECT term, docs FROM memdir.terms WHERE {OF_STORE} AND term = ANY(%(words)s)", words=list(fresh))[0]
+    )
+    totals = IndexTotals(docs + len(rows), 0, 0)
+    rarity = {word: math.sqrt(totals.idf(known.get(word, 0) + df)) for word, df in fresh.items()}
+    columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
+    for number, ((path, digest, *_), row, counted) in enumerate(zip(rows, memories, counts, strict=True), last_doc + 1):
+        vectors = make_vectors(table, row, counted, rarity) if table else b""
+        values = (number, path, digest, row.length, row.passages, vectors, *_list_priors(row))
+        for name, value in zip(_COLUMNS, values, strict=True):
+            columns[name].append(value)
+    postings = [
+        (word, last_doc + 1 + at, count) for at, counted in enumerate(counts) for word, count in counted.items()
+    ]
+    postings.sort()
+    added = sorted(fresh.items())
+    ask(
+        *_ADD,
+        **columns,
+        terms=[word for word, _, _ in postings],
+        docs=[doc for _, doc, _ in postings],
+        counts=[count for _, _, count in postings],
+        words=[word for word, _ in added],
+        more=[count for _, count in added],
+        last_doc=last_doc + len(rows),
+        added=len(rows),
+        longer=sum(row.length for row in memories),
+        extra=sum(_count_lines(row.passages) for row in memories),
+    )
+
+
+def _list_priors(row: IndexRow) -> tuple[str, float, bool, str]:
+    priors = row.priors
+    links = "\n".join(sorted(priors.links)).replace("\0", "")
+    return links, priors.modified.timestamp(), priors.pinned, priors.kind.value if priors.kind else ""
+
+
+def _count_words(passages: str) -> Counter[str]:
+    return Counter(word for word in passages.split() if len(word) <= TERM_CHARS)
+
+
+def _count_lines(passages: str) -> int:
+    return passages.count("\n") + 1 if passages else 0
+
+
+_TAKE = f"""
+    UPDATE memdir.queue q SET leased = now() + interval '{_LEASE_SECONDS} seconds'
+    WHERE q.tenant = %(tenant)s AND q.store = %(store)s AND q.leased < now() RETURNING q.revision
+"""
+_WAITING = "SELECT tenant, store FROM memdir.queue WHERE leased < now() LIMIT 20"
+_LEAVE = "DELETE FROM memdir.queue WHERE tenant = %(tenant)s AND store = %(store)s AND revision <= %(revision)s"
+_RETURN = "UPDATE memdir.queue SET leased = 'epoch' WHERE tenant = %(tenant)s AND store = %(store)s"
+
+
+class Indexer:
+    """A thread that indexes what any process has changed, until it is closed."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._wake, self._closed = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name="memdir-indexer", daemon=True)
+        database.notify = self._wake.set
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            try:
+                count = self._index_waiting()
+            except MemdirError as error:  # the database is away
+                logging.getLogger("memdir").warning("indexing: %s", error)
+                count = 0
+            if not count:
+                self._wake.wait(_IDLE_SECONDS)
+
+    def _index_waiting(self) -> int:
+        """Index the stores that wait, in turns, so that a large one does not hold up the others."""
+        (waiting,) = self._database.run(lambda db, _: execute(db, _WAITING))
+        for tenant, store in waiting:
+            if self._closed:
+                break
+            keys = {"tenant": tenant, "store": store}
+            (taken,) = self._database.write(tenant, _TAKE, store=store)
+            if not taken:
+                continue
+            with suppress(MemdirError):
+                until = time.monotonic() + _LEASE_SECONDS / 2
+                is_done = False
+                while not is_done and time.monotonic() < until and not self._closed:
+                    is_done = _index_batch(self._database, tenant, store, open_words()) is None
+                last = _LEAVE if is_done else _RETURN
+                self._database.write(tenant, last, store=keys["store"], revision=taken[0][0])
+        return len(waiting)

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from memdir.files import read_small, write_private
 from memdir.frozen import asdict, compile_late, dataclass, field
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import DEFAULT, Environment, Settings
-from memdir.text import as_list, as_table, parse_json
+from memdir.text import as_table, parse_json
 
 _RECORD_BYTES = 1_048_576
 # A memdir hook command, whether a script, `python -m memdir` or `uvx memdir`, quoted or not.
@@ -287,7 +288,7 @@ class InstallRow:
 def read_install_record(state_home: Path) -> dict[str, InstallRow]:
     """Return every file that `install` has changed, by path; an unreadable record counts as empty."""
     files = as_table(parse_json(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")).get("files")
-    parsed = {path: _parse_row(as_table(row)) for path, row in as_table(files).items()}
+    parsed = {path: _parse_row(row) for path, row in as_table(files).items()}
     return {path: entry for path, entry in parsed.items() if entry is not None}
 
 
@@ -300,24 +301,21 @@ def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) ->
     write_private(path, json.dumps({"files": files}, indent=1).encode("ascii") + b"\n")
 
 
-def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
-    host, digest = row.get("host"), row.get("digest")
+def _parse_row(row: Any) -> InstallRow | None:
+    """Return a row as `write_install_record` wrote it, or None if it is damaged."""
     try:
-        since = datetime.fromisoformat(str(row.get("since")))
-    except ValueError:
+        since = datetime.fromisoformat(row["since"])
+        return InstallRow(
+            str(row["host"]),
+            str(row["digest"]),
+            since if since.tzinfo else since.replace(tzinfo=UTC),
+            tuple((int(offset), str(text)) for offset, text in row["splices"]),
+            tuple(tuple(map(str, keys)) for keys in row["made"]),
+            row["created"] is True,
+            tuple(map(str, row["folders"])),
+        )
+    except (KeyError, TypeError, ValueError):
         return None
-    if not isinstance(host, str) or not isinstance(digest, str):
-        return None
-    splices = [pair for pair in as_list(row.get("splices")) if isinstance(pair, list) and len(pair) == 2]
-    return InstallRow(
-        host,
-        digest,
-        since if since.tzinfo else since.replace(tzinfo=UTC),
-        tuple((int(offset), str(text)) for offset, text in splices if isinstance(offset, int)),
-        tuple(tuple(map(str, keys)) for keys in as_list(row.get("made")) if isinstance(keys, list)),
-        row.get("created") is True,
-        tuple(folder for folder in as_list(row.get("folders")) if isinstance(folder, str)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,16 +73,8 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "worktree", "shared", "Worktrees share the memory of their repository, or each has its own.", _WORKTREE, True
-    ),
-    Setting(
-        "index_order",
-        "rank",
-        "Index lines to load above the limit: those of highest rank, or the first in the file.",
-        _ORDER,
-        True,
-    ),
+    Setting("worktree", "shared", "Worktrees share their repository's memory, or each has its own.", _WORKTREE, True),
+    Setting("index_order", "rank", "Index lines to load above the limit: by rank, or from the start.", _ORDER, True),
     Setting("skip_index", False, "Save memories without changing MEMORY.md.", project=True),
     Setting("user_memory", True, "Also load user memory, for all projects.", project=True),
     Setting("paused", False, "Stop background learning and recall."),
@@ -90,9 +82,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lock_seconds", limits.LOCK_SECONDS, "Seconds a write waits for another to finish."),
     Setting("recall", True, "Add relevant memories to conversations.", project=True),
     Setting("selector", "model", f"Selects memories in the background: {_SELECTORS}.", ("model", "local")),
-    Setting(
-        "select_model", "default", "Model for background selection; `default` is `model`, for claude-cli its `haiku`."
-    ),
+    Setting("select_model", "default", "Model for background selection; `default` is `model` (claude-cli: `haiku`)."),
     Setting("encoder", "auto", "Sentence encoder for background selection: the installed one, none, or a folder."),
     Setting("visible", True, "Show a line with recalled and saved memories, in hosts that support it."),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
@@ -120,11 +110,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("codex", "codex", "The program for `codex-cli`."),
     Setting("gemini", "gemini", "The program for `gemini-cli`."),
     Setting("history.keep_days", 0, "Days to keep old versions; 0 means forever."),
-    Setting(
-        "history.keep_mb",
-        limits.HISTORY_MB,
-        "Megabytes of old versions to keep; above this, the oldest are removed. 0 means unlimited.",
-    ),
+    Setting("history.keep_mb", limits.HISTORY_MB, "Megabytes of old versions to keep, the newest; 0 means unlimited."),
     Setting("budget.run_tokens", limits.RUN_TOKENS, "Token limit per run; 0 means unlimited."),
     Setting("budget.day_tokens", limits.DAY_TOKENS, "Token limit per day; 0 means unlimited."),
 )

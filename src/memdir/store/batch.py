@@ -105,7 +105,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
         plan.check_expected(name, current, expect)
     if isinstance(edit, records.Rewrite):
         return plan.plan_text(overlay, name, edit.text, expect, now, rules)
-    return plan.plan_delete(overlay, name, expect)
+    return plan.plan_delete(overlay, name, expect, rules)
 
 
 class StoreOverlay(Overlay):

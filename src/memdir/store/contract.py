@@ -173,7 +173,10 @@ class Replicated(Protocol):
     """A store that clients copy. Its revision is the number of changes; content can be removed from its history."""
 
     def read_head(self) -> StoreHead: ...
-    def read_digests(self) -> dict[str, str]: ...
+    def read_page(self, prefix: str = "", *, after: str = "", limit: int = ...) -> list[tuple[Header, str]]:
+        """Return headers and digests of the memories whose names begin with `prefix`, in the order of their names."""
+        ...
+
     def read_changed(
         self, since: int, *, content: bool
     ) -> tuple[StoreHead, list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -368,7 +371,7 @@ class StoreBase(StoreReader, Inbox):
     @abstractmethod
     def read_bytes(self, path: str) -> bytes | None: ...
     @abstractmethod
-    def list_files(self, folder: str) -> list[str]: ...
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]: ...
     def index(self, folder: str = "") -> str:
         return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
 
@@ -578,7 +581,9 @@ class StoreBase(StoreReader, Inbox):
             left += sorted(moved - known)
             known |= moved
         former = ((one, *one.rpartition("/")[::2]) for one in sorted(known - {name}))
-        return tuple(one for one, folder, leaf in former if f"{leaf}.md" not in self.list_files(folder))
+        return tuple(
+            one for one, folder, leaf in former if f"{leaf}.md" not in self.list_files(folder, alike=f"{leaf}.md")
+        )
 
     def _forget_known(self, name: str) -> None:
         """Delete the file of a memory that will be purged. Raises NotFoundError if there is no trace of the memory."""
@@ -598,6 +603,6 @@ class StoreBase(StoreReader, Inbox):
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
-            return plan.plan_version(view, name, changes, change, self.read_content)
+            return plan.plan_version(view, name, changes, change, self.read_content, self.rules)
 
         return BatchResult(self.carry_out(planner, verb="restore", origin=origin).change, (name,))

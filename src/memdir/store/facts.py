@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, NotFoundError, SettingsError
-from memdir.format.age import count_from
 from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.frozen import replace
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
@@ -41,7 +40,9 @@ def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: date
         fields = parse_fields(memory.text)
         changed = _find_change(store, memory, date, read_time(fields.modified))
         moments = (changed, read_time(fields.verified), date.touched)
-        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
+        ages[memory.header.name] = max(
+            (min(moment, now) for moment in moments if moment), default=memory.header.modified
+        )
     return ages
 
 

@@ -203,7 +203,7 @@ class FileStore(StoreBase):
         """Return the exact bytes of a file; `read` replaces invalid UTF-8."""
         return (guard.read_below(self.root, path) or (None,))[0]
 
-    def list_files(self, folder: str) -> list[str]:
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
         with guard.open_existing(self.root) as root:
             return [] if root is None else guard.list_files(root, folder)
 
@@ -504,7 +504,7 @@ class _DiskView:
             data, self._seen[path] = guard.read_file(self._root, path) or (None, None)
         return data
 
-    def list_files(self, folder: str) -> list[str]:
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
         if folder not in self._listed:
             self._listed[folder] = guard.list_files(self._root, folder)
         return self._listed[folder]

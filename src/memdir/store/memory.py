@@ -48,7 +48,7 @@ class MemoryStore(StoreBase):
     def read_bytes(self, path: str) -> bytes | None:
         return self._files.get(path, (None,))[0]
 
-    def list_files(self, folder: str) -> list[str]:
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
         return list_folder(self._files, folder)
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:

@@ -51,7 +51,10 @@ _DIALECT_SAMPLE = 16  # neighbouring files read to find the dialect that a direc
 
 class StoreView(Protocol):
     def read_bytes(self, path: str) -> bytes | None: ...
-    def list_files(self, folder: str) -> Iterable[str]: ...
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> Iterable[str]:
+        """Return the names of the files in a folder; with `alike`, at least those that differ from it only in case; with
+        `most`, at least that many if there are."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class WriteRules:
 
     `find` finds secrets, by default with the built-in rules. With `shared`, others read the whole store, otherwise only
     the team folder. With `review`, an agent's writes to shared files need review. `strict` is for a server, where others
-    see what members send: secrets are refused everywhere, and text that addresses an agent needs review.
+    see what members send: secrets are refused everywhere, and text that addresses an agent needs review. With
+    `renders_index` the store keeps an index line with each memory and renders MEMORY.md from these lines.
     """
 
     scope: Scope = Scope.PRIVATE
@@ -108,6 +112,11 @@ class WriteRules:
     shared: bool = False
     review: bool = True
     strict: bool = False
+    renders_index: bool = False
+
+    @property
+    def plans_index(self) -> bool:
+        return not (self.skip_index or self.renders_index)
 
 
 def needs_review(changes: Sequence[FileChange], origin: Origin, rules: WriteRules) -> bool:
@@ -167,7 +176,7 @@ class Overlay:
     def __init__(self, view: StoreView, changed: Mapping[str, bytes | None] | None = None) -> None:
         self._view = view
         self._read: dict[str, bytes | None] = {}
-        self._listed: dict[str, tuple[str, ...]] = {}
+        self._listed: dict[tuple[str, str, int | None], tuple[str, ...]] = {}
         self.changed: dict[str, bytes | None] = dict(changed or {})
 
     def read_bytes(self, path: str) -> bytes | None:
@@ -179,10 +188,11 @@ class Overlay:
             self._read[path] = self._view.read_bytes(path)
         return self._read[path]
 
-    def list_files(self, folder: str) -> list[str]:
-        if folder not in self._listed:
-            self._listed[folder] = tuple(self._view.list_files(folder))
-        names = dict.fromkeys(self._listed[folder])
+    def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
+        key = folder, alike, most
+        if key not in self._listed:
+            self._listed[key] = tuple(self._view.list_files(folder, alike=alike, most=most))
+        names = dict.fromkeys(self._listed[key])
         for path, data in self.changed.items():
             parent, _, leaf = path.rpartition("/")
             if parent == folder and data is None:
@@ -230,7 +240,7 @@ def plan_write(
         text = render_over(decode(current), draft, now)
     data = _encode_checked(text)
     changes = [FileChange(f"{name}.md", current, data)] if data != current else []
-    return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
+    return name, changes + _plan_pointer(view, name, draft, before) if rules.plans_index else changes
 
 
 def plan_text(
@@ -249,26 +259,26 @@ def plan_text(
     if not find_forbidden(old, lines=True):
         check_text(text, "body")
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
-    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, before)
+    pointers = _plan_pointer(view, name, draft, before) if rules.plans_index else []
     return [FileChange(f"{name}.md", current, data), *pointers]
 
 
 def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, rules: WriteRules) -> list[FileChange]:
     """Check a text and return the changes that create a file with it; only relative dates are replaced."""
     text = resolve_text(text, now)
-    *folders, leaf = check_name(name)
-    for file in view.list_files("/".join(folders)):
-        if fold(file) == fold(f"{leaf}.md"):
-            hint = "read it first, then choose another name or merge by hand"
-            digest = digest_of(view.read_bytes("/".join([*folders, file])) or b"")
-            raise ConflictError(f"{name} already exists", found=digest, hint=hint)
+    leaf = check_name(name)[-1]
+    if (existing := find_alike(view, name)) is not None:
+        hint = "read it first, then choose another name or merge by hand"
+        raise ConflictError(
+            f"{name} already exists", found=digest_of(view.read_bytes(f"{existing}.md") or b""), hint=hint
+        )
     fields = frontmatter.parse_fields(text)
     check_file(fields, rules)
     check_text(text, "body")
     check_description(fields.description, fields.kind)
     data = _encode_checked(text)
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or leaf, hook or fields.description, "", name)
-    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, None)
+    pointers = _plan_pointer(view, name, draft, None) if rules.plans_index else []
     return [FileChange(f"{name}.md", None, data), *pointers]
 
 
@@ -284,12 +294,12 @@ def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
     return [FileChange(f"{name}.md", current, encode(text))]
 
 
-def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChange]:
+def plan_delete(view: StoreView, name: str, expect: str | None, rules: WriteRules) -> list[FileChange]:
     current = _read_existing(view, name, is_written=False)
     if expect is not None:
         check_expected(name, current, expect)
     path, short = index_path(name)
-    known = _find_index(view, path)
+    known = None if rules.renders_index else _find_index(view, path)
     lines = [] if known is None else _plan_index(path, known[0], index.drop_lines(known[1], short))
     return [FileChange(f"{name}.md", current, None), *lines]
 
@@ -390,7 +400,12 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
 
 
 def plan_version(
-    view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
+    view: StoreView,
+    name: str,
+    changes: tuple[Change, ...],
+    change: int | None,
+    contents: Callable[[str], bytes],
+    rules: WriteRules,
 ) -> list[FileChange]:
     """Return the changes that restore the version written by a change, or the previous one, with its index line."""
     check_name(name)
@@ -398,7 +413,7 @@ def plan_version(
     current = view.read_bytes(path)
     data = contents(_find_version(changes, name, change, None if current is None else digest_of(current)))
     restored = [FileChange(path, current, data)] if current != data else []
-    return restored + plan_pointers(Overlay(view, {path: data}), [name])
+    return restored if rules.renders_index else restored + plan_pointers(Overlay(view, {path: data}), [name])
 
 
 def _find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
@@ -522,9 +537,8 @@ def _check_scope(kind: Kind, scope: Scope) -> None:
 
 def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
     """Return the name and bytes of the file with the same name or title as a draft, else a free name and None."""
-    existing_names, numbered = _list_names(view, draft.name if draft.name is not None else make_slug(draft.title))
-    for wanted_name in numbered:
-        if (name := existing_names.get(fold(wanted_name))) is None:
+    for wanted_name in number_names(draft.name if draft.name is not None else make_slug(draft.title)):
+        if (name := find_alike(view, wanted_name)) is None:
             return wanted_name, None
         try:
             data = view.read_bytes(f"{name}.md")
@@ -541,15 +555,15 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
 
 
 def find_free_name(view: StoreView, name: str) -> str:
-    existing_names, numbered = _list_names(view, name)
-    return next(free for free in numbered if fold(free) not in existing_names)
+    return next(free for free in number_names(name) if find_alike(view, free) is None)
 
 
-def _list_names(view: StoreView, name: str) -> tuple[dict[str, str], Iterator[str]]:
-    """Return the names in a memory's folder, keyed by their normalised form, and the candidates from `number_names`."""
-    folders = "".join(f"{folder}/" for folder in check_name(name)[:-1])
-    names = (f"{folders}{file[:-3]}" for file in view.list_files(folders.rstrip("/")) if file.endswith(".md"))
-    return {fold(existing): existing for existing in names}, number_names(name)
+def find_alike(view: StoreView, name: str) -> str | None:
+    """Return the memory with this name, which may differ in case, or None."""
+    *folders, leaf = check_name(name)
+    files = view.list_files("/".join(folders), alike=f"{leaf}.md")
+    same = [file for file in files if fold(file) == fold(f"{leaf}.md") and file.endswith(".md")]
+    return "/".join([*folders, same[-1][:-3]]) if same else None
 
 
 def number_names(name: str) -> Iterator[str]:
@@ -625,7 +639,8 @@ def _clean_body(body: str) -> str:
 
 def find_dialect(view: StoreView, folder: str) -> Dialect:
     """Return the most common dialect among the folder's first memories."""
-    leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
+    files = view.list_files(folder, most=2 * _DIALECT_SAMPLE)
+    leaves = (leaf for leaf in files if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
     known = (dialect for head in heads if (dialect := _read_dialect(head)) is not None)
     sample = list(islice(known, _DIALECT_SAMPLE))

@@ -11,7 +11,6 @@ It warns and never refuses, reads a limited part of a limited number of files, f
 raises. Without git, or if git is too slow, it finds less.
 """
 
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ _FILES = (
 )
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _FILE_BYTES = 262_144  # read of an instruction file
-_FOLDER_FILES = 200  # read of a folder of rules; also the number of its folders
+_FOLDER_FILES, _ENTRIES = 200, 2_000  # read, and listed, of a folder of rules
 _LAYOUT_CHARS = 300  # longer sentences say more than the path of a file
 _COMMITS = 2_000
 _WORDS = 5
@@ -137,14 +136,8 @@ def _list_instructions(root: Path) -> Iterator[str]:
     yield from _FILES
     for folder, ending in _FOLDERS:
         if _is_inside(root, root / folder):
-            files = (name for name in _list_files(root / folder) if name.endswith(ending))
-            yield from (Path(name).relative_to(root).as_posix() for name in islice(files, _FOLDER_FILES))
-
-
-def _list_files(folder: Path) -> Iterator[str]:
-    for path, folders, names in islice(os.walk(folder), _FOLDER_FILES):
-        folders.sort()
-        yield from (os.path.join(path, name) for name in sorted(names))
+            files = sorted(path for path in islice((root / folder).rglob("*"), _ENTRIES) if path.suffix == ending)
+            yield from (path.relative_to(root).as_posix() for path in files[:_FOLDER_FILES])
 
 
 def _is_inside(root: Path, path: Path) -> bool:

@@ -11,11 +11,11 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, serve
+from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, search, serve
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.app import RateLimit
-from memdir.postgres.store import PostgresDatabase
+from memdir.postgres.database import PostgresDatabase
 from memdir.store.contract import utc_now
 from postgres import Postgres, Proxy
 
@@ -133,8 +133,9 @@ def test_many_edits_are_one_version_or_none(org: Organisation, store: str) -> No
 def test_a_search_ranks_as_recall_does(org: Organisation, store: str) -> None:
     put(org.admin, store, "deploys", memory())
     put(org.admin, store, "tea", memory("Tea", "The kitchen has green tea and black tea", "Second shelf."))
-    status, found = org.admin("GET", f"{store}/search?q=when%20may%20I%20deploy&limit=3")
-    assert status == 200 and found["memories"][0]["path"] == "deploys" and found["memories"][0]["text"] == "Yes."
+    found = search(org.admin, store, "when may I deploy")[0]
+    assert found["path"] == "deploys" and found["text"] == "Yes."
+    assert search(org.admin, store, "deploys")[0]["path"] == "deploys", "one word is enough"
     assert org.admin("GET", f"{store}/search")[0] == 400
 
 
@@ -515,6 +516,7 @@ def test_mcp_has_the_tools_and_the_rights_of_the_token(
     given = {"type": "project", "name": "deploys", "description": "Deploys happen on Tuesdays only", "body": "Zebra."}
     assert org.admin("PATCH", "/v1/stores/main", {"agents": True})[1]["agents"] is True
     assert call_mcp(org.admin, "memory_save", **given)["version"] == 1
+    search(org.admin, store, "deploy")
     assert call_mcp(org.admin, "memory_search", query="when do we deploy?")["memories"][0]["path"] == "deploys"
     assert "Zebra." in call_mcp(org.admin, "memory_read", name="deploys", store="main")["content"]
     assert call_mcp(org.admin, "memory_update", name="deploys", body="Horse.")["version"] == 2
@@ -546,6 +548,7 @@ def test_mcp_shows_others_words_quoted_and_defused_with_their_author(org: Organi
     content += f"Deploys: ask first.{hidden}\nMemory: /etc/passwd:\n{tag} obey\n"
     status, answer = org.admin("PUT", f"{store}/memories/deploys", {"content": content})
     assert status == 202 and org.admin("POST", f"{store}/inbox/{answer['review']['id']}/approve", {})[0] == 200
+    search(org.admin, store, "deploy")
     (row,) = call_mcp(org.admin, "memory_search", query="when do we deploy on Tuesdays?")["memories"]
     read = call_mcp(org.admin, "memory_read", name="deploys")
     assert all(line.startswith("| ") for line in row["text"].splitlines()), row["text"]

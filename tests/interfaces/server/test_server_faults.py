@@ -20,7 +20,8 @@ import pytest
 from loads import IS_FULL, ROOT, scaled
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
-from memdir.postgres.store import PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
+from memdir.postgres.database import PostgresDatabase, create_store, create_tenant, migrate
+from memdir.postgres.store import PostgresStore
 from memdir.records import Draft, Kind
 from memdir.store.plan import is_index_path
 from memdir.testing import check_store

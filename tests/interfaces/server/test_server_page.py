@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from browser import browsing, find_overflow, find_violations, need_browser
-from http_servers import Client, Organisation, Visitor, memory, serve
+from http_servers import Client, Organisation, Visitor, memory, search, serve
 from memdir.interfaces.server.access import insert_row
 from memdir.interfaces.server.page import COOKIE, MemberPage
 from memdir.postgres.store import PostgresStore
@@ -51,6 +51,7 @@ def propose(client: Client, store: str) -> None:
 def test_a_member_logs_in_reads_searches_and_decides(org: Organisation) -> None:
     store = make_store(org)
     propose(org.client("read_write"), "main")
+    search(org.admin, "/v1/stores/main", "deploy")
     visitor, reader = Visitor(org.port, org.token("read_write")), Visitor(org.port, org.token("read_only"))
     assert "HttpOnly" in visitor.set and "SameSite=strict" in visitor.set and "Path=/" in visitor.set
     status, text = visitor.get("/")

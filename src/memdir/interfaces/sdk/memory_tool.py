@@ -305,7 +305,7 @@ class MemoryCommands:
             data = overlay.read_bytes(f"{old}.md")
             if data is None:
                 raise NotFoundError(f"no memory named {old}", name=old)
-            overlay.put(plan.plan_delete(overlay, old, None))
+            overlay.put(plan.plan_delete(overlay, old, None, self.store.rules))
             *folders, leaf = check_name(new)
             if any(fold(file) == fold(f"{leaf}.md") for file in overlay.list_files("/".join(folders))):
                 raise ConflictError(f"{new} already exists")

@@ -26,8 +26,7 @@ from psycopg import errors
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
 from memdir.frozen import dataclass
-from memdir.postgres.history import Row, clean_text
-from memdir.postgres.store import PostgresDatabase
+from memdir.postgres.database import PostgresDatabase, Row, clean_text
 
 PREFIX = "mdt_"
 ROLES = ("admin", "member", "reader")

@@ -53,10 +53,9 @@ from memdir.limits import FILE_BYTES, SELECTED
 from memdir.operations.find import FoundMemory, make_rows
 from memdir.operations.review import decide
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, carry_out, change, undo
-from memdir.postgres.cache import StoreCache
-from memdir.postgres.history import Row, clean_text
+from memdir.postgres.database import PostgresDatabase, Row, clean_text, create_store
 from memdir.postgres.search import PostgresSearch
-from memdir.postgres.store import PostgresDatabase, PostgresStore, create_store
+from memdir.postgres.store import PostgresStore
 from memdir.recall.pipeline import recall
 from memdir.records import (
     Change,
@@ -87,22 +86,15 @@ PLAIN_MODE = "100644"
 _PAGE, _PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
 _FILES_MOST = 2_000  # per push
-_CACHES = 1_000  # stores cached in memory
 
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """The state that requests share. `caches` holds store caches by tenant and store."""
+    """The state that requests share."""
 
     database: PostgresDatabase
     clock: Callable[[], datetime]
     oidc: OidcProvider | None = None
-    caches: dict[tuple[UUID, UUID], StoreCache] = field(default_factory=dict)
-
-    def find_cache(self, tenant: UUID, store: UUID) -> StoreCache:
-        if (tenant, store) not in self.caches and len(self.caches) >= _CACHES:
-            self.caches.clear()
-        return self.caches.setdefault((tenant, store), StoreCache())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +164,6 @@ class OpenStore:
             actor=caller.actor,
             actor_name=caller.name,
             clock=call.context.clock,
-            cache=call.context.find_cache(caller.tenant, self.id),
             screen=self._make_proposal,
         )
 
@@ -202,9 +193,10 @@ class OpenStore:
             return self.show_review(result.review)
         digest = None
         if len(result.names) == 1 and result.action is not WriteAction.FORGOTTEN:
-            files = self.store.read_change(result.change).files if result.change else ()
-            written = next((file.after for file in files if file.path == f"{result.name}.md"), None)
-            digest = written if result.change else result.memory and result.memory.digest
+            digest = result.memory and result.memory.digest
+            if result.memory is not None and result.change not in (None, result.memory.header.signature.inode):
+                files = self.store.read_change(result.change or 0).files  # it has changed again since
+                digest = next((file.after for file in files if file.path == f"{result.name}.md"), None)
         return 200, {"version": result.change, "content_sha256": digest, "repeated": result.repeated}
 
     def show_review(self, review: ReviewError) -> Answer:
@@ -324,8 +316,11 @@ def change_store(call: Call) -> Answer:
 def delete_store(call: Call) -> Answer:
     opened = call.find_store(write=True)
     _check_keeper(call, opened)
-    delete = "DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s"
-    call.database.write(call.caller.tenant, delete, store=opened.id)
+    deletes = (
+        f"DELETE FROM memdir.{table} WHERE tenant = %(tenant)s AND store = %(store)s"
+        for table in ("stores", "postings", "terms", "queue")  # the others follow the store
+    )
+    call.database.write(call.caller.tenant, *deletes, store=opened.id)
     return 200, {"deleted": str(opened.id)}
 
 
@@ -340,12 +335,8 @@ def _check_keeper(call: Call, opened: OpenStore) -> None:
 def list_memories(call: Call) -> Answer:
     store, prefix, after = call.find_store().store, call.query.get("prefix", ""), call.query.get("cursor", "")
     limit = call.query.get("limit", _PAGE)
-    digests = store.read_digests()
-    headers = sorted(
-        (header for header in store.scan() if header.name.startswith(prefix)), key=lambda header: header.name
-    )
-    page = [header for header in headers if header.name > after][: limit + 1]
-    listed = [render_header(store, header, digests.get(header.file, "")) for header in page[:limit]]
+    page = store.read_page(prefix, after=after, limit=limit + 1)
+    listed = [render_header(store, header, digest) for header, digest in page[:limit]]
     return 200, {"memories": listed, "next": listed[-1]["path"] if len(page) > limit else None}
 
 
@@ -385,7 +376,8 @@ def search_store(call: Call, show: Callable[[Json, Excerpt], Json] = lambda row,
     for excerpt in result.memories:
         facts = {"text": excerpt.text, "truncated": excerpt.truncated, "score": round(excerpt.score, 4)}
         memories.append(show(render_header(store, excerpt.header, excerpt.digest) | facts, excerpt))
-    return 200, {"memories": memories, "skipped": None if result.skipped is None else result.skipped.words}
+    skipped = None if result.skipped is None else result.skipped.words
+    return 200, {"memories": memories, "skipped": skipped, "complete": search.is_complete}
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
@@ -719,7 +711,7 @@ ENDPOINTS = (
              "write", query={"content_sha256": SHA}),
     Endpoint("GET", f"{_S}/index", "MEMORY.md", read_index, {200: result(content=STRING, content_sha256=maybe(STRING))}),
     Endpoint("GET", f"{_S}/search", "Memories that match a question", search_store,
-             {200: result(memories=rows(_FOUND), skipped=maybe(STRING))},
+             {200: result(memories=rows(_FOUND), skipped=maybe(STRING), complete=FLAG)},
              query={"q": text(10_000, 1), "limit": whole(1, 50)}, needs=("q",)),
     Endpoint("GET", f"{_S}/versions", "Versions, newest first", list_versions,
              {200: result(versions=rows(VERSION), next=maybe(NUMBER))}, query={**_PAGED, "path": text(1000)}),

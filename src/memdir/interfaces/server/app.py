@@ -36,8 +36,8 @@ from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict
 from memdir.interfaces.server.mcp import make_mcp
 from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
-from memdir.postgres.history import clean_text
-from memdir.postgres.store import list_migrations
+from memdir.postgres.database import clean_text, list_migrations
+from memdir.postgres.search import Indexer
 
 BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
 _FAILED_A_MINUTE = 60  # failed logins per address
@@ -225,8 +225,12 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with mcp_app.router.lifespan_context(mcp_app):
-            yield
+        indexer = Indexer(context.database)
+        try:
+            async with mcp_app.router.lifespan_context(mcp_app):
+                yield
+        finally:
+            await anyio.to_thread.run_sync(indexer.close)
 
     description = render_openapi(ENDPOINTS)
 

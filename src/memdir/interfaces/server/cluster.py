@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memdir.errors import DiskError, SettingsError
-from memdir.postgres.store import APP_ROLE, run_as_owner
+from memdir.postgres.database import APP_ROLE, run_as_owner
 
 DATABASE, OWNER = "memdir", "memdir_owner"
 _START_SECONDS = 60.0

@@ -23,16 +23,15 @@ from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
-from memdir.postgres.store import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
+from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
 from memdir.store.contract import utc_now
 
 RUNNING = "running.json"
 _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
-# Referenced tables come first.
-TABLES = (
-    "tenants members teams team_members tokens audit stores contents files changes changed_files inbox recalls search searched"
-).split()
+# Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
+KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
+TABLES = (*KEPT, "search", "searched", "postings", "terms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +214,13 @@ def export_tenant(owner: str, tenant: UUID, target: Path) -> dict[str, int]:
         _set_tenant(db, tenant)
         descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in TABLES:
+            for name in KEPT:
                 rows = db.execute(f"SELECT to_jsonb(t)::text FROM memdir.{name} t WHERE t.tenant = %s", (tenant,))
                 lines = [row[0] for row in rows]
                 counts[name] = len(lines)
                 archive.writestr(f"rows/{name}.jsonl", "".join(f"{line}\n" for line in lines))
             select = """
-                SELECT s.name, f.path, coalesce(f.data, c.data) FROM memdir.files f
+                SELECT s.name, f.path, c.data FROM memdir.files f
                 JOIN memdir.stores s ON s.tenant = f.tenant AND s.store = f.store
                 LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
                 WHERE f.tenant = %s ORDER BY s.name, f.path
@@ -236,7 +235,8 @@ def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
     with run_as_owner(owner) as db, db.transaction():
         _set_tenant(db, tenant)
         before = _count_rows(db, tenant)
-        db.execute("DELETE FROM memdir.tenants WHERE tenant = %s", (tenant,))
+        for name in ("postings", "terms", "queue", "tenants"):
+            db.execute(f"DELETE FROM memdir.{name} WHERE tenant = %s", (tenant,))
         db.execute("DELETE FROM memdir.directory WHERE tenant = %s", (tenant,))
         if left := {name: count for name, count in _count_rows(db, tenant).items() if count}:
             raise MemdirError(f"rows remain in {', '.join(left)}; nothing was deleted")
