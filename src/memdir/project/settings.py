@@ -109,8 +109,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("claude", "claude", "The program for `claude-cli`: its name or full path."),
     Setting("codex", "codex", "The program for `codex-cli`."),
     Setting("gemini", "gemini", "The program for `gemini-cli`."),
-    Setting("history.keep_days", 0, "Days to keep old versions; 0 means forever."),
-    Setting("history.keep_mb", limits.HISTORY_MB, "Megabytes of old versions to keep, the newest; 0 means unlimited."),
     Setting("budget.run_tokens", limits.RUN_TOKENS, "Token limit per run; 0 means unlimited."),
     Setting("budget.day_tokens", limits.DAY_TOKENS, "Token limit per day; 0 means unlimited."),
 )

@@ -15,7 +15,6 @@ import time
 from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ from memdir.records import (
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, StoreReader, Workplace, hold_state, utc_now
-from memdir.store.history import CompactResult, History, MemorySource, create_file
+from memdir.store.history import History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 from memdir.store.state import INDEX, find_header_cache
 
@@ -220,9 +219,8 @@ class FileStore(StoreBase):
             past.check_tables()
 
     def check_saving(self) -> None:
-        with self._reading_history() as past:
-            if past.version != len(history.MIGRATIONS):
-                return  # memdir has not written here yet, or an older one has
+        if not os.path.isfile(self.state / history.FILE):
+            return  # memdir has not written here yet
         with (
             self._holding(seconds=min(self._lock_seconds, 1.0)) as (_, past),
             guard.open_root(self.state) as state,
@@ -250,20 +248,6 @@ class FileStore(StoreBase):
             rebuild_history(self.state, self.clock())
         self.note_outside()
         return True
-
-    def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
-        with self._holding() as (_, past):
-            return past.compact(self.clock(), origin, before=before, most=most)
-
-    def measure_history(self) -> int:
-        try:
-            return os.lstat(self.state / history.FILE).st_size
-        except OSError:
-            return 0
-
-    def find_damage(self) -> tuple[tuple[str, str], ...]:
-        with self._reading_history() as past:
-            return tuple(past.find_damage())
 
     def read_digests(self) -> dict[str, str]:
         with self._reading_history() as past:
@@ -472,10 +456,10 @@ class FileStore(StoreBase):
                 yield past
 
     @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox | None]:
+    def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox]:
         if not write:
             with self._reading_history() as past, past.reading() as db:
-                yield None if past.version < inbox.SINCE else inbox.SqliteInbox(db)
+                yield inbox.SqliteInbox(db)
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
             yield inbox.SqliteInbox(db)

@@ -417,21 +417,20 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix"
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
-@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @scope_option
-def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> int:
+def doctor_verb(call: CliContext, is_fixing: bool, scope: str | None, as_json: bool) -> int:
     """Find problems. Exits with 1 if there are errors or warnings.
 
     In a pipe: level, kind, scope, location, problem, fix, separated by tabs.
     """
     out = call.out
-    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    findings, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -456,9 +455,7 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
     return cli.REFUSED if any(row["level"] != "advice" for row in rows) else cli.DONE
 
 
-def _look(
-    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
-) -> tuple[list[tuple[str, DoctorFinding]], int]:
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -476,7 +473,7 @@ def _look(
     project, is_wide = call.open(), scope is None
     stores = choose_stores(project, scope)
     fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
-    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
+    return doctor.examine_project(project, stores, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:
