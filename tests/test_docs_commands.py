@@ -40,38 +40,7 @@ ELSEWHERE = ROWS["ELSEWHERE"]
 
 
 # What has to be done before an example: the start of the command, and the commands. The first that fits counts.
-TEAM = ("memdir team init --remote git@example.org:team/memory.git --no-review",)
-OWN = ("memdir sync init git@example.org:me/memory.git",)
-NOTES = ("memdir notes update --transcript ~/.claude/projects/-app/1f2e.jsonl",)
-AGENT = (
-    "mkdir -p .claude/agents && printf -- '---\\nname: reviewer\\nmemory: project\\n---\\n' > .claude/agents/reviewer.md",
-)
-RULE = ("memdir rule add 'never force-push' --command 'push.*--force' --ask",)
-BEFORE = {
-    "memdir save --type feedback": ("memdir forget terse-replies",),
-    "memdir log show yesterday": ("MEMDIR_NOW=2026-03-04T12:00:00+00:00 memdir log add - < report.txt",),
-    "memdir rule off never": RULE,
-    "memdir rule override never": RULE,
-    "memdir rule override terse": ("memdir edit terse-replies --when-command push --enforce ask",),
-    "memdir promote deploy-days": TEAM,
-    "memdir demote team/": (*TEAM, "memdir promote deploy-days --to team"),
-    "memdir undo --session": ("memdir import ~/Downloads/chatgpt-export.zip --learn --apply",),
-    "memdir notes show": NOTES,
-    "memdir team join --remote": (*TEAM, "cp -r ~/remotes/team/memory.git/. ../team.git", "memdir team leave"),
-    "memdir team join": ("memdir team init", "memdir team leave"),
-    **{f"memdir team {verb}": TEAM for verb in ("sync", "log", "leave", "revert")},
-    "memdir sync init": (),
-    "memdir sync": OWN,
-    "memdir agent": AGENT,
-    "memdir relink": (
-        "cp -r ../app ../old && cd ../old && memdir remember the tracker is BILLING && rm -r ../old",
-        "mv ~/.claude/projects/*-work-app ~/away",
-    ),
-    "memdir promote terse-replies --to team": TEAM,
-    "memdir import memories.jsonl": ("memdir export --format jsonl -o memories.jsonl",),
-    "memdir export -o": ("rm memories.tar",),
-    "memdir completion fish": ("mkdir -p ~/.config/fish/completions",),
-}
+BEFORE = ROWS["BEFORE"]
 
 
 def is_elsewhere(command: str) -> bool:
@@ -105,7 +74,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     write(project / "corpus.jsonl", '{"id": "a", "group": "g", "text": "We deploy on Tuesdays"}\n')
     write(project / "queries.jsonl", '{"id": "q", "group": "g", "query": "deploy day", "gold": ["a"]}\n')
     write(home / "Notes/Deploys.md", "We deploy on Tuesdays only.\n")
-    shutil.copytree(ROOT / "tests/data/import/codex", home / ".codex/memories")
+    (home / ".gemini").mkdir()
+    shutil.copy(ROOT / "tests/data/import/gemini-sample.md", home / ".gemini/GEMINI.md")
     (home / "Downloads").mkdir()
     write_zip(home / "Downloads/chatgpt-export.zip", make_files("chatgpt", 3))
     git(project, "add", ".")

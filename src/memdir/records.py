@@ -352,7 +352,8 @@ class InboxItem:
 class Query:
     """The input of a selector. `wide` asks for the best matches up to the limit, instead of those that certainly help.
 
-    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start.
+    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start. `acts`: memories are
+    also shown at the actions that follow, so those with moments of their own must be more certain to be shown now.
     """
 
     text: str
@@ -360,6 +361,7 @@ class Query:
     now: datetime = field(kw_only=True)
     wide: bool = field(default=False, kw_only=True)
     skips_rules: bool = field(default=False, kw_only=True)
+    acts: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,13 +427,15 @@ class Moment(StrEnum):
     PROMPT = "prompt"
     ACTION = "action"
     FAILURE = "failure"
+    LATE = "late"  # selected in the background, and shown with the next prompt
+    TOO_LATE = "too late"  # the same, but not shown
     CARRIED_OUT = "carried out"
     OVERRIDDEN = "overridden"
     NOT_USEFUL = "not useful"
 
     @property
     def is_shown(self) -> bool:
-        return self not in (Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
+        return self not in (Moment.TOO_LATE, Moment.CARRIED_OUT, Moment.OVERRIDDEN, Moment.NOT_USEFUL)
 
     @classmethod
     def _missing_(cls, value: object) -> "Moment":

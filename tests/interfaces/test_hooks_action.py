@@ -76,6 +76,26 @@ def test_a_name_is_enough_also_where_it_is_replaced_and_at_any_rank(hooks: Hooks
     assert edit(hooks, "src/web.py", old="sync()", session="s-3").out == b""
 
 
+def test_a_memory_about_edits_waits_for_one_unless_the_prompt_is_a_question(hooks: Hooks) -> None:
+    text, path = "clean up the history of my branch and publish it for the others", hooks.cli.memory / "no-force.md"
+    assert "no-force" in hooks("user-prompt", prompt=text, session="s-0").context
+    path.write_text(path.read_text(encoding="utf-8").replace('"commands"', '"content"'), encoding="utf-8")
+    assert "no-force" not in hooks("user-prompt", prompt=text).context
+    assert "no-force" in edit(hooks, "ci/publish.sh", new=FORCE).context
+    assert "no-force" in hooks("user-prompt", prompt=f"{text}?", session="s-2").context
+
+
+def test_a_short_prompt_continues_the_work_of_the_one_before(hooks: Hooks) -> None:
+    for number in range(30):
+        write(
+            hooks.cli.memory / f"m{number}.md", f"Part {number}", f"How part {number} goes on", "Go on, step by step."
+        )
+    hooks("user-prompt", prompt="clean up the history of my branch and publish it for the others")
+    for session in ("s-1", "s-2"):
+        hooks("user-prompt", prompt="go on, step by step", session=session)
+        assert ("no-force" in run(hooks, FORCE, session=session).context) is (session == "s-1")
+
+
 def test_what_the_prompt_has_shown_or_the_agent_has_read_is_not_shown_again(hooks: Hooks) -> None:
     assert (
         "no-force" in hooks("user-prompt", prompt="may I overwrite a remote branch that others have fetched?").context
@@ -224,10 +244,11 @@ def test_a_failed_command_is_searched_with_its_error(hooks: Hooks) -> None:
     told = run(hooks, "pytest tests/billing", event="tool-failure", error=error)
     assert "5544" in told.context and told.table["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
     assert run(hooks, "pytest tests/billing", event="tool-failure", error=error).out == b""
-    responses: list[dict[str, Any]] = [
+    responses: list[Any] = [
         {"output": error, "metadata": {"exit_code": 1}},
         {"llmContent": f"{error}\nExit Code: 1"},
         {"stderr": error, "success": False},
+        f"Error: {error}",
     ]
     for number, response in enumerate(responses):
         told = run(hooks, "pytest", event="after-tool", host="codex", session=f"c-{number}", tool_response=response)

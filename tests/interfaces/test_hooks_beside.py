@@ -94,6 +94,8 @@ def test_without_a_tool_call_the_next_prompt_shows_it_beside_its_own(tmp_path: P
         shown = hooks("user-prompt", prompt="when does the ferry to Lindholm leave?").context
         assert BODY in shown and "pier nine" in shown
         assert set(session_of(hooks).read().surfaced) == {"zebra", "ferry"}
+        assert [row["moment"] for row in hooks.cli("why", "zebra", "--json").json["surfaced"]] == ["late"]
+        assert "of the last 1 selected in the background 1 came too late" in hooks.cli("status", "--all").out
 
 
 def test_a_selection_for_an_older_question_or_a_cleared_conversation_is_dropped(tmp_path: Path) -> None:
@@ -116,6 +118,8 @@ def test_a_selection_for_an_older_question_or_a_cleared_conversation_is_dropped(
             hooks.cli.variables["MEMDIR_MODEL_URL"] = slow.url
             assert hooks.cli("select", "--session", "s-1").code == 0
         assert not file.read_prompt(SELECTION) and file.read_prompt(QUESTION)["id"] == "2"
+        why = hooks.cli("why", "zebra", "--json").json
+        assert why["count"] == 0 and [row["moment"] for row in why["surfaced"]] == ["too late"]
 
 
 def test_what_was_forgotten_or_shown_meanwhile_and_private_conversations_stay_silent(tmp_path: Path) -> None:

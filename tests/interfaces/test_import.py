@@ -187,6 +187,11 @@ def test_user_memory_takes_only_what_belongs_there(cli: Cli, source: Path) -> No
     assert cli("undo", "--scope", "user").code == 0
 
 
+def test_since_leaves_out_what_is_older(cli: Cli, source: Path) -> None:
+    assert fates(cli, str(source), "--since", "2025-12-31") == {"sub/deploys": "new"}
+    assert "invalid date" in cli("import", str(source), "--since", "soon").refusal
+
+
 def test_a_project_means_the_memory_that_is_kept_for_it(cli: Cli) -> None:
     other = cli.home / "work" / "old"
     (other / ".git").mkdir(parents=True)

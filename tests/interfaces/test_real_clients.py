@@ -4,12 +4,14 @@ Run by scripts/faults; everywhere else tests/conversation/test_clients.py has wh
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clihelp import memory_text
+from clihelp import NO_FORCE, PUSH, RELEASE, SHIP, memory_text
 from hook_calls import wait_until
 from loads import IS_FULL
 from memdir.store.state import read_events
@@ -71,6 +73,45 @@ def test_the_real_codex_recalls_denies_and_learns_once_its_hooks_are_trusted(tmp
     for path, data in before.items():
         assert path.read_bytes().startswith(data)  # Codex itself may have written more
     assert not (client.home / ".codex" / "hooks.json").exists()
+
+
+def check_rules(client: Client, api: Api, call: Callable[[str], Mapping[str, Any]], *command: str) -> None:
+    """A rule and a memory about an error come with the results of commands, and with `ask` and `deny` nothing runs."""
+    (client.memory / "no-force.md").write_text(NO_FORCE, encoding="utf-8")
+    (client.memory / "release.md").write_text(RELEASE, encoding="utf-8")
+    pushed = client.cwd / "pushed"
+    api.bodies.clear()
+    api.script = [call(PUSH), call("make relase"), "Done."]
+    client(*command, SHIP)
+    before, after, failed = (json.dumps(body) for body in api.bodies)
+    assert "Sam lost" not in before and after.count("Sam lost two days") == 1 and pushed.exists()
+    assert "with `just release`" not in after and "with `just release`" in failed
+    for enforce in ("deny", "ask"):  # neither client can be made to ask by a hook
+        pushed.unlink(missing_ok=True)
+        client.memdir("edit", "no-force", "--enforce", enforce)
+        api.script = [call(PUSH), "Not done."]
+        client(*command, SHIP)
+        assert "a rule of the user applies" in json.dumps(api.bodies[-1]) and not pushed.exists()
+        assert "Sam lost two days" in json.dumps(api.bodies[-1])
+
+
+def test_the_real_codex_reminds_and_refuses_at_a_command(tmp_path: Path, api: Api) -> None:
+    client = make_codex(tmp_path, api)
+    prepare(client, "codex")
+    call = partial(_call, "exec_command", "arguments", "cmd")
+    check_rules(client, api, call, "exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write")
+
+
+def test_the_real_gemini_reminds_and_refuses_at_a_command(tmp_path: Path, api: Api) -> None:
+    client = make_gemini(tmp_path, api)
+    prepare(client, "gemini-cli")
+    call = partial(_call, "run_shell_command", "args", "command")
+    check_rules(client, api, call, "--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p")
+
+
+def _call(name: str, field: str, key: str, command: str) -> Mapping[str, Any]:
+    values = {key: command}
+    return {"name": name, field: json.dumps(values) if field == "arguments" else values}
 
 
 def test_the_real_gemini_recalls_denies_learns_and_keeps_a_prompt_when_it_resumes(tmp_path: Path, api: Api) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claude_client import Project, bodies, list_texts, playing, said_to_model
-from clihelp import memory_text
+from clihelp import NO_FORCE, PUSH, RELEASE, SHIP, memory_text
 from hook_calls import wait_until
 from loads import ROOT, scaled
 from memdir.frozen import replace
@@ -119,6 +119,26 @@ def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first
         )
         shown = project.client.transcript.read_text(encoding="utf-8")
         assert "memdir: recalled 1 (Ferry)" in shown, "the line that the person is shown"
+
+
+def test_a_rule_comes_with_the_command_or_before_it_and_a_failure_brings_its_memory(tmp_path: Path) -> None:
+    script: list[Answer] = [[Call("Bash", {"command": PUSH})], [Call("Bash", {"command": "make relase"})], "Done."]
+    denied: list[Answer] = [[Call("Bash", {"command": PUSH})], "Not done."]
+    with playing(tmp_path, *script, *denied, *denied) as (project, server):
+        project.keep("no-force", NO_FORCE)
+        project.keep("release", RELEASE)
+        pushed = project.client.cwd / "pushed"
+        assert project.client(SHIP, "--allowedTools", "Bash").out == "Done." and pushed.exists()
+        before, after, failed = (said_to_model(body) for body in bodies(server))
+        assert "Sam lost" not in before and after.count("Sam lost two days") == 1
+        assert "with `just release`" not in after and "with `just release`" in failed
+        for enforce in ("deny", "ask"):  # nobody can be asked in a headless run
+            pushed.unlink(missing_ok=True)
+            project.memdir("edit", "no-force", "--enforce", enforce)
+            assert project.client(SHIP, "--allowedTools", "Bash").out == "Not done." and not pushed.exists()
+            (result,) = find_blocks(bodies(server)[-1], "tool_result")
+            assert result["is_error"] and "a rule of the user applies" in result["content"], result
+            assert "Sam lost two days" in result["content"]
 
 
 def test_the_repository_is_a_marketplace_from_which_the_plugin_is_installed_and_recalls(tmp_path: Path) -> None:

@@ -237,22 +237,23 @@ def test_triggers_that_fire_in_more_than_one_of_twenty_turns_need_words_that_agr
     assert read_frequent(store.state) == frozenset()
 
 
-def evidence(rank: int, kind: str = "", pattern: str = "x.py", words: str = "", **values: object) -> bool:
+def evidence(
+    rank: int, kind: str = "", pattern: str = "x.py", words: str = "", doubt: float = 0.0, **values: object
+) -> bool:
     leaders = [LeadingMemory(Scope.PRIVATE, f"other-{number}", {}) for number in range(rank - 1)]
     leaders.append(LeadingMemory(Scope.PRIVATE, "it", dict.fromkeys(words.split(), 0.9)))
     matches = [(Scope.PRIVATE, TriggerMatch("it", (Trigger(kind, "", pattern),)))] if kind else []
     action = Action(**{"is_write": True, **values})  # type: ignore[arg-type]
-    return bool(find_candidates(matches, PromptRanking("t", tuple(leaders)), action))
+    return bool(find_candidates(matches, PromptRanking("t", tuple(leaders), doubt), action))
 
 
 def test_evidence_must_be_the_stronger_the_worse_the_rank() -> None:
     assert evidence(1, "paths", "src/cart.py") and not evidence(3, "paths", "src/cart.py")
     assert not evidence(1, "paths", "src/**/*.py") and not evidence(1, "paths", "src/**/*.py", is_write=False)
     assert evidence(5, "commands") and not evidence(6, "commands")
-    assert evidence(16, "name")
-    assert evidence(1, words="lock ledger", text="ledger.lock()") and not evidence(
-        1, words="lock ledger", text="ledger"
-    )
+    assert evidence(16, "name") and evidence(3, "name", doubt=2.0) and not evidence(4, "name", doubt=2.0)
+    assert evidence(1, words="lock ledger", text="ledger.lock()")
+    assert not evidence(1, words="lock ledger", text="ledger")
     assert not evidence(9, words="lock ledger", text="ledger.lock()")
     assert evidence(4, "paths", "src/cart.py", words="lock ledger", text="ledger.lock()")
     assert not evidence(1, words="lock ledger", text="ledger.lock()", is_write=False)

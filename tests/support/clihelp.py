@@ -94,6 +94,31 @@ class Cli:
         return self("save", *options, *parts, *more)
 
 
+# A rule for `git push --force`, and a memory about an error; `PUSH` leaves a file if it is run.
+NO_FORCE = """---
+name: Never overwrite a remote branch
+description: Nobody overwrites what others have fetched
+type: feedback
+when:
+  commands: ["git push.*(--force|-f\\\\b)"]
+---
+
+Never force-push.
+
+**Why:** Sam lost two days of work.
+"""
+RELEASE = """---
+name: The release target
+description: make says No rule to make target relase
+type: reference
+---
+
+Releases are made with `just release`; make has no target for them.
+"""
+PUSH = "touch pushed; git push --force origin main 2>/dev/null || true"
+SHIP = "please ship the billing service, it is ready now"
+
+
 def memory_text(
     title: str, description: str = "Bugs of the billing service are tracked there", body: str = "Text.\n"
 ) -> str:

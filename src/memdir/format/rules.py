@@ -32,7 +32,9 @@ def judge_rule(fields: "Header | FrontmatterFields") -> int:
     """Return how certain it is that a memory with this header is a rule, 0 for not at all; whose it is does not count."""
     if fields.when.always:
         return WRITTEN
-    if fields.when.always is False or fields.when.has_patterns or fields.kind not in (Kind.USER, Kind.FEEDBACK):
+    if fields.when.always is False or fields.kind not in (Kind.USER, Kind.FEEDBACK):
+        return 0
+    if fields.kind is Kind.FEEDBACK and fields.when.has_patterns:
         return 0
     text = f"{fields.title}\n{fields.description}"
     if _CODE.search(text):

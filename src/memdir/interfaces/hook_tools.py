@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
 _EXIT = re.compile(r"^(?:Exit Code|Process exited with code):? -?[1-9]", re.MULTILINE)
+# Codex passes only the output of a command, so a line of it has to say that it failed.
+_ERROR = re.compile(
+    r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
+)
 _ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
 _CALL_CHARS = 200  # of a tool call in the recall log
 
@@ -239,7 +243,8 @@ def _find_error(call: HookInput) -> str:
     ]
     text = "\n".join(list_texts(table, ("error", "stderr", "output", "stdout", "llmContent")))
     has_failed = table.get("success") is False or table.get("is_error") is True or bool(table.get("error"))
-    if has_failed or any(type(code) is int and code for code in codes) or _EXIT.search(text[:_ERROR_CHARS]):
+    has_failed |= any(type(code) is int and code for code in codes) or bool(_EXIT.search(text[:_ERROR_CHARS]))
+    if has_failed or (isinstance(response, str) and _ERROR.search(text)):
         return cut_middle(text, _ERROR_CHARS, "…")
     return ""
 

@@ -305,6 +305,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model memories relevant to the prompt, and with the first prompt the index if START did not."""
     from memdir.conversation.typed import strip_host_text
     from memdir.recall.pipeline import RecallSkip, leave_ranking, recall_in_project, take_selection
+    from memdir.records import Moment
     from memdir.store.open import read_loaded_index
 
     text = strip_host_text(cut_middle(call.text("prompt"), _PROMPT_CHARS, "…"))
@@ -332,13 +333,13 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             )
 
         if call.session:
-            take_selection(project, call.session, show_late)
+            take_selection(project, call.session, show_late, Moment.LATE)
         last = recall_in_project(
             project,
             text,
             session=call.session,
             trusts=True,
-            leads=True,
+            acts=bool({HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL} & set(call.host.shows_after)),
             is_message=True,
             read_index=lambda: read_loaded_index(project, call.host),
             on_found=show,

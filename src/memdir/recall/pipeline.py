@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -38,9 +39,9 @@ from memdir.limits import (
 )
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
-from memdir.recall.select import HIDDEN, STANDING, LocalSearch
+from memdir.recall.select import HIDDEN, LEADING, STANDING, LocalSearch, is_short
 from memdir.recall.terms import parse_terms
-from memdir.recall.triggers import LeadingMemory, read_ranking
+from memdir.recall.triggers import PromptRanking, read_ranking
 from memdir.records import (
     Evidence,
     Excerpt,
@@ -104,7 +105,7 @@ class RecallRequest:
     to help are returned, otherwise the best matches. `on` and `paused` are settings.
 
     `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the conversation
-    has the standing rules from its start, so they are not candidates. `read_index` returns the lines of MEMORY.md that the
+    has the standing rules from its start, so they are not candidates. `acts`: see Query. `read_index` returns the lines of MEMORY.md that the
     host has loaded: a memory that only repeats its line is left out.
     """
 
@@ -120,13 +121,14 @@ class RecallRequest:
     moment: Moment = Moment.PROMPT
     is_message: bool = False
     has_rules: bool = False
+    acts: bool = False
     read_index: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `leaders` are
-    the best by rank, shown or not."""
+    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `ranking` the
+    best, shown or not."""
 
     query: str
     selector: str
@@ -135,7 +137,7 @@ class RecallResult:
     skipped: RecallSkip | None = None
     elapsed_ms: float = 0.0
     owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # of `memories`, one each
-    leaders: tuple[LeadingMemory, ...] = field(default=(), repr=False, compare=False)
+    ranking: PromptRanking = field(default=PromptRanking(), repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Excerpt]:
         return iter(self.memories)
@@ -177,7 +179,7 @@ def recall_in_project(
     semantic: bool = True,
     peek: bool = False,
     trusts: bool = False,
-    leads: bool = False,
+    acts: bool = False,
     is_message: bool = False,
     read_index: Callable[[], str] = lambda: "",
     on_read: Callable[[int], None] = lambda count: None,
@@ -186,8 +188,8 @@ def recall_in_project(
 ) -> RecallResult:
     """Recall from the stores of a project, with its settings, in the conversation `session`.
 
-    `peek` records nothing as shown; `trusts` does not check every file of a large directory; `leads` returns the leaders,
-    too. `is_message`: the query is a message of a conversation that has the standing rules. `on_read` is called with the
+    `peek` records nothing as shown; `trusts` does not check every file of a large directory; `acts`: memories are also shown
+    at the actions that follow, for which the ranking is returned. `is_message`: the query is a message of a conversation that has the standing rules. `on_read` is called with the
     number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes another
     selector from the local search.
     """
@@ -195,11 +197,11 @@ def recall_in_project(
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
         request = make_request(project, query, make_selector(search), session)
         message = {"is_message": is_message, "has_rules": is_message, "read_index": read_index}
-        request = replace(request, tools=tuple(tools), limit=limit, **message)
+        request = replace(request, tools=tuple(tools), limit=limit, acts=acts, **message)
         result = find_recalled(request)
         on_found(result)
-        if leads:
-            result = replace(result, leaders=search.find_leaders(query))
+        if acts:
+            result = replace(result, ranking=search.find_ranking(query))
         return result if peek else record_recall(result, request)
 
 
@@ -267,8 +269,10 @@ def leave_selection(file: SessionFile, result: RecallResult) -> None:
     file.write_prompt(SELECTION, {"query": result.query, "by": result.selector, "names": names})
 
 
-def take_selection(project: Project, session: str, show: Callable[[RecallResult], None]) -> None:
-    """Pass the memories selected in the background, if any, to `show` and record them as shown.
+def take_selection(
+    project: Project, session: str, show: Callable[[RecallResult], None], moment: Moment = Moment.PROMPT
+) -> None:
+    """Pass the memories selected in the background, if any, to `show` and record them as shown at a moment.
 
     The file is deleted after the memories are read and before they are shown, so that a hook that is too late leaves
     them to the next one, and only one of several concurrent hooks shows them.
@@ -278,6 +282,7 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
         case {"query": str(query), "by": str(by), "names": list(rows)}:
             names = [(str(row[0]), str(row[1])) for row in rows if isinstance(row, list) and len(row) == 2]
             request = make_request(project, query, NamedMemories(project.stores, names, by), session)
+            request = replace(request, moment=moment)
             result = find_recalled(request)
             if not file.drop_prompt(SELECTION) or not result.memories:
                 return
@@ -287,11 +292,16 @@ def take_selection(project: Project, session: str, show: Callable[[RecallResult]
 
 
 def leave_ranking(file: SessionFile, result: RecallResult) -> None:
-    """Save the best memories for a prompt. A prompt of one word continues the work of the one before."""
-    leaders = read_ranking(file).leaders if result.skipped is RecallSkip.ONE_WORD else result.leaders
-    is_off = result.skipped in (RecallSkip.IGNORE_TURN, RecallSkip.IGNORE_CONVERSATION)
+    """Save the best memories for a prompt. A short prompt may continue the work of the one before, whose best also count."""
+    leaders = result.ranking.leaders
+    if is_short(result.query):
+        pairs = zip_longest(leaders, read_ranking(file).leaders)
+        best = {(leader.scope, leader.name): leader for pair in pairs for leader in pair if leader is not None}
+        leaders = tuple(best.values())[:LEADING]
     rows = [[leader.scope.value, leader.name, leader.words] for leader in leaders]
-    file.write_prompt(RANKING, {"turn": os.urandom(6).hex(), "leaders": rows, "off": is_off}, durable=False)
+    is_off = result.skipped in (RecallSkip.IGNORE_TURN, RecallSkip.IGNORE_CONVERSATION)
+    table = {"turn": os.urandom(6).hex(), "leaders": rows, "doubt": result.ranking.doubt, "off": is_off}
+    file.write_prompt(RANKING, table, durable=False)
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:
@@ -457,8 +467,8 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
 
 
 def _make_query(request: RecallRequest) -> Query:
-    is_wide = request.limit is not None
-    return Query(request.text, request.tools, now=request.now, wide=is_wide, skips_rules=request.has_rules)
+    flags = {"wide": request.limit is not None, "skips_rules": request.has_rules, "acts": request.acts}
+    return Query(request.text, request.tools, now=request.now, **flags)
 
 
 def _find_fault(

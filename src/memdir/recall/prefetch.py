@@ -35,8 +35,21 @@ from memdir.recall.pipeline import (
 )
 from memdir.recall.reminder import mask_secrets
 from memdir.recall.select import ENCODER, LocalSearch
-from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
-from memdir.store.contract import StoreReader
+from memdir.records import (
+    SELECT,
+    Evidence,
+    Header,
+    Message,
+    Model,
+    Moment,
+    Pick,
+    Query,
+    Request,
+    Scope,
+    Selector,
+    Surfacing,
+)
+from memdir.store.contract import StoreReader, widen
 from memdir.store.open import Project
 from memdir.store.secrets import mask_model
 from memdir.store.sessions import QUESTION, SessionFile
@@ -44,6 +57,7 @@ from memdir.store.state import note_problem
 from memdir.text import cut_middle, find_rows, fold, one_line
 
 KEY = "selected_memories"
+BACKGROUND = ("model", ENCODER)  # the selectors that select in the background
 SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {KEY: {"type": "array", "items": {"type": "string"}, "maxItems": SELECTED}},
@@ -151,7 +165,8 @@ def select_in_background(
     """Select memories for the question stored by a prompt hook, and store their names for the next hook.
 
     `read_tools` returns the tools used in the transcript at a path. Nothing is stored if only the index was used, because the
-    prompt hook has shown its result, or if the user has sent another message or cleared the conversation.
+    prompt hook has shown its result, or if the user has sent another message, which the recall log notes as too late, or
+    cleared the conversation.
     """
     file = SessionFile(project.private.state, session)
     question = file.read_prompt(QUESTION)
@@ -167,9 +182,13 @@ def select_in_background(
         is_message=True,
         make_selector=lambda search: open_selector(project, search),
     )
-    if file.read_prompt(QUESTION) != question:
+    is_own = result.selector in BACKGROUND  # what only the index found was shown at the prompt
+    if (current := file.read_prompt(QUESTION)) != question:
+        for excerpt, owner in zip(result.memories, result.owners, strict=True) if is_own and current else ():
+            row = Surfacing(excerpt.header.name, project.now(), result.query, session, result.selector)
+            widen(owner).note_recalls([replace(row, moment=Moment.TOO_LATE)])
         return None
-    if result.memories and result.selector in (ModelSelector.name, ENCODER):
+    if result.memories and is_own:
         leave_selection(file, result)
     file.drop_prompt(QUESTION)
     return result

@@ -45,8 +45,8 @@ from memdir.recall.terms import (
     parse_prompt,
     parse_terms,
 )
-from memdir.recall.triggers import LeadingMemory
-from memdir.records import Evidence, Header, Pick, Query, Scope
+from memdir.recall.triggers import LeadingMemory, PromptRanking
+from memdir.records import Evidence, Header, Pick, Query, Scope, When
 from memdir.store.contract import Folder, StoreReader
 from memdir.text import fold_link
 
@@ -136,8 +136,14 @@ SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
+# Many prompts need a memory only when it comes to an edit: one with paths or content in `when` waits for that unless it is
+# this sure, or the prompt is a question, after which nothing may be edited. A command cannot be taken back, and hosts show a
+# memory with its result, so one with commands does not wait.
+WAITING = 1.0
+SHORT_WORDS, MOST_DOUBT = 6, 2.0  # so short a prompt ("commit and push") says little about the work that it starts
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
+WAITS = "it waits for the action that it is about; the prompt alone is not sure enough"
 WEAK = "too weak compared with the best"
 STANDING = "a standing rule, which the conversation has from its start"
 ENCODER = "encoder"
@@ -190,6 +196,7 @@ class LocalSearch:
         self._reads = 0
         self._catalogs: dict[int, Catalog] = {}
         self._leading: list[tuple[float, int, str]] = []  # scores, stores and paths of the best of the last search
+        self._weight = 0.0  # of the last prompt
         self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
         self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
@@ -276,7 +283,8 @@ class LocalSearch:
         # The gate was trained without priors, which only break near ties.
         fits = [pick.score - (pick.evidence.prior if gate is not None else 0.0) for pick, _, _ in ranked]
         direction = self._encode(query.text) if self._encode and gate is not None else None
-        prompt = weigh_prompt(gate, query.text, direction) if gate is not None and ranked else 0.0
+        prompt = self._weight = weigh_prompt(gate, query.text, direction) if gate is not None and ranked else 0.0
+        may_wait = query.acts and "?" not in query.text
         for number, (pick, store, prepared) in enumerate(ranked):
             if gate is None:
                 is_near = bool(number) and fits[number] >= FAINT * fits[0]
@@ -287,6 +295,8 @@ class LocalSearch:
                 pick = replace(pick, evidence=replace(pick.evidence, sure=sure))
                 has_words = self._compare is not None or pick.evidence.lexical > LEAST_WORDS
                 reason = "" if sure > 0 and has_words else BELOW
+                if not reason and sure < WAITING and may_wait and _can_wait(pick.header.when):
+                    reason = WAITS
             if reason:
                 weak.append(replace(pick, dropped=reason))
             elif len(selected) < limit:
@@ -296,8 +306,8 @@ class LocalSearch:
         owners = tuple(store for _, store in selected)
         return SearchResult(tuple(pick for pick, _ in selected), (*worse, *weak, *dropped), owners)
 
-    def find_leaders(self, text: str) -> tuple[LeadingMemory, ...]:
-        """Return the best memories of the last search, shown or not, with the words that set them apart.
+    def find_ranking(self, text: str) -> PromptRanking:
+        """Return the best memories of the last search, shown or not, with the words that set them apart, and the doubt.
 
         Words of the text itself are left out: at an action they would be no new evidence. So are those of memories of
         other directories, because a purge there does not find the files of conversations here.
@@ -321,12 +331,14 @@ class LocalSearch:
                     (term for term in own if weights.get(term, 0.0) >= LEADING_WEIGHT), key=lambda term: -weights[term]
                 )
                 words[number, path] = {term: weights[term] for term in rarest[:LEADING_WORDS]}
-        return tuple(
+        leaders = [
             LeadingMemory(
                 _find_store_scope(self._stores[number].scope), path.removesuffix(".md"), words.get((number, path), {})
             )
             for _, number, path in self._leading
-        )
+        ]
+        doubt = 0.0 if is_short(text) else min(max(0.0, -self._weight), MOST_DOUBT)
+        return PromptRanking(leaders=tuple(leaders), doubt=doubt)
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
@@ -622,6 +634,14 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
     )
     starts = {f"^{' '.join(words[:size])}" for size in (1, 2) if count >= size}
     return {*words, *starts}, tuple(map(float, signs)), direction
+
+
+def _can_wait(when: When) -> bool:
+    return bool(when.paths or when.content) and not when.commands
+
+
+def is_short(text: str) -> bool:
+    return len(parse_prompt(text)) <= SHORT_WORDS
 
 
 def knows_words(table: WordTable, text: str) -> bool:

@@ -126,10 +126,12 @@ class LeadingMemory:
 
 @dataclass(frozen=True, slots=True)
 class PromptRanking:
-    """The best memories for the last prompt of a conversation. `off`: the prompt asks to leave memory out."""
+    """The best memories for the last prompt of a conversation. `doubt` that it needs any is from 0 to 2; `off`: it asks to
+    leave memory out."""
 
     turn: str = ""
     leaders: tuple[LeadingMemory, ...] = ()
+    doubt: float = 0.0
     off: bool = False
 
 
@@ -209,6 +211,7 @@ _BROAD = 0.3  # of a path  # that names a folder or an ending, not a file
 _READ_LESS = 0.5  # the same for an action that only reads
 _COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
 _NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
+_NEED_DOUBT = 0.8  # more if the prompt is of a kind that needs no memory
 _LAST_RANK = 40  # also of memories without a rank
 _ONE_IN, _FEW_TURNS = 20, 2  # triggers that fire in more than one of 20 turns are too wide; two are chance
 
@@ -216,8 +219,8 @@ _ONE_IN, _FEW_TURNS = 20, 2  # triggers that fire in more than one of 20 turns a
 def read_ranking(file: SessionFile) -> PromptRanking:
     """Return the ranking that the prompt's hook has left, empty if there was no prompt yet."""
     match file.read_prompt(RANKING):
-        case {"turn": str(turn), "leaders": list(rows), "off": bool(off)}:
-            return PromptRanking(turn, tuple(leader for row in rows if (leader := _read_leader(row))), off)
+        case {"turn": str(turn), "leaders": list(rows), "doubt": float(doubt), "off": bool(off)}:
+            return PromptRanking(turn, tuple(leader for row in rows if (leader := _read_leader(row))), doubt, off)
     return PromptRanking()
 
 
@@ -264,12 +267,9 @@ def find_candidates(
     candidates = []
     for key in dict.fromkeys((*triggers, *leaders)):
         rank, leader = leaders.get(key, (_LAST_RANK, None))
-        matched = triggers.get(key, ())
-        evidence = (
-            max((_weigh_trigger(one) for one in matched if (key[1], one.pattern) not in frequent), default=0.0)
-            - _NEED
-            - _NEED_RANK * math.log(rank)
-        )
+        matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
+        need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
+        evidence = max(map(_weigh_trigger, matched), default=0.0) - need
         if not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:

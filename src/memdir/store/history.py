@@ -80,7 +80,7 @@ MIGRATIONS = (
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE recalls ADD COLUMN moment TEXT NOT NULL DEFAULT 'prompt'",
 )
-SHOWN_MOMENTS = "('start', 'prompt', 'action', 'failure')"  # the others are not recalls
+SHOWN_MOMENTS = str(tuple(moment.value for moment in Moment if moment.is_shown))  # in SQL
 # Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})

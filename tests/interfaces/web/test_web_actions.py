@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import FormatError
-from memdir.interfaces.web import actions
+from memdir.interfaces.web import actions, overview
 from memdir.interfaces.web.actions import Form
 from memdir.interfaces.web.site import Site
-from memdir.records import Draft, Enforce, Kind, Moment, Scope, When
+from memdir.records import Draft, Enforce, Kind, Moment, Scope, Surfacing, When
 from memdir.store.open import Project, open_project
 
 NAME = "shared"
@@ -87,6 +87,9 @@ def test_the_page_edits_when_a_memory_holds_and_refuses_what_is_invalid(site: Si
 def test_the_page_records_that_a_memory_was_not_useful(site: Site, project: Project) -> None:
     actions.rate_memory(site, "private", NAME, Form({}))
     assert [recall.moment for recall in project.private.recalls(NAME)] == [Moment.NOT_USEFUL]
+    project.private.note_recalls([Surfacing(NAME, project.now(), "git push", "s-1", moment=Moment.ACTION)])
+    rows = [(row["moment"], row["query"]) for row in overview.show_timeline(site, {})["shown"]]
+    assert ("action", "git push") in rows
 
 
 def test_nothing_is_offered_to_undo_where_nothing_changed(site: Site, project: Project) -> None:

@@ -119,6 +119,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     page.get_by_label("Prompt").press_sequentially("when is staging reset?")
     expect(page.get_by_role("heading", name=re.compile("would be shown"))).to_be_visible()
     page.get_by_role("link", name="Timeline").click()
+    page.get_by_role("link", name=re.compile(r"^You \d")).click()
     page.locator(".acts li").filter(has_text="Tables for comparisons").get_by_role("button").click()
     expect(page.get_by_text("Undone.", exact=True)).to_be_visible()
     page.get_by_role("link", name="Health").click()

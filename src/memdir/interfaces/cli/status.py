@@ -50,7 +50,8 @@ from memdir.operations.find import find_memory
 from memdir.project.hosts import HOSTS, find_installed, render_undecided
 from memdir.project.paths import read_paths
 from memdir.project.settings import SETTINGS
-from memdir.records import Header, Scope
+from memdir.recall.prefetch import BACKGROUND
+from memdir.records import Header, Moment, Scope
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
@@ -61,6 +62,7 @@ from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_clai
 
 _WEEKS_SHOWN = 4
 _LATELY = 5
+_RECALLS = 1_000  # in which late selections are counted
 _SCOPE_LABELS = {Scope.PRIVATE: "this project", Scope.USER: "all projects", Scope.PROJECT: "repository"}
 _WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars seconds"
 _REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
@@ -164,9 +166,17 @@ def _make_scope(store: FileStore, order: str) -> Row:
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
-        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
+        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)}
+        | _count_selected(store),
         verdicts=_count_verdicts(store, headers),
     )
+
+
+def _count_selected(store: FileStore) -> dict[str, int]:
+    """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
+    selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
+    late = sum(recall.moment in (Moment.LATE, Moment.TOO_LATE) for recall in selected)
+    return {"selected": len(selected), "late": late}
 
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
@@ -196,6 +206,7 @@ def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
         ] + [
             (recall.at, f"recalled {recall.name} for “{shorten(one_line(recall.query), 50)}”")
             for recall in store.recalls(limit=_LATELY)
+            if recall.moment.is_shown
         ]
     return []
 
@@ -264,7 +275,9 @@ def _show_scopes(out: Output, project: Project, row: Row) -> None:
         out.line(f"  index     {used['share']:.0%} full ({size})")
         unread = "" if history["changes"] or not history["bytes"] else " (`memdir doctor` says whether it can be read)"
         out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes{unread}")
-        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled")
+        late = f"; of the last {recalled['selected']} selected in the background {recalled['late']} came too late"
+        selected = late if recalled["selected"] else ""
+        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled{selected}")
         if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
             counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
             out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))

@@ -7,7 +7,7 @@ from memdir.errors import DiskError
 from memdir.format.shown import show_memory
 from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Params, Row, find_row, home_of, make_change, make_meter, name_who, run_recall
-from memdir.interfaces.web.render import find_words, plain, quote_path
+from memdir.interfaces.web.render import find_words, plain, quote_path, show_time
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.limits import CONVERSATION_BYTES
 from memdir.models.usage import FILE, UsageReport, describe_cost, read_usage_report, sum_last_week, sum_totals
@@ -16,7 +16,7 @@ from memdir.recall.terms import parse_terms
 from memdir.records import Pick
 from memdir.text import printable
 
-_CHANGES = 60  # rows of the timeline
+_CHANGES, _SHOWN = 60, 30  # rows of the timeline
 
 
 # Why.
@@ -68,6 +68,24 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, spell
     }
 
 
+def _list_shown(site: Site) -> list[Row]:
+    """Return what was shown to agents last, and at which moment. On a server the prompts are those of other members."""
+    files = site.files.items() if site.project is not None else ()
+    recalls = [(home, recall) for home, store in files for recall in store.recalls(limit=_SHOWN)]
+    recalls.sort(key=lambda entry: entry[1].at, reverse=True)
+    rows, known = list[Row](), site.memories().by_key
+    for home, recall in recalls[:_SHOWN]:
+        row = known.get(f"{home}/{recall.name}")
+        title = plain(row.header.title if row else recall.name, 80)
+        facts = {
+            "when": show_time(recall.at, site.now()),
+            "moment": recall.moment.value,
+            "query": plain(recall.query, 120),
+        }
+        rows.append({"title": title, "path": f"/m/{home}/{quote_path(recall.name)}", **facts})
+    return rows
+
+
 # The timeline.
 
 
@@ -87,6 +105,7 @@ def show_timeline(site: Site, params: Params) -> Row:
         "total": len(every),
         "authors": [{"who": who, "words": name_who(who), "total": count} for who, count in counts.most_common()],
         "days": [{"day": day, "rows": rows} for day, rows in days.items()],
+        "shown": _list_shown(site),
         "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
     }
 

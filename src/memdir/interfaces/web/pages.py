@@ -195,7 +195,7 @@ def run_recall(site: Site, query: str) -> RecallResult:
         project = site.project
         is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
         stores = tuple(site.stores.values())
-        request = RecallRequest(stores, query, search, site.now(), on=is_on, is_message=True, has_rules=True)
+        request = RecallRequest(stores, query, search, site.now(), on=is_on, is_message=True, has_rules=True, acts=True)
         return find_recalled(request)
 
 
