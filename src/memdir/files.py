@@ -183,9 +183,11 @@ def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
 
 
 @contextmanager
-def hold_folder(folder: Path, name: str, *, seconds: float) -> Iterator[int]:
-    """Hold a lock like `hold` in the folder at this path, which must exist."""
+def hold_folder(folder: Path, name: str, *, seconds: float, create: bool = False) -> Iterator[int]:
+    """Hold a lock like `hold` in the folder at this path, which must exist or is created."""
     with raise_disk_errors(folder):
+        if create:
+            make_private_dirs(folder)
         handle = os.open(folder, _FOLDER)
     try:
         with hold(handle, name, seconds=seconds) as lock:

@@ -344,19 +344,18 @@ def drop_project_variables(environment: Environment, cwd: Path) -> tuple[Environ
     Its settings may have an `env` table, which reaches every hook. Files of a project may have come with a clone or an
     archive: they may not say where memory is, and committed ones may not set memdir's settings.
     """
-    steering = {
-        name: value for name, value in environment.inherited.items() if name in _STEERING or name[:7] == "MEMDIR_"
-    }
-    top = find_root(cwd, worktree="own").path if steering else Path()
-    dropped = set()
-    for leaf in (_COMMITTED, _LOCAL) if steering and top != environment.home else ():
-        table = _parse_table(top / leaf, _read_settings_file(top / leaf, False), []).get("env")
-        given = table if isinstance(table, dict) else {}
-        same = {name for name, value in steering.items() if name in given and str(given[name]) == value}
-        dropped |= same if leaf == _COMMITTED else same & _STEERING
+    inherited, dropped = environment.inherited, set[str]()
+    has_any = any(name in _STEERING or name.startswith("MEMDIR_") for name in inherited)
+    top = find_root(cwd, worktree="own").path if has_any else environment.home
+    for leaf in (_COMMITTED, _LOCAL) if top != environment.home else ():
+        given = _parse_table(top / leaf, _read_settings_file(top / leaf, False), []).get("env")
+        same = (
+            [name for name, value in given.items() if inherited.get(name) == value] if isinstance(given, dict) else []
+        )
+        dropped |= {name for name in same if name in _STEERING or (leaf == _COMMITTED and name.startswith("MEMDIR_"))}
     if not dropped:
         return environment, ""
-    kept = {name: value for name, value in environment.inherited.items() if name not in dropped}
+    kept = {name: value for name, value in inherited.items() if name not in dropped}
     note = f"{', '.join(sorted(dropped))} in `env` of the project's settings: refused: {_NOT_BY_PROJECT}"
     return read_environment(kept, policy_file=environment.policy_file), note
 

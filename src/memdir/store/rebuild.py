@@ -81,10 +81,9 @@ def _list_lost(db: sqlite3.Connection, now: datetime) -> Iterator[str]:
     if not db.execute("SELECT 1 FROM acts UNION SELECT 1 FROM contents").fetchone():
         yield "all of it"
         return
-    orphans = db.execute("SELECT DISTINCT act FROM changes WHERE act NOT IN (SELECT id FROM acts)").fetchall()
-    row = (now.isoformat(), OUTSIDE, OUTSIDE, "its record was damaged")
-    insert = "INSERT INTO acts (id, at, verb, who, why, session, pending) VALUES (?, ?, ?, ?, ?, '', 0)"
-    db.executemany(insert, [(act, *row) for (act,) in orphans])
+    rows = f"SELECT DISTINCT act, ?, '{OUTSIDE}', '{OUTSIDE}', 'its record was damaged', '', 0 FROM changes"
+    insert = f"INSERT OR IGNORE INTO acts (id, at, verb, who, why, session, pending) {rows}"
+    orphans = db.execute(insert, (now.isoformat(),)).rowcount
     named = "SELECT before AS digest, path FROM changes UNION SELECT after, path FROM changes UNION SELECT digest, path FROM files"
     queries = {
         "the files of # changes": "SELECT count(*) FROM acts WHERE id NOT IN (SELECT act FROM changes)",
@@ -93,7 +92,7 @@ def _list_lost(db: sqlite3.Connection, now: datetime) -> Iterator[str]:
         "up to # changes": "SELECT max(id) - count(*) FROM acts",
     }
     counts = {what: db.execute(query).fetchone()[0] for what, query in queries.items()}
-    for what, count in {"time and author of # changes": len(orphans), **counts}.items():
+    for what, count in {"time and author of # changes": orphans, **counts}.items():
         if count:
             yield what.replace("#", str(count))
 
@@ -158,11 +157,6 @@ def _parse_record(payload: bytes) -> Iterator[Cell]:
 
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
-    for number in range(9):
-        byte = data[offset + number]
-        if number == 8:
-            return value << 8 | byte, offset + 9
-        value = value << 7 | byte & 127
-        if byte < 128:
-            return value, offset + number + 1
-    raise ValueError(offset)
+    while data[offset] & 128:
+        value, offset = value << 7 | data[offset] & 127, offset + 1
+    return value << 7 | data[offset], offset + 1

@@ -450,13 +450,14 @@ class Author:
 
 def read_authors(state: Path) -> Mapping[str, Author]:
     """Return a dict from team memory names to authors, as of the last sync. The next sync rewrites the file."""
-    rows = [
-        (name, row) for name, row in read_table(state, AUTHORS).items() if isinstance(row, dict) and row.get("name")
-    ]
-    return {
-        name: make_author(str(row["name"]), str(row.get("email") or ""), read_time(row.get("when")))
-        for name, row in rows
-    }
+    authors = {}
+    for name, row in read_table(state, AUTHORS).items():
+        match row:
+            case {"name": str(author), **rest}:
+                email = rest.get("email")
+                email = email if isinstance(email, str) else ""
+                authors[name] = make_author(author, email, read_time(rest.get("when")))
+    return authors
 
 
 def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
