@@ -196,7 +196,7 @@ def test_a_read_only_directory_has_no_ledger() -> None:
                 store.write(sample_memory())
             for path in (memory / ".memdir", memory):
                 path.chmod(0o500)
-            locked = FileStore(memory, cache=folder / "cache")
+            locked = FileStore(memory)
             locked.note_recalls([row("terse-replies")])
             return len(locked.recalls())
 

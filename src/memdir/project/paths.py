@@ -74,7 +74,6 @@ _STEERING = frozenset(
         "HOME",
         "XDG_CONFIG_HOME",
         "XDG_STATE_HOME",
-        "XDG_CACHE_HOME",
     }
 )
 _PROJECT_SOURCES = ("local", "project")  # settings files inside the project
@@ -172,11 +171,6 @@ def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
 
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     return environment.state_home / "dirs" / f"{slug(real)[-60:].strip('-')}-{digest}"
-
-
-def find_cache_dir(memory_dir: Path, environment: Environment) -> Path:
-    """Return the folder for what is derived from a memory directory that cannot be written to."""
-    return environment.cache_home / "dirs" / slug(str(memory_dir))[-100:].strip("-")
 
 
 def find_base(environment: Environment) -> tuple[Path, str]:

@@ -189,7 +189,6 @@ class Environment:
     gemini_home: Path
     config_file: Path
     state_home: Path
-    cache_home: Path
     policy_file: Path
     memory_override: str = ""
     project_dir_name: str = ""
@@ -261,7 +260,6 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         gemini_home=_read_folder(env, "GEMINI_CLI_HOME", home) / ".gemini",
         config_file=_read_folder(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
         state_home=_read_folder(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
-        cache_home=_read_folder(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
         policy_file=policy_file or Path(managed, "managed-settings.json"),
         memory_override=env.get("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", ""),
         project_dir_name=env.get("CLAUDE_CODE_PROJECT_DIR_NAME", ""),

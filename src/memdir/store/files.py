@@ -44,7 +44,7 @@ from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, StoreReader, Workplace, hold_state, utc_now
 from memdir.store.history import History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
-from memdir.store.state import INDEX, find_header_cache
+from memdir.store.state import INDEX
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
@@ -62,7 +62,7 @@ _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".e
 class FileStore(StoreBase):
     """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
-    `cache` contains the derived index of a read-only directory. `on_open` is called when a process opens the history
+    `on_open` is called when a process opens the history
     to write. `shared`: other people read this store; `team`: its team memories are shown in conversations;
     `find_author` returns who signs writes to team memories; `review`: an agent's writes to them need review.
     """
@@ -72,7 +72,6 @@ class FileStore(StoreBase):
         root: Path | str,
         *,
         state: Path | None = None,
-        cache: Path | None = None,
         scope: Scope = Scope.PRIVATE,
         skip_index: bool = False,
         lock_seconds: float = LOCK_SECONDS,
@@ -86,7 +85,6 @@ class FileStore(StoreBase):
     ) -> None:
         self.root = guard.resolve_root(root)
         self.state = state or self.root / guard.STATE
-        self._cache = cache
         self.scope = scope
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
         self.clock = clock
@@ -117,7 +115,8 @@ class FileStore(StoreBase):
             if root is None:
                 return ()
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
-            cached = _read_headers(find_header_cache(self.root, self.state, self._cache, write=False))
+            index = self.find_index_file(write=False)
+            cached = {} if index is None else _read_headers(index)
             fresh: dict[str, _CachedHeader] = {}
             for path, signature in signatures.items():
                 if path in cached and cached[path].signature == signature:
@@ -161,10 +160,14 @@ class FileStore(StoreBase):
 
     def find_index_file(self, *, write: bool = True) -> Path | None:
         """Return the path of the derived index. With `write`, creates its folder and returns None if that fails."""
-        try:
-            return find_header_cache(self.root, self.state, self._cache, write=write)
-        except (OSError, DiskError):
+        if os.path.islink(self.state):
             return None
+        if write:
+            with suppress(OSError, DiskError):
+                guard.make_private_dirs(self.state)
+            if not os.access(self.state, os.W_OK):
+                return None
+        return self.state / INDEX
 
     def has_any(self) -> bool:
         with guard.open_existing(self.root) as root:
@@ -324,8 +327,6 @@ class FileStore(StoreBase):
                     for ending in history.ENDINGS:
                         path.with_name(path.name + ending).unlink(missing_ok=True)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
-        if self._cache is not None:
-            drop_index(self._cache / INDEX)
         return count
 
     def _find_traces(self, name: str) -> tuple[set[str], list[str]]:

@@ -47,7 +47,6 @@ from memdir.project.paths import (
     MEMBERSHIP,
     MemoryDirectory,
     ProjectPaths,
-    find_cache_dir,
     find_git_dir,
     find_root,
     find_state_dir,
@@ -236,7 +235,6 @@ def _open_files(
     return FileStore(
         path,
         state=state,
-        cache=find_cache_dir(path, environment),
         scope=scope,
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),

@@ -270,7 +270,6 @@ class SyncResult:
     notes: tuple[str, ...] = ()
     change: int | None = None
     commit: str = ""
-    is_news: bool = True  # whether the error is another than last time
 
 
 @dataclass(frozen=True, slots=True)

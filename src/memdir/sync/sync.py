@@ -100,7 +100,7 @@ def sync(task: SyncTask, *, now: datetime) -> state.SyncResult:
         outcome = state.SyncOutcome.OFFLINE if isinstance(error, state.RemoteError) else state.SyncOutcome.FAILED
         result = state.SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
     known = (state.mark_known(result.refused, before.refused), state.mark_known(result.withheld, before.withheld))
-    result = replace(result, is_news=result.error != before.error, refused=known[0], withheld=known[1])
+    result = replace(result, refused=known[0], withheld=known[1])
     moved = (result.sent, result.received, result.clashes, result.waiting, result.notes, result.change)
     is_same = result.outcome is state.SyncOutcome.SYNCED and not any(moved) and task.is_last()
     state.write_sync_record(task.folder, result, now, task.record, here=here if is_same else "")
