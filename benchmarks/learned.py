@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,22 +121,32 @@ def main(arguments: Sequence[str]) -> None:
             missing = list_missing(home, "\n".join(memories.values()))
             print(f"{home}: {len(memories)} memories, {len(waiting)} waiting, missing {missing}")
         return
-    rows, counts = read_rows(DATA / "irony" / f"{name}.jsonl"), Counter[str]()
-    shown = {home: "\n".join((*memories.values(), *waiting)) for home, (memories, waiting) in learned.items()}
-    asked = "\n".join(message.text for request in reader.requests for message in request.messages)
-    for row in rows:
-        home = next(home for home, talks in homes.items() if any(row["messages"][0] in talk for _, talk in talks))
-        counts[row["kind"]] += 1
-        if row["kind"] == "sincere":
-            wrong = [word for word in row["keep"] if not has(word, shown[home])]
-        else:
-            wrong = [word for word in row["never"] if has(word, shown[home])]
-        counts[f"{row['kind']} wrong"] += bool(wrong)
+    asked, counts = (
+        "\n".join(message.text for request in reader.requests for message in request.messages),
+        Counter[str](),
+    )
+    for row, home in list_irony(name, homes):
+        wrong = find_wrong(row, learned[home])
         is_asked = row["kind"] == "dont_keep" and any(has(word, asked) for word in row["never"])
-        counts["dont_keep in a request"] += is_asked
+        counts.update({row["kind"]: 1, f"{row['kind']} wrong": bool(wrong), "dont_keep in a request": is_asked})
         if wrong or is_asked:
             print(row["id"], row["kind"], wrong, "in a request" * is_asked, [at["text"] for at in row["messages"]])
     print(dict(counts))
+
+
+def list_irony(name: str, homes: Mapping[str, Sequence[tuple[str, Talk]]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each row of a set and the home that learned from it."""
+    for row in read_rows(DATA / "irony" / f"{name}.jsonl"):
+        talks = ((home, talk) for home, talks in homes.items() for _, talk in talks)
+        yield row, next(home for home, talk in talks if row["messages"][0] in talk)
+
+
+def find_wrong(row: Mapping[str, Any], learned: Learned) -> list[str]:
+    """Return the words that must be kept and are not, or that stand in a memory or the inbox and may not."""
+    text = "\n".join((*learned[0].values(), *learned[1]))
+    if row["kind"] == "sincere":
+        return [word for word in row["keep"] if not has(word, text)]
+    return [word for word in row["never"] if has(word, text)]
 
 
 def has(word: str, text: str) -> bool:

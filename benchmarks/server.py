@@ -176,6 +176,9 @@ def bench_size(
     for number in range(min(size, 10_000)):
         lang.put(space, f"service-{number}", {"text": make_text(number)})
 
+    with psycopg.connect(admin, autocommit=True) as db:
+        db.execute("VACUUM ANALYZE")
+
     def put(turn: int) -> None:
         number, text = turn % size, make_text(turn % size, turn + 1)
         memory = store.read(f"service-{number}")

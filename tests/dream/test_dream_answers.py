@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dream_stores import build, image, list_said, translate
+from large_dreams import LARGE, DreamReader, join
 from memdir.dream import dream
 from memdir.format.frontmatter import parse_fields, split_frontmatter
-from memdir.records import Forget, Reply, Request
-from opinions import OpinionReader
+from memdir.records import Forget, Rewrite, When
 from tables import read_rows
 
 ROWS = read_rows("dream_answers")
@@ -29,29 +29,14 @@ CASES = sorted(FOLDER.glob("*.json"))
 LEFT: dict[str, dict[str, list[str]]] = ROWS["LEFT"]
 
 
-class AnsweringModel:
-    """Answers a dream from the record, and second opinions from the recorded judgements."""
-
-    has_tools = False
-
-    def __init__(self, name: str, reader: OpinionReader) -> None:
-        self._answer, self._reader = (FOLDER / "answers" / name).read_text(encoding="utf-8"), reader
-
-    def __call__(self, request: Request) -> Reply:
-        if request.purpose != "dream":
-            return self._reader.answer(request)
-        answer, self._answer = self._answer, '{"operations": []}'
-        return Reply(answer)
-
-
 class Dreamed:
     """One directory after a dream."""
 
-    def __init__(self, path: Path, memory: Path, reader: OpinionReader) -> None:
-        self.case = case = translate(json.loads(path.read_text(encoding="utf-8")))
+    def __init__(self, case: Mapping[str, Any], memory: Path, model: DreamReader) -> None:
+        self.case, self.model = case, model
         with build(memory, case) as store:
             before = image(memory)
-            done = dream(store, model=AnsweringModel(path.name, reader), now=datetime.fromisoformat(case["now"]))
+            done = dream(store, model=model, now=datetime.fromisoformat(case["now"]))
             after = image(memory)
             kept = list_said(after, case["facts"])
             self.lost = [fact for fact in list_said(before, case["facts"]) if fact not in kept]
@@ -81,6 +66,10 @@ def _read(files: Mapping[str, bytes], name: str) -> tuple[str, ...] | None:
     return fields.title, fields.description, str(fields.kind), split_frontmatter(data.decode()).body.strip()
 
 
+def play(path: Path, memory: Path) -> Dreamed:
+    return Dreamed(translate(json.loads(path.read_text(encoding="utf-8"))), memory, DreamReader(path.stem))
+
+
 def check(at: Dreamed) -> Mapping[str, Any]:
     found = {"lost": at.lost, "touched": at.touched, "stale": at.stale, "error": at.error}
     return {key: value for key, value in found.items() if value} | ({} if at.is_restored else {"undo": "not the same"})
@@ -88,9 +77,8 @@ def check(at: Dreamed) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_dream_with_a_capable_models_answers(path: Path, memory: Path) -> None:
-    reader = OpinionReader()
-    dreamed = Dreamed(path, memory, reader)
-    assert not reader.missing
+    dreamed = play(path, memory)
+    assert not dreamed.model.opinions.missing
     assert check(dreamed) == LEFT.get(path.stem, {})
 
 
@@ -109,20 +97,35 @@ REPORTS = {
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_report_names_the_memories_of_its_patches_and_each_has_one_item(path: Path, memory: Path) -> None:
-    dreamed = Dreamed(path, memory, OpinionReader())
+    dreamed = play(path, memory)
     assert [text for text in REPORTS.get(path.stem, ()) if text not in dreamed.text.split("; ")] == []
+    check_report(dreamed)
+    whole = [patch for patch in dreamed.patches if sum(isinstance(edit, Forget) for edit in patch.edits) > 1]
+    assert not whole, "deletions that share nothing are separate patches"
+
+
+def check_report(dreamed: Dreamed) -> None:
     told = {word.strip(",;") for word in dreamed.text.split()} & {row["name"] for row in dreamed.case["memories"]}
     assert told <= {name for patch in dreamed.patches for name in patch.names}
     changed = Counter(edit.name for patch in dreamed.patches for edit in patch.edits if isinstance(edit, Forget))
     assert max(changed.values(), default=0) < 2 and max(dreamed.items.values(), default=0) < 2
-    whole = [patch for patch in dreamed.patches if sum(isinstance(edit, Forget) for edit in patch.edits) > 1]
-    assert not whole, "deletions that share nothing are separate patches"
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_dreams_of_large_directories_rename_add_moments_and_ask_once(name: str, memory: Path) -> None:
+    dreamed = Dreamed(join(name), memory, DreamReader(name))
+    assert not dreamed.model.opinions.missing and len(dreamed.model.requests) == 2
+    check_report(dreamed)
+    assert dreamed.is_restored and not dreamed.error and dreamed.touched == []
+    assert dreamed.lost == LEFT[name]["lost"]  # dates and values that went with what is over
+    texts = {edit.text for patch in dreamed.patches for edit in patch.edits if isinstance(edit, Rewrite)}
+    assert sum(parse_fields(text).when != When() for text in texts) >= 5
 
 
 def test_most_of_what_is_safe_is_applied(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for path in CASES:
-        dreamed = Dreamed(path, tmp_path / path.stem, OpinionReader())
+        dreamed = play(path, tmp_path / path.stem)
         counts["review"] += len(dreamed.review)
         counts["changed"] += dreamed.changed
     assert counts["changed"] > 10 * counts["review"], counts

@@ -1,11 +1,13 @@
 """What the person asks not to keep is in no request of memory's own and in no memory, and what came of it before is forgotten.
 
-`tests/data/irony.jsonl` was written by an author who had not seen the code; its kind `dont_keep` has such requests.
+`tests/data/irony` was written by three authors who had not seen the code; its kind `dont_keep` has such requests.
 """
 
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from extraction_talks import NOW
 from memdir.conversation.confidential import leave_out
@@ -22,8 +24,11 @@ from memdir.store.sessions import SessionFile
 from memdir.testing import ScriptedModel
 from tables import table
 
-DATA = Path(__file__).parents[1] / "data" / "irony.jsonl"
-ROWS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+FOLDER = Path(__file__).parents[1] / "data" / "irony"
+SETS = {
+    path.stem: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for path in sorted(FOLDER.glob("*.jsonl"))
+}
 
 
 def make_talk(row: dict[str, Any]) -> list[Message]:
@@ -35,8 +40,9 @@ def make_answer(body: str, evidence: str) -> str:
     return json.dumps({"operations": [{**fields, "description": body, "body": body, "evidence": evidence}]})
 
 
-def test_what_is_not_to_be_kept_stands_in_no_request_and_no_memory_in_six_languages() -> None:
-    asked = [row for row in ROWS if row["kind"] == "dont_keep"]
+@pytest.mark.parametrize("author", SETS)
+def test_what_is_not_to_be_kept_stands_in_no_request_and_no_memory_in_six_languages(author: str) -> None:
+    asked = [row for row in SETS[author] if row["kind"] == "dont_keep"]
     leaked, lost = [], []
     for row in asked:
         store, model = MemoryStore(clock=lambda: NOW), ScriptedModel(['{"operations": []}'] * 4)
@@ -51,7 +57,8 @@ def test_what_is_not_to_be_kept_stands_in_no_request_and_no_memory_in_six_langua
 
 
 def test_nothing_is_left_out_where_nobody_asks_for_it() -> None:
-    assert [row["id"] for row in ROWS if row["kind"] != "dont_keep" and leave_out(make_talk(row)).hidden] == []
+    rows = [row for rows in SETS.values() for row in rows]
+    assert [row["id"] for row in rows if row["kind"] != "dont_keep" and leave_out(make_talk(row)).hidden] == []
 
 
 @table(

@@ -12,7 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from learned import list_missing, make_policies, play
+import pytest
+
+from learned import find_wrong, list_irony, list_missing, make_irony, make_policies, play
 from loads import IS_FULL, bench, sample
 from memdir.extraction import ConversationSource, ExtractResult, extract
 from memdir.format.frontmatter import compose_file
@@ -150,3 +152,12 @@ def test_every_part_of_a_policy_is_learned_amendments_replace_it_and_decoys_leav
     assert (
         max(names.values()) <= 3 and names["boltons-dedupe-amended-001"] == names["boltons-tagmerge-amended-001"] == 1
     )
+
+
+@pytest.mark.parametrize("author", ["A", "B"])
+def test_with_a_reader_nothing_unmeant_is_kept_and_everything_sincere_is(author: str, tmp_path: Path) -> None:
+    """Thirty unmeant requests among thirty sincere ones, and thirty facts that are not to be kept."""
+    reader, homes = RecordedReader(), make_irony(author)
+    learned = play(homes, reader, tmp_path)
+    assert reader.missing == [] and not reader.opinions.missing
+    assert [row["id"] for row, home in list_irony(author, homes) if find_wrong(row, learned[home])] == []

@@ -21,13 +21,13 @@ PLAIN = datetime(2026, 11, 18, 12, tzinfo=UTC)
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
 ASKED = ("request", "correction")
 MESSAGES_A_MEMORY = 20
-# A little below what docs/log.md tells. The patterns are a net for explicit requests; corrections are left to a model.
+# A little below what docs/log.md tells. A wish of another type than the label's is a false one, too: that is most of them.
 FLOOR_PRECISION = 0.82
 FLOOR_ASKED = 0.55
-FLOOR_FRESH_PRECISION = 0.9
-FLOOR_FRESH_ASKED = 0.4
-FLOOR_THIRD_PRECISION = 0.9
-FLOOR_THIRD_ASKED = 0.14
+FLOOR_FRESH_PRECISION = 0.82
+FLOOR_FRESH_ASKED = 0.6
+FLOOR_THIRD_PRECISION = 0.77
+FLOOR_THIRD_ASKED = 0.3
 
 
 @pytest.fixture(scope="module")
@@ -71,19 +71,24 @@ def test_requests_are_heard_in_each_language(tuning: Score, measured: Score, lan
     assert measured.recall([language], ["request"]) >= 0.6, measured.count([language], ["request"])
 
 
-def test_plain_statements_and_corrections_are_kept_without_a_model_and_little_else() -> None:
-    """`tests/data/plain.jsonl`: fitted to; docs/log.md has the figures. A few ironic rows of `irony.jsonl` are saved."""
+@pytest.mark.parametrize("name, least", [("one", 0.85), ("A", 0.9), ("B", 0.68)])
+def test_plain_statements_and_corrections_are_kept_without_a_model_and_little_else(name: str, least: float) -> None:
+    """The model of statements is fitted to the first two authors; B had not seen the code and is in no fit."""
     kept, total = Counter[str](), Counter[str]()
-    for row in map(json.loads, (DATA / "plain.jsonl").read_text(encoding="utf-8").splitlines()):
+    for row in map(json.loads, (DATA / f"plain/{name}.jsonl").read_text(encoding="utf-8").splitlines()):
         bodies = [request.body for request in find_requests([Message("user", row["text"])], now=PLAIN)]
         kind = "other" if row["kind"] == "other" else "plain"
         total[kind] += 1
         kept[kind] += any(row["keep"].lower() in body.lower() for body in bodies)
-    assert kept["plain"] >= 0.75 * total["plain"] and kept["other"] <= 0.02 * total["other"], (kept, total)
-    rows = map(json.loads, (DATA / "irony.jsonl").read_text(encoding="utf-8").splitlines())
+    assert kept["plain"] >= least * total["plain"] and kept["other"] <= 0.02 * total["other"], (kept, total)
+
+
+@pytest.mark.parametrize("name, most", [("one", 2), ("A", 3), ("B", 8)])
+def test_few_requests_that_are_not_meant_are_saved_without_a_model(name: str, most: int) -> None:
+    rows = map(json.loads, (DATA / f"irony/{name}.jsonl").read_text(encoding="utf-8").splitlines())
     unmeant = [row for row in rows if row["kind"] in ("ironic", "hypothetical", "quoted")]
     talks = ([Message(at["role"], at["text"]) for at in row["messages"]] for row in unmeant)
-    assert sum(bool(find_requests(talk, now=PLAIN)) for talk in talks) <= 0.1 * len(unmeant)
+    assert len(unmeant) == 30 and sum(bool(find_requests(talk, now=PLAIN)) for talk in talks) <= most
 
 
 def test_ordinary_chat_makes_few_memories() -> None:

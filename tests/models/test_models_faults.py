@@ -2,6 +2,8 @@
 
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -90,30 +92,38 @@ def test_a_cancel_between_two_events_is_heard(tmp_path: Path, spec: str) -> None
         )
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_a_cancel_is_not_taken_for_the_end_of_an_answer_without_a_length(tmp_path: Path, streamed: bool) -> None:
-    begun, gone = threading.Event(), threading.Event()
-    event = b'event: message_start\ndata: {"type": "message_start", "message": {"usage": {"input_tokens": 7}}}\n\n'
-    start = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n"
+@contextmanager
+def answering_once(data: bytes, sent: threading.Event, *, ends: bool) -> Iterator[str]:
+    """The address of a server that answers one connection with these bytes; afterwards the client has gone."""
 
     def serve() -> None:
         connection, _ = listening.accept()
         with connection:
             connection.recv(65_536)
-            connection.sendall(start + (event if streamed else b'{"content": ['))
-            begun.set()
-            while connection.recv(65_536):
+            connection.sendall(data)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
+            sent.set()
+            while connection.recv(65_536):  # closed with something unread, it would take the answer back
                 continue
-        gone.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=serve)
         thread.start()
-        model = open_at(f"http://127.0.0.1:{listening.getsockname()[1]}", "anthropic:x", tmp_path)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(120)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_cancel_is_not_taken_for_the_end_of_an_answer_without_a_length(tmp_path: Path, streamed: bool) -> None:
+    sent = threading.Event()
+    event = b'event: message_start\ndata: {"type": "message_start", "message": {"usage": {"input_tokens": 7}}}\n\n'
+    start = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n"
+    with answering_once(start + (event if streamed else b'{"content": ['), sent, ends=False) as url:
+        model = open_at(url, "anthropic:x", tmp_path)
         with pytest.raises(StoppedError):
-            model(ask(cancelled=begun.is_set, on_text=(lambda text: None) if streamed else None))
-        assert gone.wait(120)
-        thread.join()
+            model(ask(cancelled=sent.is_set, on_text=(lambda text: None) if streamed else None))
 
 
 @pytest.mark.parametrize("spec", SHAPES)
@@ -182,23 +192,10 @@ def test_an_answer_that_is_nested_without_end_cannot_be_used(tmp_path: Path, spe
     deep = b"[" * 100_000
     kind = b"text/event-stream" if streamed else b"application/json"
     data = b"event: message_start\ndata: " + deep + b"\n\n" if streamed else deep
-
-    def serve() -> None:
-        connection, _ = listening.accept()
-        with connection:
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\n\r\n" + data)
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(65_536):  # closed with something unread, it would take the answer back
-                continue
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        model = open_at(f"http://127.0.0.1:{listening.getsockname()[1]}", spec, tmp_path)
-        with pytest.raises(ReplyError, match="not return JSON"):
-            model(ask(on_text=(lambda text: None) if streamed else None))
-        thread.join()
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\n\r\n"
+    answering = answering_once(head + data, threading.Event(), ends=True)
+    with answering as url, pytest.raises(ReplyError, match="not return JSON"):
+        open_at(url, spec, tmp_path)(ask(on_text=(lambda text: None) if streamed else None))
 
 
 @pytest.mark.parametrize("spec", SHAPES)

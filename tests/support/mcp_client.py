@@ -27,23 +27,26 @@ def command(*argv: str) -> list[str]:
 
 
 @contextmanager
-def running(cli: Cli, *argv: str, before: tuple[str, ...] = ()) -> Iterator["Wire"]:
-    """`memdir mcp` on pipes; killed if it outlives its time."""
+def starting(cli: Cli, *argv: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of memdir on pipes; killed if it outlives its time."""
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command(*before, "mcp", *argv),
-        cwd=cli.project,
-        env=cli.environ(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        command(*argv), cwd=cli.project, env=cli.environ(), stdin=stdin, stdout=pipe, stderr=pipe
     ) as process:
         watch = threading.Timer(HUNG_SECONDS, process.kill)
         watch.start()
         try:
-            yield Wire(process)
+            yield process
         finally:
             watch.cancel()
             process.kill()
+
+
+@contextmanager
+def running(cli: Cli, *argv: str, before: tuple[str, ...] = ()) -> Iterator["Wire"]:
+    """`memdir mcp` on pipes."""
+    with starting(cli, *before, "mcp", *argv) as process:
+        yield Wire(process)
 
 
 class Wire:
@@ -102,27 +105,13 @@ class Wire:
 @contextmanager
 def listening(cli: Cli, *argv: str) -> Iterator["Loopback"]:
     """`memdir mcp --http` on a free port; its token is in the home's state."""
-    with subprocess.Popen(
-        command("mcp", "--http", "--port", "0", *argv),
-        cwd=cli.project,
-        env=cli.environ(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        watch = threading.Timer(HUNG_SECONDS, process.kill)
-        watch.start()
-        try:
-            assert process.stdout and process.stderr
-            line = process.stdout.readline().decode()
-            # Only the end of the process cuts the line: then its own message tells why.
-            assert line.endswith("\n"), (line, process.stderr.read(), process.wait(SECONDS))
-            watch.cancel()  # from here on each request has its own time limit
-            url, _, rest = line.partition(" ")
-            yield Loopback(url, Path(rest.partition(" in ")[2].rstrip(")\n")), process)
-        finally:
-            watch.cancel()
-            process.kill()
+    with starting(cli, "mcp", "--http", "--port", "0", *argv, stdin=subprocess.DEVNULL) as process:
+        assert process.stdout and process.stderr
+        line = process.stdout.readline().decode()
+        # Only the end of the process cuts the line: then its own message tells why.
+        assert line.endswith("\n"), (line, process.stderr.read(), process.wait(SECONDS))
+        url, _, rest = line.partition(" ")
+        yield Loopback(url, Path(rest.partition(" in ")[2].rstrip(")\n")), process)
 
 
 class Loopback:

@@ -15,7 +15,7 @@ from functools import cache
 
 from memdir.conversation.typed import find_runs, find_typed, is_by_person, strip_reminders
 from memdir.frozen import compile_late, dataclass, replace
-from memdir.language import load_stop_words, read_sections
+from memdir.language import compile_any, load_stop_words, read_sections
 from memdir.language.sentences import find_sentences
 from memdir.records import Message
 from memdir.text import CJK, fold_words
@@ -73,7 +73,7 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
-        typed = _normalise_quotes(find_typed(message)) if texts[number] else ""
+        typed = _normalise_quotes(find_typed(message, uncertain=True)) if texts[number] else ""
         for patterns in (patterns for patterns in _load_patterns() if patterns.ask.search(typed)):
             whole = _cover(texts, number, patterns, hidden) or whole
     if whole:
@@ -100,15 +100,17 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         if patterns.whole.search(sentence):
             return True
         back = patterns.back.search(sentence)
-        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
         above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
-        if back or not _has_fact(sentence, asked):
-            spans += above
-            ends_open = sentence.rstrip().endswith((":", "："))
-            if (back or not above) and not ends_open and not _cover_earlier(texts, number, sentence, patterns, hidden):
-                following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
-                for later in following if not above and len(spans) == 1 else ():
-                    hidden.setdefault(later, []).append((0, len(texts[later])))
+        is_own = not back and _has_fact(sentence, asked)
+        spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
+        spans += above if not is_own or compile_any("points_to").search(asked[0]) else []
+        if is_own:
+            _cover_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
+        elif (back or not above) and not sentence.rstrip().endswith((":", "：")):
+            is_found = _cover_earlier(texts, number, sentence, patterns, hidden)
+            following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
+            for later in following if not is_found and len(spans) == 1 else ():
+                hidden.setdefault(later, []).append((0, len(texts[later])))
         hidden.setdefault(number, []).extend(spans)
     return False
 
@@ -129,9 +131,18 @@ def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
 
 
 def _cover_earlier(
-    texts: Sequence[str], number: int, sentence: str, patterns: _RequestPatterns, hidden: dict[int, list[Span]]
+    texts: Sequence[str],
+    number: int,
+    sentence: str,
+    patterns: _RequestPatterns,
+    hidden: dict[int, list[Span]],
+    *,
+    is_sure: bool = True,
 ) -> bool:
-    """Add the earlier text that a request refers to. Return whether there is any."""
+    """Add the earlier sentences about a subject that a request names, else the message before it. Return if there is one.
+
+    Unless it `is_sure` that the request refers to earlier text, only sentences about its subject are added.
+    """
     subject = patterns.about.search(sentence)
     stems = _list_stems(subject["what"], patterns.code) if subject else set()
     earlier = [index for index in range(number) if texts[index].strip()]
@@ -141,7 +152,7 @@ def _cover_earlier(
             if stems & _list_stems(texts[index][start:end]):
                 hidden.setdefault(index, []).append((start, end))
                 found = True
-    if not found and earlier:
+    if is_sure and not found and earlier:
         hidden.setdefault(earlier[-1], []).append((0, len(texts[earlier[-1]])))
     return bool(earlier)
 

@@ -48,7 +48,10 @@ def render_start(project: Project, host: Host, *, date: str = "", used: str = ""
     rules = find_project_rules(project) if frame.is_loaded else ()
     without = () if own else rules
     indexes = [
-        index for store in stores for index in load_store(frame, store, without) if not (own and _is_private(index))
+        index
+        for store in stores
+        for index in load_store(frame, store, without)
+        if not (own and index.scope is Scope.PRIVATE)
     ]
     texts = [index.text for index in indexes if index.clip.lines_total or index.clip.warning]
     loaded = [LoadedIndex(Scope.PRIVATE, "", clip_index(read_loaded_index(project, host)), "")] if own else []
@@ -95,10 +98,6 @@ def _measure(project: Project, host: Host) -> StartCost:
     text = render_start(project, host, date=render_date(None, project.now(), logs=project.private.root))
     loaded = 0
     if does_load_index(project, host):
-        indexes = [index for index in load_store(find_frame(project), project.private) if _is_private(index)]
+        indexes = [index for index in load_store(find_frame(project), project.private) if index.scope is Scope.PRIVATE]
         loaded = sum(estimate_tokens(index.clip.text) for index in indexes)
     return StartCost(host.key, host.title, estimate_tokens(text), loaded)
-
-
-def _is_private(index: LoadedIndex) -> bool:
-    return index.scope is Scope.PRIVATE

@@ -13,16 +13,22 @@ run.
 import re
 import zlib
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
 
 from memdir.frozen import compile_late, dataclass
 from memdir.language import compile_any
 from memdir.limits import FOREIGN_RUNS
 from memdir.records import Message
 from memdir.text import CJK, decode_percent, fold_words
+
+if TYPE_CHECKING:
+    from memdir.language.statements import LinearModel
 
 OMITTED = "[…]"
 _UNKNOWN = "[a passage of unknown origin, typed or pasted by the person; by itself it is no evidence]"
@@ -80,8 +86,10 @@ def split_typed(message: Message) -> tuple[MessageSpan, ...]:
     return split_message(strip_reminders(message.text)) if is_by_person(message) else ()
 
 
-def find_typed(message: Message) -> str:
-    return "".join(span.text if span.plain else "\n" for span in split_typed(message)).strip()
+def find_typed(message: Message, *, uncertain: bool = False) -> str:
+    """Return what the user typed in a message, and with `uncertain` also what may be typed."""
+    origins = (SpanOrigin.TYPED, SpanOrigin.UNKNOWN) if uncertain else (SpanOrigin.TYPED,)
+    return "".join(span.text if span.origin in origins else "\n" for span in split_typed(message)).strip()
 
 
 def show_typed(message: Message, foreign: str = "\n") -> str:
@@ -346,24 +354,17 @@ def _find_start(text: str, header: int) -> int:
 
 
 # --- the user's own text and untrusted text ---------------------------------------------------------------------------
-# Only the form of a text and a request to work on it make it foreign; its length and its pronouns decide nothing. Text inside a
-# paste may be written to look like its end, so a marked region extends from its first opening mark to the last closing one. A
-# paste without marks is followed by text of which nobody can say who wrote it: that is of unknown origin, and needs review.
+# Marks come first: blocks of clients, tags, fences and quotations are foreign. Text inside a paste may be written to look like
+# its end, so a marked region extends from its first opening mark to the last closing one.
 
 _QUOTE_CHARS = 40  # between quotation marks; a longer text is somebody else's
 _WIDE_LETTERS = 2.5  # letters that a Chinese or Japanese character counts as
-_LAST_CHARS = 300  # of a last paragraph that speaks about the text before it
-_HEAD_CHARS = 160  # of a line at the end that asks for work on the text before it
-_REQUEST_CHARS = 500  # of a paragraph that hands a text over
-_ROWS = 3  # lines with the same separators that make a table
 
 _QUOTED = "quoted"
 
 Region = tuple[int, int, str, SpanOrigin]
-Paragraph = tuple[int, int, str]  # start, end, text
 
 _FOREIGN_TAGS = f"{_HOST_TAGS}|function_results|tool_result|document|file|context|attachment"
-_PATH = compile_late(r"[`@]|\w/\w|\w\.\w{1,4}\b")
 _WIDE_CHAR = compile_late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MARKUP_TAG = compile_late(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?/?>")
 _FENCE = compile_late(
@@ -407,28 +408,14 @@ _CHAT_LINE = compile_late(
     r"@?[\w.-]{2,30}(?: \w{2,20})?(?: [\[(]|[ \t]+)\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[\])]?[ \t]*(?:$|:))"
 )
 _SPEAKER = compile_late(r"[ \t]*+(?:\*\*)?[A-Z][\w.-]{1,20}(?: [A-Z][\w.-]{1,20})?(?:\*\*)?: \S")
-_DATA = compile_late(r"\s*+[{\[][\s\S]{60,}[}\]]\s*\Z")
-_PARAGRAPH = compile_late(r"(?:(?!\n[ \t]*\n)[\s\S])+")
+_SYMBOL = compile_late(r"[{}<>=\\_]|//|::")
+_REQUEST_TAG = "<userRequest>"  # after the blocks of VS Code
 _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MULTILINE)
-_PAYLOAD = compile_late(r"[:：][ \t]*\S[^\n]{20,}")  # text of the user's own after a colon, on the line of a request
 
 
 def split_message(text: str) -> tuple[MessageSpan, ...]:
-    marked = _merge([*_find_client_blocks(text), *_find_marked(text)])
-    # A quotation inside a line stays: a line of output may hold one.
-    rest = _blank(text, (mark for mark in marked if mark[2] != _QUOTED or _is_on_own_lines(text, mark)))
-    return tuple(_make_spans(text, _merge([*marked, *_find_separate_lines(rest, text)])))
-
-
-def _blank(text: str, regions: Iterable[Region]) -> str:
-    for start, end, *_ in regions:
-        text = text[:start] + "\n" * (end - start) + text[end:]
-    return text
-
-
-def _is_on_own_lines(text: str, mark: Region) -> bool:
-    start, end = _find_line(text, mark[0])[0], _find_line(text, mark[1])[1]
-    return not text[start : mark[0]].strip() and not text[mark[1] : end].strip(" \t.,;")
+    marked = find_marks(text)
+    return tuple(_make_spans(text, _merge([*marked, *_find_separate_lines(text, marked)])))
 
 
 def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
@@ -473,17 +460,21 @@ def _find_client_blocks(text: str) -> Iterator[Region]:
         yield 0, end, "an editor's context", SpanOrigin.FOREIGN
     for files in _ATTACHED.finditer(text):
         yield files.start(), files.end(), "referenced files", SpanOrigin.FOREIGN
+    if (start := text.rfind(_REQUEST_TAG)) >= 0 and text.lstrip().startswith("<"):
+        stop = text.find(f"</{_REQUEST_TAG[1:]}", start)
+        yield 0, start + len(_REQUEST_TAG), "an editor's context", SpanOrigin.FOREIGN
+        yield (stop if stop >= 0 else len(text)), len(text), "an editor's context", SpanOrigin.FOREIGN
 
 
-def _find_marked(text: str) -> Iterator[Region]:
-    for start, end, why in _find_marks(text):
-        yield start, end, why, SpanOrigin.FOREIGN
+def find_marks(text: str) -> list[Region]:
+    """Return the regions that their form marks as foreign."""
+    marks = ((*mark, SpanOrigin.FOREIGN) for mark in _find_marks(text))
+    return _merge([*_find_client_blocks(text), *marks])
 
 
 def _find_marks(text: str) -> Iterator[tuple[int, int, str]]:
     yield from _find_tagged(text)
     yield from _find_between(text, list(_FENCE.finditer(text)), "fenced")
-    yield from _find_between(text, list(_RULE.finditer(text)), "behind a rule")
     if begin := _BEGIN.search(text):
         ends = list(_END.finditer(text, begin.end()))
         yield begin.start(), ends[-1].end() if ends else len(text), "begin and end"
@@ -493,8 +484,13 @@ def _find_marks(text: str) -> Iterator[tuple[int, int, str]]:
         )
         if _measure(quote[0]) - 2 > _QUOTE_CHARS or is_said:
             yield quote.start(), quote.end(), _QUOTED
-    for hidden in _HIDDEN.finditer(text):
-        yield *_find_line(text, hidden.start()), "hidden characters"
+    for pattern, why in (
+        (_HIDDEN, "hidden characters"),
+        (_QUOTED_LINE, "quoted line"),
+        (compile_any("role"), "speaker"),
+    ):
+        for match in pattern.finditer(text):
+            yield *_find_line(text, match.end() - 1), why
 
 
 def _find_between(text: str, marks: list[re.Match[str]], why: str) -> Iterator[tuple[int, int, str]]:
@@ -509,6 +505,8 @@ def _find_tagged(text: str) -> Iterator[tuple[int, int, str]]:
     closed: dict[str, int] = {}
     for tag in _MARKUP_TAG.finditer(text):
         name = tag[2].lower()
+        if name == _REQUEST_TAG[1:-1].lower():
+            continue
         if tag[1]:
             closed[name] = tag.end()
         else:
@@ -530,180 +528,129 @@ def _find_line(text: str, offset: int) -> tuple[int, int]:
     return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
 
 
-def _find_separate_lines(rest: str, text: str) -> Iterator[Region]:
-    """Yield separate lines that look pasted, or that the user asks the agent to work on."""
-    paragraphs = [(match.start(), match.end(), match[0]) for match in _PARAGRAPH.finditer(rest) if match[0].strip()]
-    pastes = list(_merge([(*paste, SpanOrigin.FOREIGN) for at in paragraphs for paste in _find_pasted_lines(at)]))
-    for name, why in (("forwarded", "forwarded"), ("role", "another speaker")):
-        if match := compile_any(name).search(rest):
-            pastes.append((match.start(), _find_line(rest, match.start())[1], why, SpanOrigin.FOREIGN))
-    if letter := _find_letter(rest, paragraphs):
-        pastes.append(letter)
-    pastes = _merge(pastes)
-    yield from pastes
-    given = _find_work_text(rest, text, paragraphs, pastes)
-    yield from given
-    if not pastes:
-        return
-    begin, end = pastes[0][0], pastes[-1][1]
-    yield begin, end, "between pasted lines", SpanOrigin.UNKNOWN
-    # The user asks for something: where nothing is typed before a paste, the last paragraph is what they ask.
-    tail = [start + len(part) - len(part.lstrip()) for start, _, part in paragraphs if start >= end]
-    is_marked = pastes[-1][2] == "quoted line" and not compile_any("forwarded").search(rest)
-    if rest[end:].strip() and not is_marked:
-        first = rest[:begin].strip()
-        stop = len(rest) if first else (tail[-1] if tail else end)
-        yield end, stop, "after a paste", SpanOrigin.UNKNOWN
+# --- lines that nothing marks -------------------------------------------------------------------------------------------
+# A linear model decides on each line by its form, its neighbours and what the message asks for (`benchmarks/typed.py` fits
+# it). What it is not sure about is of unknown origin.
+
+_LINES = 400  # of a message that are judged, half at each end; nobody types more
+_TYPED_BELOW, _PASTED_ABOVE = -2.2, 3.0  # scores
+_SIGNS = {
+    "machine": _MACHINE,
+    "code": _CODE_LINE,
+    "key": _KEY_LINE,
+    "prompt": _PROMPT,
+    "chat": _CHAT_LINE,
+    "speaker": _SPEAKER,
+    "quoted": _QUOTED_LINE,
+    "item": _ITEM,
+    "rule": _RULE,
+}
+_PHRASES = (
+    "mail_head", "voice", "greeting", "greeting_line", "close", "text_work", "this_text", "lead_in", "work_text",
+    "points_back", "said", "role", "forwarded",
+)  # fmt: skip
+_ASKS = ("text_work", "this_text", "lead_in", "work_text", "voice", "points_back", "?")
+_SURE = frozenset(("machine", "prompt", "quoted", "mail_head", "forwarded", "role"))  # enough on a single line
 
 
-def _find_pasted_lines(paragraph: Paragraph) -> Iterator[tuple[int, int, str]]:
-    """Yield the lines of a paragraph that look pasted."""
-    start, _, block = paragraph
-    lines = block.split("\n")
-    offsets = [0]
-    for line in lines:
-        offsets.append(offsets[-1] + len(line) + 1)
-    for first, last in ((0, len(lines)), (1, len(lines)), (0, len(lines) - 1)):
-        if why := _find_output("\n".join(lines[first:last])):
-            yield start + offsets[first], start + offsets[last] - 1, why
-            return
-    quoted = [number for number, line in enumerate(lines) if _QUOTED_LINE.match(line)]
-    if quoted:  # in Markdown a quotation extends to the end of its paragraph
-        yield start + offsets[quoted[0]], start + len(block), "quoted line"
-        return
-    heads = [head.start() for head in compile_any("mail_head").finditer(block)]
-    if len(heads) > 1 or heads[:1] == [len(block) - len(block.lstrip("\n"))]:
-        yield start + heads[0], start + len(block), "mail"
+@dataclass(frozen=True, slots=True)
+class MessageLine:
+    """A line with its signs. A marked line is foreign already."""
+
+    start: int
+    text: str
+    signs: frozenset[str]
+    is_marked: bool = False
 
 
-def _find_output(block: str) -> str:
-    lines = [line for line in block.split("\n") if line.strip()]
-    if not lines:
-        return ""
-    machine = sum(_MACHINE.match(line) is not None for line in lines)
-    if (machine and (_PROMPT.match(lines[0]) or machine >= 0.4 * len(lines) or machine > 2)) or _DATA.match(block):
-        return "output or data"
-    speakers = [line.split(":", 1)[0].strip(" \t*") for line in lines if _SPEAKER.match(line)]
-    dialogue = len(speakers) > 2 and len(set(speakers)) < len(speakers)
-    if dialogue or sum(_CHAT_LINE.match(line) is not None for line in lines) > 1:
-        return "chat"
-    if all(line.startswith(("    ", "\t")) and not _ITEM.match(line) for line in lines):
-        return "indented"
-    code = sum(_CODE_LINE.match(line) is not None for line in lines)
-    keys = sum(_KEY_LINE.match(line) is not None for line in lines)
-    is_nested = any(line.startswith("  ") for line in lines)
-    if len(lines) > 2 and (code >= 0.6 * len(lines) or (is_nested and keys + code >= 0.8 * len(lines))):
-        return "code"
-    return "table" if len(lines) >= _ROWS and any(_is_table(lines, mark) for mark in ";,\t|") else ""
+def read_lines(text: str, marked: Sequence[Region]) -> list[MessageLine | None]:
+    """Return the lines of a message, and None for each blank one."""
+    lines: list[MessageLine | None] = []
+    start, spans = 0, [(first, last) for first, last, *_ in marked]
+    for line in text.split("\n"):
+        end = start + len(line)
+        is_marked = any(first <= start and end <= last for first, last in spans)
+        lines.append(MessageLine(start, line, _list_signs(line), is_marked) if line.strip() else None)
+        start = end + 1
+    return lines
 
 
-def _is_table(lines: Sequence[str], mark: str) -> bool:
-    """Return whether most lines have the same number of separators, at least two, and none looks like a sentence."""
-    counts = [line.count(mark) for line in lines]
-    usual = max(set(counts), key=counts.count)
-    return usual > 1 and counts.count(usual) >= 0.8 * len(lines) and not any(f"{mark} " in line for line in lines[:3])
+def _list_signs(line: str) -> frozenset[str]:
+    """Return what can be said of a line by itself."""
+    text = line.strip()
+    letters, digits = (sum(map(test, text)) for test in (str.isalpha, str.isdigit))
+    signs = {name for name, pattern in _SIGNS.items() if pattern.match(line)}
+    signs |= {name for name in _PHRASES if compile_any(name).search(line)}
+    signs |= {f"length {min(7, len(text).bit_length())}", f"letters {5 * letters // len(text)}"}
+    signs |= {f"digits {min(4, 10 * digits // len(text))}", f"end {text[-1] if not text[-1].isalnum() else 'a'}"}
+    signs |= {f"columns {min(3, max(text.count(mark) for mark in (';', ',', chr(9), '|')))}"}
+    signs |= {"indented"} if line[0] in " \t" else set()
+    signs |= {"upper"} if text[0].isupper() else {"lower"} if text[0].islower() else set()
+    return frozenset(signs | ({"?"} if "?" in text else set()) | ({"symbol"} if _SYMBOL.search(text) else set()))
 
 
-def _find_letter(rest: str, paragraphs: Sequence[Paragraph]) -> Region | None:
-    """Return the region of a pasted letter, from its greeting to its signature, or None."""
-    for number, (start, end, part) in enumerate(paragraphs):
-        greeting = compile_any("greeting").match(part) or compile_any("greeting_line").search(part)
-        if not greeting:
-            continue
-        begin = start + greeting.start()
-        closes = [at for at in paragraphs[number:] if compile_any("close").search(at[2])]
-        if closes:
-            last = closes[-1]
-            signed = [at for at in paragraphs if at[0] >= last[1]]
-            close = compile_any("close").search(last[2])
-            # A name may stand on lines of its own below the close.
-            is_bare = close is not None and not last[2][close.end() :].strip(" ,.\n")
-            stop = (
-                signed[0][1] if is_bare and signed and len(signed[0][2].strip()) < 60 and len(signed) > 1 else last[1]
-            )
-            return begin, stop, "letter", SpanOrigin.FOREIGN
-        if end == paragraphs[-1][1] and number == 0 and "\n" not in part.strip():
-            return None  # "hi team, can you …" is one paragraph of the user's
-        tail = paragraphs[-1]
-        is_request = tail[0] > start and compile_any("text_work").search(tail[2])
-        return begin, tail[0] if is_request else len(rest), "letter", SpanOrigin.FOREIGN
-    return None
+def describe_line(lines: Sequence[MessageLine | None], number: int, words: Set[str]) -> set[str]:
+    """Return the features of a line: its own, its neighbours', its paragraph's and the message's."""
+    from memdir.language.statements import list_features
+
+    line = lines[number]
+    assert line is not None
+    full = [index for index, other in enumerate(lines) if other is not None]
+    all_lines = [other for other in lines if other is not None]
+    place, count = full.index(number), len(full)
+    features = {*line.signs, *(f"w {feature}" for feature in list_features(line.text, words))}
+    features |= {
+        f"place {min(4, place)}",
+        f"from end {min(4, count - 1 - place)}",
+        f"lines {min(9, count.bit_length())}",
+    }
+    for name, index in (("above", place - 1), ("below", place + 1)):
+        if 0 <= index < count:
+            other = all_lines[index]
+            features |= {f"{name} {sign}" for sign in other.signs} | {
+                f"{name} {'marked' if other.is_marked else 'open'}"
+            }
+            features |= {f"{name} apart"} if abs(full[index] - number) > 1 else set()
+        else:
+            features.add(f"{name} none")
+    start = max((index + 1 for index in range(number) if lines[index] is None), default=0)
+    stop = next((index for index in range(number, len(lines)) if lines[index] is None), len(lines))
+    features |= _count_signs("paragraph", all_lines[full.index(start) : full.index(start) + stop - start], 3)
+    features |= {f"first {sign}" for sign in _ASKS if sign in all_lines[0].signs}
+    features |= {f"last {sign}" for sign in _ASKS if sign in all_lines[-1].signs}
+    return features | _count_signs("message", all_lines, 4)
 
 
-def _find_work_text(
-    rest: str, text: str, paragraphs: Sequence[Paragraph], pastes: Sequence[Region]
-) -> Iterator[Region]:
-    """Yield prose next to a request to work on it, such as a text below "translate this"."""
-    for start, _, part in paragraphs:
-        lead = _find_request(part)
-        below = start + lead
-        if lead and not text[below : below + len(rest[below:]) - len(rest[below:].lstrip())].strip():
-            follows = [at for at in paragraphs if at[1] > below]
-            is_pasted = (
-                any(first < follows[0][1] and last > max(below, follows[0][0]) for first, last, *_ in pastes)
-                if follows
-                else True
-            )
-            if not is_pasted:
-                yield from _find_text_below(rest, below, follows)
-                return
-    last = paragraphs[-1] if paragraphs else (0, 0, "")
-    line = last[2].rstrip().rpartition("\n")[2]
-    above = last[0] + len(last[2].rstrip()) - len(line)
-    own = last[0] + len(last[2]) - len(last[2].lstrip())
-    if rest[:own].strip() and len(last[2]) < _LAST_CHARS and compile_any("points_back").match(last[2].strip()):
-        yield 0, own, "handed over", SpanOrigin.FOREIGN
-    elif rest[:above].strip() and len(line) < _HEAD_CHARS and _asks_for_work(line):
-        is_apart = own == above or _measure(rest[:above]) > _LAST_CHARS // 2
-        if is_apart:
-            yield 0, above, "handed over", SpanOrigin.FOREIGN
+def _count_signs(name: str, lines: Sequence[MessageLine], parts: int) -> set[str]:
+    """Return the share of lines with each sign, and the number of lines."""
+    shown = {*_SIGNS, *_PHRASES, "symbol", "indented", "lower", "?"}
+    counts = Counter(sign for line in lines for sign in line.signs if sign in shown)
+    shares = {f"{name} {sign} {parts * count // len(lines)}" for sign, count in counts.items()}
+    marked = sum(line.is_marked for line in lines)
+    return shares | {f"{name} marked {parts * marked // len(lines)}", f"{name} of {min(4, len(lines).bit_length())}"}
 
 
-def _find_text_below(rest: str, start: int, follows: Sequence[Paragraph]) -> Iterator[Region]:
-    """Yield the text below a request, without a last paragraph that the user may have written."""
-    last = follows[-1]
-    is_open = len(follows) > 1 and len(last[2]) < _LAST_CHARS and compile_any("voice").search(last[2])
-    yield start, last[0] if is_open else len(rest), "handed over", SpanOrigin.FOREIGN
-    if is_open:
-        yield last[0], last[1], "after a paste", SpanOrigin.UNKNOWN
+@cache
+def load_typed_model() -> "LinearModel":
+    from memdir.language.statements import load_model
+
+    return load_model("typed", "origin")
 
 
-def _find_request(part: str) -> int:
-    """Return the offset of the text that a paragraph asks to work on, or 0."""
-    lead = part.rstrip()
-    body = lead.lstrip("\n")
-    if len(body) < _REQUEST_CHARS and "\n" not in body and _introduces_text(body):
-        return len(part)
-    first, newline, more = body.partition("\n")
-    if newline and more.strip() and len(first) < _REQUEST_CHARS and _introduces_text(first, on_line=True):
-        return len(lead) - len(body) + len(first)
-    lines = body.split("\n")
-    if 1 < len(lines) < 5 and len(body) < _REQUEST_CHARS and _introduces_text(lines[-1]):
-        return len(part)
-    return 0
-
-
-def _introduces_text(line: str, *, on_line: bool = False) -> bool:
-    """Return whether a line asks for work on the text below it or introduces it."""
-    is_announced = line.rstrip().endswith((":", "：", ":-", "↓", "👇"))
-    is_clear = bool(compile_any("this_text").search(line) and compile_any("text_work").search(line))
-    if _PAYLOAD.search(line) and not is_announced and (on_line or not is_clear):
-        return False
-    if compile_any("lead_in").search(line) and is_announced:
-        return not compile_any("own").search(line)
-    if compile_any("this_text").search(line) and (is_announced or not on_line or len(line) < _HEAD_CHARS):
-        return not (is_announced and compile_any("own").search(line))
-    is_short = len(line) < _HEAD_CHARS
-    return (is_short or is_announced) and _asks_for_work(line, is_announced=is_announced or not on_line)
-
-
-def _asks_for_work(line: str, *, is_announced: bool = False) -> bool:
-    """Return whether a line asks to work on a text, such as "translate to German please"."""
-    if _PATH.search(line):  # the text is in a file
-        return False
-    named = compile_any("work_text").search(line)
-    work = compile_any("text_work").search(line)
-    if work is None:  # the same verbs can mean code: "fix it", "check this again"
-        return bool(named and is_announced and compile_any("any_work").search(line))
-    rest = compile_any("work_filler").sub("", line.replace(work[0], ""))
-    return bool(named) or is_announced or not re.search(r"\w", rest)
+def _find_separate_lines(text: str, marked: Sequence[Region]) -> Iterator[Region]:
+    """Yield the lines that are not typed, or may not be."""
+    lines = read_lines(text, marked)
+    open_lines = [number for number, line in enumerate(lines) if line is not None and not line.is_marked]
+    half = _LINES // 2
+    middle = set(open_lines[half:-half])
+    model = load_typed_model()
+    for number in open_lines:
+        line = lines[number]
+        assert line is not None
+        if len(lines) == 1:
+            score = _PASTED_ABOVE + 1 if line.signs & _SURE else _TYPED_BELOW - 1
+        else:
+            score = 0.0 if number in middle else model.score(describe_line(lines, number, model.words))
+        if score >= _TYPED_BELOW:
+            origin = SpanOrigin.FOREIGN if score > _PASTED_ABOVE else SpanOrigin.UNKNOWN
+            yield line.start, line.start + len(line.text), "looks pasted", origin

@@ -25,7 +25,7 @@ from memdir.text import blank_fences, find_fences, one_line, shorten
 
 _LONG = 6_000  # characters; a longer text is not compared word by word
 _ARTICLES = frozenset("a an the".split())
-NEGATIONS = frozenset(
+_NEGATIONS = frozenset(
     "not never no none nobody nothing nowhere neither nor cannot without except unless hardly rarely seldom avoid "
     "skip refuse reject forbid stop lack fail instead".split()
 )
@@ -144,7 +144,7 @@ def _parse_word(raw: str, *, opens: bool) -> Iterator[Word]:
 # --- duplicate memories ----------------------------------------------------------------------------------------------
 
 _CROWD = 24  # neighbours in a sorted block that are compared with a memory
-_ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
+_ORDERED = _NEGATIONS | frozenset("before after until since than above below only".split())
 # Fields that tools set themselves; every other frontmatter field may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _MARKUP = re.compile(

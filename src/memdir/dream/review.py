@@ -422,7 +422,8 @@ class _Review:
         names = sorted((memory.text is None, -received[memory.name], memory.new_name) for memory in staged)
         sources = (*group.leans, *group.newer) if all(gone for gone, _, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
-        all_names = (*sources, *(name for _, _, name in names))
+        renamed = (memory.name for memory in staged if memory.renamed)
+        all_names = (*sources, *(name for _, _, name in names), *renamed)
         return Patch(group.kind, all_names, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
 
     def _complete(self, staged: StagedMemory) -> StagedMemory:

@@ -33,6 +33,7 @@ from memdir.language.requests import (
     starts,
 )
 from memdir.language.sentences import Sentence, split_items, split_sentences
+from memdir.language.statements import is_rule, is_statement
 from memdir.records import Draft, Kind, Message
 from memdir.store.inbox import MASK
 from memdir.store.secrets import find_secrets
@@ -225,23 +226,28 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
             continue
         match = next(filter(None, (_match(sentence, language, now) for language in languages)), None)
         order = matches[-1] if last == number - 1 and matches and matches[-1].category not in _EXPLICIT[:2] else None
-        if match is None:
-            if order and _continues_order(sentence, order.language):
-                matches[-1] = _append(order, sentence.text, sentence.text)
+        if match is None and order and _continues_order(sentence, order.language):
+            matches[-1] = _append(order, sentence.text, sentence.text)
             continue
-        rest, previous = sentences[number + 1 :][:_ITEMS], sentences[number - 1].text if number - 1 > last else ""
+        match = match or _match_statement(sentence, languages)
+        if match is None:
+            continue
+        is_stated = matches and last == number - 1 and matches[-1].category is RequestCategory.STATEMENT
+        previous = sentences[number - 1].text if number - 1 > last or is_stated else ""
+        rest = sentences[number + 1 :][:_ITEMS]
         listed = rest if match.quote.endswith((":", "：")) else ()
         items = [*listed[:1], *takewhile(lambda sentence: sentence.bullet, listed[1:])]  # without bullets, one item
         if items:
             matches += [replace(match, content=item.text, about=item.text, quote=item.text) for item in items]
         elif match.content and not starts(match.language.pronouns, match.content):
-            is_more = order and not sentence.begins and _KINDS.get(match.category) is _KINDS[order.category]
+            is_more = order and not sentence.begins and _KINDS.get(match.category) is _KINDS.get(order.category)
             matches.append(_append(matches.pop(), match.content, match.quote) if is_more else match)
         elif (
             match.category is RequestCategory.REQUEST
             and 0 < len(previous) < _NEAR
             and not is_question(previous, match.language)
         ):
+            matches = matches[:-1] if is_stated else matches
             matches.append(replace(match, content=previous, about=previous, quote=f"{previous} {sentence.text}"))
         else:
             continue
@@ -288,6 +294,17 @@ def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> Rule
     return None
 
 
+def _match_statement(sentence: Sentence, languages: Sequence[RequestLanguage]) -> RuleMatch | None:
+    """Return a sentence in English that states something worth keeping, or None."""
+    language, text = languages[0], sentence.hidden
+    if language.name != "en" or len(text) > _SENTENCE or _CODE.match(text) or is_question(text, language):
+        return None
+    if not is_statement(sentence.text):
+        return None
+    content = _tidy(sentence.text, language)
+    return RuleMatch(RequestCategory.STATEMENT, language, content, content, sentence.text)
+
+
 def _is_permanent(category: RequestCategory, language: RequestLanguage, text: str, own: str, now: datetime) -> bool:
     """Return whether a sentence is meant to last and names its subject."""
     if category in _EXPLICIT[:2]:
@@ -304,6 +321,8 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     values = _find_secret_values(full_text)
     content, about, quote = (mask_values(text, values) for text in (match.content, match.about, match.quote))
     kind = _KINDS.get(category) or _guess_kind(about, language)
+    if category is RequestCategory.STATEMENT and kind is Kind.PROJECT and is_rule(about):
+        kind = Kind.FEEDBACK
     if category is RequestCategory.FORGET:
         target = shorten(compile_any("forget_end").split(content)[0].rstrip(".!。！ "), _NEAR)
         parts = (target, target, target) if len(target) > 1 else None

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
 from functools import cache
-from itertools import pairwise
 
-from memdir.errors import FormatError, NotFoundError
-from memdir.extraction.find import FORGET, MemoryRequest, compose_memory
+from memdir.errors import NotFoundError
+from memdir.extraction.find import FORGET, MemoryRequest
 from memdir.format import frontmatter
 from memdir.format.document import (
     MemoryDocument,
@@ -39,9 +38,8 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*")  # "Go" and "Make" inside a sentence
 # Words as written, with signs ("us-east-1", "C#", an emoji); in CJK text, single characters.
 _WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\s\u3040-\u9fff\uac00-\ud7af，。、；：！？]+")
 _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
-# Where a clause may begin, and whether it has a subject of its own.
+# Where a clause may begin.
 _JOINT = re.compile(r"[,;]?\s+(?:and|but)\s+|;\s+")
-_SUBJECT = re.compile(r"(?:i|we|you|he|she|it|they|the|my|our|your|this|there)\b", re.IGNORECASE)
 _COVER = 0.6
 _READ = 16  # candidates whose text is read
 _ALL = 300  # memories read to forget something that no header names
@@ -199,41 +197,24 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     if scores.count(max(scores, default=0)) != 1:
         return "", "unclear"
     memory = matches[scores.index(max(scores))]
-    rests = {sentence: _drop_clauses(target, sentence) for sentence in memory.sentences}
-    if None in rests.values():
+    dropped = [sentence for sentence in memory.sentences if _covers(target, _find_terms(sentence))]
+    if any(_says_more(target, sentence) for sentence in dropped):
         return memory.name, "unclear"
-    left = " ".join(rest for rest in rests.values() if rest)
-    dropped = [sentence for sentence, rest in rests.items() if not rest]
+    left = " ".join(sentence for sentence in memory.sentences if sentence not in dropped)
     own = _find_terms(left) - _find_terms(" ".join(dropped)) - target
     # Without words of its own in its title or description the rest only explains what is to be forgotten.
-    if tuple(rests) == tuple(rests.values()) or not own & _find_terms(f"{memory.title} {memory.description}"):
+    if not dropped or not own & _find_terms(f"{memory.title} {memory.description}"):
         staging.forget(memory.name)
         return memory.name, "forget"
-    text, changes = memory.text, {"description": left.rstrip(".。")[:140]}
-    for sentence, rest in ((sentence, rest) for sentence, rest in rests.items() if rest and rest != sentence):
-        text = replace_sentence(parse_document(text), sentence, rest)
-        try:
-            about = compose_memory(left, now=staging.now, secrets=True)
-        except FormatError:  # too little stays to be found again
-            return memory.name, "unclear"
-        changes = {"name": about.title, "description": about.description}
-    staging.write(memory.name, frontmatter.set_fields(drop_sentences(parse_document(text), dropped), changes))
+    text = drop_sentences(parse_document(memory.text), dropped)
+    staging.write(memory.name, frontmatter.set_fields(text, {"description": left.rstrip(".。")[:140]}))
     return memory.name, "update"
 
 
-def _drop_clauses(target: frozenset[str], sentence: str) -> str | None:
-    """Return a sentence without its clauses about the target, or None if the rest is about it too."""
-    if not _covers(target, _find_terms(sentence)):
-        return sentence
-    starts = [0, *(joint.start() for joint in _JOINT.finditer(sentence)), len(sentence)]
-    clauses = [sentence[start:end] for start, end in pairwise(starts)]
-    others = [clause for clause in clauses if not _covers(target, _find_terms(clause))]
-    if len(others) + 1 != len(clauses) or not _find_terms(rest := "".join(others)):
-        return ""
-    if others[0] is clauses[0]:
-        return rest.rstrip(".") + "." * sentence.endswith(".")
-    rest = _JOINT.sub("", rest, count=1)
-    return rest[:1].upper() + rest[1:] if _SUBJECT.match(rest) else None
+def _says_more(target: frozenset[str], sentence: str) -> bool:
+    """Return whether a clause of a sentence is about something else than the target."""
+    clauses = map(_find_terms, _JOINT.split(sentence))
+    return any(terms and not _covers(target, terms) for terms in clauses)
 
 
 def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:

@@ -159,7 +159,7 @@ def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
         hint = "add name, description and type to it"
         raise FormatError("this file has no frontmatter to edit", field="frontmatter", hint=hint)
     current = parse_fields(text)
-    newline = _find_newline(parts)
+    newline = "\r\n" if parts.opening.endswith("\r\n") else "\n"
     lines = split_lines(parts.head)
     for key, value in changes.items():
         nested = current.dialect is Dialect.NESTED and key in _NESTED_KEYS
@@ -286,10 +286,6 @@ def _edit_flow(line: str, key: str, value: FieldValue) -> str | None:
     if value is not None:
         pairs.append(f" {_render_field(key, value)}" if pairs else f"{key}: {value}")
     return match.group(1) + ",".join(pairs) + match.group(3)
-
-
-def _find_newline(parts: FrontmatterParts) -> str:
-    return "\r\n" if parts.opening.endswith("\r\n") else "\n"
 
 
 def _render_field(key: str, value: str | tuple[str, ...] | Mapping[str, Any], newline: str = "\n") -> str:

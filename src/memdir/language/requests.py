@@ -35,6 +35,7 @@ class RequestCategory(StrEnum):
     POINTER = "pointer"  # where to look outside the project
     PLAN = "plan"  # what happens at a date
     FACT = "fact"  # a decision, or a requirement with its reason
+    STATEMENT = "statement"  # any other fact or rule, recognised as a whole (`language.statements`)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -122,9 +122,17 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
         reply = model(request)
     except ModelError as error:
         usage = _price(error.usage or Usage(), entry.model)
-        was_read = isinstance(error, StoppedError | ReplyError) or getattr(error, "reason", "") in _READ
+        reason = (error.reason or "unreachable") if isinstance(error, UnreachableError) else ""
+        word = (
+            "cancelled"
+            if isinstance(error, StoppedError)
+            else "unusable"
+            if isinstance(error, ReplyError)
+            else "failed"
+        )
+        was_read = isinstance(error, StoppedError | ReplyError) or reason in _READ
         counted = count_tokens_spent(usage) if error.usage else needed if was_read else 0
-        _settle(meter, row, entry, find_outcome(error), usage, counted)
+        _settle(meter, row, entry, reason or word, usage, counted)
         raise
     usage = _price(reply.usage, entry.model)
     counted = count_tokens_spent(usage)
@@ -132,13 +140,6 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
         counted = needed + sum(map(estimate_tokens, (reply.text, *(str(call.input) for call in reply.calls))))
     _settle(meter, row, entry, reply.stop.value, usage, counted, time.monotonic() - began)
     return replace(reply, usage=usage)
-
-
-def find_outcome(error: ModelError) -> str:
-    """Return one word that describes an error."""
-    if isinstance(error, UnreachableError):
-        return error.reason or "unreachable"
-    return "cancelled" if isinstance(error, StoppedError) else "unusable" if isinstance(error, ReplyError) else "failed"
 
 
 def sum_totals(totals: Sequence[UsageTotal]) -> UsageTotal:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from memdir.errors import MemdirError, NotFoundError
 from memdir.format.age import render_age
-from memdir.format.fields import FIELDS, MemoryField
+from memdir.format.fields import FIELDS
 from memdir.records import TEAM_FOLDER, Header, Scope
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_authors, find_listed_ages
@@ -117,10 +117,6 @@ class _RowFacts(NamedTuple):
     now: datetime
 
 
-def _make_reader(row: MemoryField) -> Callable[[StoreBase, Header, _RowFacts], object]:
-    return lambda store, header, facts: row.read(header)
-
-
 # Without getattr for speed: a list may have thousands of rows.
 _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "name": lambda store, header, facts: header.name,
@@ -130,7 +126,7 @@ _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "type": lambda store, header, facts: header.kind.value if header.kind else None,
     "scope": lambda store, header, facts: header.scope.value,
     "modified": lambda store, header, facts: header.modified,
-    **{row.key: _make_reader(row) for row in FIELDS},
+    **{row.key: lambda store, header, facts, row=row: row.read(header) for row in FIELDS},  # type: ignore[misc]
     "size": lambda store, header, facts: header.signature.size,
     "version": lambda store, header, facts: header.signature.inode,
     "age": lambda store, header, facts: render_age(facts.since, facts.now),

@@ -692,9 +692,22 @@ def check_changes(changes: list[FileChange], rules: WriteRules) -> list[FileChan
             message = f"{name} is a user memory, and shared directories cannot contain user memories"
             hint = "keep it private, or save the part the team needs as feedback or project"
             raise FormatError(message, field="type", hint=hint)
+        if rules.strict and planned.is_index:
+            _check_lines(text, decode(planned.before or b""))
         check_secrets(name, "", "its name", rules)
         check_secrets(text, decode(planned.before or b""), planned.path, rules)
     return changes
+
+
+def _check_lines(text: str, before: str) -> None:
+    """Raise FormatError if a new line of an index addresses an agent: it would be loaded without a memory's frame."""
+    # Imported here: only text sent to a server is searched.
+    from memdir.language.instructions import find_instruction
+
+    known = set(before.splitlines())
+    for line in text.splitlines():
+        if line not in known and (why := find_instruction(line)):
+            raise FormatError(f"an index line cannot be saved: {why}", field="line", hint="describe the memory instead")
 
 
 def is_shared(path: str, rules: WriteRules) -> bool:

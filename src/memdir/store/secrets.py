@@ -118,12 +118,13 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def find_secrets(
-    text: str, *, allow: Sequence[AllowedValue] = (), extra: Sequence[SecretRule] = ()
+    text: str, *, allow: Sequence[AllowedValue] = (), extra: Sequence[SecretRule] = (), most: int | None = None
 ) -> tuple[SecretFinding, ...]:
-    """Return the secrets in a text, in order, without allowed values. `extra` rules precede the built-in ones."""
+    """Return the secrets in a text, in order, without allowed values. `extra` rules precede the built-in ones. With
+    `most`, the search ends after so many matches."""
     if not text:
         return ()
-    matches = _drop_overlaps(_find_matches(text, extra))
+    matches = _drop_overlaps(islice(_find_matches(text, extra), most))
     breaks = [newline.start() for newline in compile_pattern(r"\n").finditer(text)] if matches else []
     return tuple(
         replace(finding, line=bisect_right(breaks, finding.start - 1) + 1)

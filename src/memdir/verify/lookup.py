@@ -144,11 +144,13 @@ def _group_by_leaf(paths: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-class _PathLookup:
-    """Look up files and folders. A claim can be the end of a longer path."""
-
+class _Lookup:
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
+
+
+class _PathLookup(_Lookup):
+    """Look up files and folders. A claim can be the end of a longer path."""
 
     def check(self, claim: Claim) -> CheckedClaim:
         bare = self._make_relative(claim.text)
@@ -265,11 +267,8 @@ def _report_moved(claim: Claim, gone: RemovedBy) -> CheckedClaim:
     return CheckedClaim(claim, ClaimStatus.MOVED, to=to, commit=gone.commit)
 
 
-class _WordLookup:
+class _WordLookup(_Lookup):
     """Look up symbols, constants and variables."""
-
-    def __init__(self, context: _ProjectContext) -> None:
-        self.context, self.project = context, context.project
 
     def check(self, claim: Claim) -> CheckedClaim:
         if claim.is_weak:
@@ -346,9 +345,8 @@ def _replace_part(claim: Claim, word: str, replacement: str) -> str:
     return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: replacement, claim.text)
 
 
-class _ToolLookup:
-    def __init__(self, context: _ProjectContext) -> None:
-        self.context, self.project = context, context.project
+class _ToolLookup(_Lookup):
+    """Look up the scripts of manifests and the command-line options in code."""
 
     def check_script(self, claim: Claim) -> CheckedClaim:
         return self._report(claim, self.context.scripts.get(claim.extra), lambda: self._scripts_gone.get(claim.extra))

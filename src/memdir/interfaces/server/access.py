@@ -72,6 +72,12 @@ class Caller:
         return self.access == "admin" and self.role == "admin"
 
     @property
+    def rules_organisation(self) -> bool:
+        """Return whether the caller may change what is not in a store. A token for some stores may not: it would make
+        itself one that can do more."""
+        return self.is_admin and not self.stores
+
+    @property
     def may_write(self) -> bool:
         return self.access != "read_only" and self.role != "reader"
 

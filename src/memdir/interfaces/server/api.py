@@ -7,6 +7,7 @@ and what needs review.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -77,12 +78,13 @@ from memdir.store import inbox
 from memdir.store.contract import Replicated
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
-from memdir.store.secrets import find_secrets
+from memdir.store.secrets import find_secrets as find_all_secrets
 from memdir.sync.plan import judge_line, judge_place, judge_text
 from memdir.text import fold, one_line, shorten
 
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
+find_secrets = partial(find_all_secrets, most=20)  # as many as an error names; a text full of them would take seconds
 _PAGE, _PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
 _FILES_MOST = 2_000  # per push
@@ -160,6 +162,7 @@ class OpenStore:
             scope=Scope.TEAM if is_shared else Scope.PRIVATE,
             shared=is_shared,
             strict=True,
+            find_secrets=find_secrets,
             review=not row[-1],
             actor=caller.actor,
             actor_name=caller.name,
@@ -574,9 +577,9 @@ def list_teams(call: Call) -> Answer:
         "SELECT team, name FROM memdir.teams WHERE tenant = %(tenant)s ORDER BY name",
         "SELECT team, member FROM memdir.team_members WHERE tenant = %(tenant)s",
     )
-    return 200, {
-        "teams": [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in teams]
-    }
+    mine = [row for row in teams if call.caller.rules_organisation or row[0] in call.caller.teams]
+    listed = [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in mine]
+    return 200, {"teams": listed}
 
 
 def make_team(call: Call) -> Answer:
@@ -735,7 +738,7 @@ ENDPOINTS = (
              query={"state": one_of("waiting", "approved", "rejected", "all")}),
     Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
              {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
-    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}),
+    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}, "admin"),
     Endpoint("POST", "/v1/members", "Add a member", make_member, {201: MEMBER}, "admin", body=table(
         {"issuer": text(500, 1), "subject": text(500, 1), "name": text(200), "role": one_of(*access.ROLES)},
         "issuer", "subject", "role")),

@@ -142,8 +142,8 @@ class ApiServer:
         caller = self.authenticate(request.headers, address)
         status = 500
         try:
-            if endpoint.right == "admin" and not caller.is_admin:
-                raise DeniedError("only admins of the organisation can do this", hint="use an admin's token")
+            if endpoint.right == "admin" and not caller.rules_organisation:
+                raise DeniedError("only admins of the whole organisation can do this", hint="use an admin's token")
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
             status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
