@@ -1,6 +1,6 @@
-"""memdir inside the real Codex CLI and the real Gemini CLI: what reaches the API, what is kept, and what is denied.
+"""memdir inside the real clients of other hosts: what reaches the API, what is kept, and what is denied.
 
-Run by scripts/faults; everywhere else tests/conversation/test_clients.py has what they wrote.
+pi is run everywhere, the others by scripts/faults; elsewhere tests/conversation/test_clients.py has what they wrote.
 """
 
 import json
@@ -14,10 +14,11 @@ import pytest
 from clihelp import NO_FORCE, PUSH, RELEASE, SHIP, memory_text
 from hook_calls import wait_until
 from loads import IS_FULL
+from memdir.project.hosts import HOSTS as KNOWN
 from memdir.store.state import read_events
-from other_clients import Api, Client, make_codex, make_gemini, serving
+from other_clients import Api, Client, make_codex, make_copilot, make_gemini, make_opencode, make_pi, make_qwen, serving
 
-pytestmark = pytest.mark.skipif(not IS_FULL, reason="whole sessions of these clients are run by scripts/faults")
+full = pytest.mark.skipif(not IS_FULL, reason="whole sessions of this client are run by scripts/faults")
 
 FERRY = memory_text(
     "Ferry", "When the ferry to Lindholm leaves", "The ferry to Lindholm leaves at six, from pier nine.\n"
@@ -56,6 +57,7 @@ def check_kept(client: Client, host: str) -> None:
     assert {"session-start", "user-prompt", "before-tool", "stop", "session-end"} <= events
 
 
+@full
 def test_the_real_codex_recalls_denies_and_learns_once_its_hooks_are_trusted(tmp_path: Path, api: Api) -> None:
     client = make_codex(tmp_path, api)
     before = prepare(client, "codex")
@@ -95,6 +97,7 @@ def check_rules(client: Client, api: Api, call: Callable[[str], Mapping[str, Any
         assert "Sam lost two days" in json.dumps(api.bodies[-1])
 
 
+@full
 def test_the_real_codex_reminds_and_refuses_at_a_command(tmp_path: Path, api: Api) -> None:
     client = make_codex(tmp_path, api)
     prepare(client, "codex")
@@ -102,6 +105,7 @@ def test_the_real_codex_reminds_and_refuses_at_a_command(tmp_path: Path, api: Ap
     check_rules(client, api, call, "exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write")
 
 
+@full
 def test_the_real_gemini_reminds_and_refuses_at_a_command(tmp_path: Path, api: Api) -> None:
     client = make_gemini(tmp_path, api)
     prepare(client, "gemini-cli")
@@ -114,6 +118,7 @@ def _call(name: str, field: str, key: str, command: str) -> Mapping[str, Any]:
     return {"name": name, field: json.dumps(values) if field == "arguments" else values}
 
 
+@full
 def test_the_real_gemini_recalls_denies_learns_and_keeps_a_prompt_when_it_resumes(tmp_path: Path, api: Api) -> None:
     client = make_gemini(tmp_path, api)
     before = prepare(client, "gemini-cli")
@@ -127,3 +132,48 @@ def test_the_real_gemini_recalls_denies_learns_and_keeps_a_prompt_when_it_resume
     assert WISH in told and "pier nine" in told
     client.memdir("uninstall", "gemini-cli")
     assert {path: path.read_bytes() for path in before} == before
+
+
+RULE = ("save", "--type", "feedback", "--name", "no-force-push", "--description", "Never force-push to a shared branch",
+        "--body", "Never force-push: the mirror of the auditors breaks.", "--when-command", "push.*--force")  # fmt: skip
+FORCE = {"command": "git push --force origin main", "description": "push"}
+HOSTS: dict[str, tuple[Callable[[Path, Api], Client], tuple[str, ...], str]] = {
+    "copilot": (make_copilot, ("--allow-all-tools", "-p"), "bash"),
+    "opencode": (make_opencode, ("run",), "bash"),
+    "qwen-code": (make_qwen, ("--yolo", "-p"), "run_shell_command"),
+    "pi": (make_pi, ("--provider", "loop", "--model", "m", "-p"), "bash"),
+}
+
+
+@pytest.mark.parametrize("host", [pytest.param(at, marks=() if at == "pi" else full) for at in HOSTS])
+def test_a_real_client_recalls_is_reminded_at_the_action_learns_and_is_left_as_it_was(
+    tmp_path: Path, api: Api, host: str
+) -> None:
+    make, options, shell = HOSTS[host]
+    client = make(tmp_path, api)
+    client(*options, "Hello.")  # it writes settings of its own at its first start
+    hooks = client.home / KNOWN[host].folder / KNOWN[host].hooks_files[0]
+    before = hooks.read_bytes() if hooks.exists() else None
+    api.bodies.clear()
+    client.memory.mkdir(parents=True)
+    (client.memory / "ferry.md").write_text(FERRY, encoding="utf-8")
+    client.memdir(*RULE)
+    client.memdir("install", host)
+    api.script = [{"name": shell, "arguments": json.dumps(FORCE)}, "At six.", "Noted."]
+    client(*options, ASKED)
+    asked, acted = (json.dumps(body) for body in api.bodies)
+    assert "pier nine" in asked and STARTED in asked and "auditors breaks" not in asked
+    assert "auditors breaks" in acted, "the rule comes with the action"
+    client(*options, WISH)
+    wish = json.dumps(api.bodies[2])
+    assert "pier nine" not in wish and STARTED in wish
+
+    def has_learned() -> bool:
+        return any("third of each month" in path.read_text(encoding="utf-8") for path in client.memory.glob("*.md"))
+
+    wait_until(has_learned, "what was asked for is kept")
+    assert client.memdir("recall", "when are invoices sent?").count("third of each month")
+    told = {at.event for at in read_events(client.memory / ".memdir") if at.host == host}
+    assert {"user-prompt", "before-tool", "stop"} <= told
+    client.memdir("uninstall", host)
+    assert (hooks.read_bytes() if hooks.exists() else None) == before

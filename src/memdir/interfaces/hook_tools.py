@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from memdir.store.open import Project
     from memdir.store.secrets import SecretFinding
 
-_EXIT = re.compile(r"^(?:Exit Code|Process exited with code):? -?[1-9]", re.MULTILINE)
+_EXIT = re.compile(
+    r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
+)
 # Codex passes only the output of a command, so a line of it has to say that it failed.
 _ERROR = re.compile(
     r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
@@ -105,7 +107,7 @@ def handle_after(call: HookInput, output: HookOutput) -> None:
         with _open_paths(call, output) as places:
             if places is not None and error:
                 _recall_failure(call, output, places, error)
-            elif places is not None:
+            if places is not None and is_late and output.reply == HookReply():
                 _recall_action(call, output, places, name)
             if places is not None:
                 _brief_subagent(call, output, places)
@@ -230,7 +232,7 @@ def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error:
 
 def _find_error(call: HookInput) -> str:
     """Return the error of a failed tool call, or ""."""
-    response = call.table.get("tool_response")
+    response = call.table.get("tool_response") or call.table.get("tool_result")
     if error := call.text("error"):
         return "" if call.table.get("is_interrupt") is True else cut_middle(error, _ERROR_CHARS, "…")
     table: Mapping[str, object] = response if isinstance(response, dict) else {"output": response}
@@ -240,7 +242,7 @@ def _find_error(call: HookInput) -> str:
         for row in (table, metadata if isinstance(metadata, dict) else {})
         for key in ("exit_code", "exitCode", "returncode")
     ]
-    text = "\n".join(list_texts(table, ("error", "stderr", "output", "stdout", "llmContent")))
+    text = "\n".join(list_texts(table, ("error", "stderr", "output", "stdout", "llmContent", "text_result_for_llm")))
     has_failed = table.get("success") is False or table.get("is_error") is True or bool(table.get("error"))
     has_failed |= any(type(code) is int and code for code in codes) or bool(_EXIT.search(text[:_ERROR_CHARS]))
     if has_failed or (isinstance(response, str) and _ERROR.search(text)):

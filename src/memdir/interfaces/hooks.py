@@ -30,8 +30,8 @@ from memdir.limits import (
 )
 from memdir.project.hosts import (
     CLAUDE_CODE,
+    COPILOT,
     GEMINI,
-    VSCODE,
     HookEvent,
     Host,
     ReplyStyle,
@@ -176,6 +176,8 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
             table |= {"decision": decision, "reason": reason}
         else:
             specific |= {"permissionDecision": decision, "permissionDecisionReason": reason}
+    if specific and host.style is ReplyStyle.COPILOT:
+        table |= specific
     if specific:
         table["hookSpecificOutput"] = {"hookEventName": find_name(event, host), **specific}
     return json.dumps(table) if table else ""
@@ -248,7 +250,7 @@ def _parse_input(event: HookEvent, host: Host, table: Mapping[str, object] | Non
     if table is None:
         raise FormatError("hook input is not a JSON object", hint="`memdir doctor` checks the installation")
     if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
-        host = VSCODE  # it runs the hooks of Claude Code's settings, too
+        host = COPILOT  # VS Code: it runs the hooks of Claude Code's settings, too
     # The directory in which the conversation began: its memory stays the same when the agent changes directory. One
     # host may run inside another, so the variable is read only for hosts that set it.
     began = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""

@@ -39,7 +39,7 @@ from memdir.interfaces.json_edit import (
 from memdir.limits import FILE_BYTES, LOCK_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project import hosts as known
-from memdir.project.hosts import GEMINI, VSCODE, Hook, Host, InstallRow, read_install_record
+from memdir.project.hosts import COPILOT, GEMINI, Hook, Host, InstallRow, read_install_record
 from memdir.project.settings import Environment
 
 NAME = "memdir"
@@ -112,7 +112,7 @@ def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
     handler: dict[str, Any] = {"type": "command", "command": command, "timeout": hook.seconds * host.unit}
     if host is GEMINI:
         handler = {"name": f"{NAME}-{hook.event.value}", **handler}
-    if host is VSCODE:
+    if host is COPILOT:
         return handler
     return {"matcher": hook.tools, "hooks": [handler]} if hook.tools else {"hooks": [handler]}
 
@@ -125,8 +125,10 @@ def list_files(
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
     # A host without hooks calls memdir only over MCP.
     servers_path = known.find_file(host, host.servers_files, environment, root) if has_mcp or not hooks else None
-    servers = {host.servers_key: ({"type": "stdio"} if host is VSCODE else {}) | _make_server(program)}
-    if path:
+    servers = {host.servers_key: ({"type": "stdio"} if host is COPILOT else {}) | _make_server(program)}
+    if path and path.suffix in (".js", ".ts"):
+        yield HostFile(path, text=_render_plugin(path.suffix, host, program))
+    elif path:
         yield HostFile(path, hooks, servers if servers_path == path else {})
     if servers_path and servers_path != path:
         yield HostFile(servers_path, servers=servers)
@@ -137,6 +139,11 @@ def list_files(
 def _make_server(program: OwnCommand) -> dict[str, Any]:
     command, *arguments = (*program.words, "mcp")
     return {"command": command, "args": arguments}
+
+
+def _render_plugin(suffix: str, host: Host, program: OwnCommand) -> str:
+    text = (Path(__file__).parent / "plugins" / f"{host.key}{suffix}").read_text(encoding="utf-8")
+    return text.replace("{{command}}", json.dumps(program.words))
 
 
 _HOOKS = "hooks"

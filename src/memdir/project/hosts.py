@@ -30,7 +30,7 @@ WRITERS = frozenset(
     "writefile replace savefile "  # Gemini
     "editfile searchreplace strreplace deletefile delete reapply "  # Cursor
     "createfile replacestringinfile multireplacestringinfile inserteditintofile "  # VS Code
-    "applypatch updatefile patchfile".split()
+    "applypatch updatefile patchfile patch".split()
 )
 PATH_KEYS = ("file_path", "notebook_path", "path", "filePath", "target_file", "target_notebook", "absolute_path")
 EDITORS = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
@@ -63,8 +63,9 @@ class HookEvent(StrEnum):
 
 
 class ReplyStyle(StrEnum):
-    CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex and VS Code
+    CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex
     GEMINI = "gemini"  # the same except refusals: decision and reason
+    COPILOT = "copilot"  # as CLAUDE, and context also at the top level
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Host:
     `folder` is its folder in the user's home. `hooks_files` and `servers_files` are its settings files for hooks and for MCP
     servers: the user's, below that folder, and a project's, below its root; "" if there is none. `servers_key` is the key of
     the servers, `rules_file` a project's file of rules. `instructions` is the file of a project that the host shows to the
-    model, `reader` the module of `conversation/` that reads its transcripts.
+    model, `reader` the module of `conversation/` that reads its transcripts, `transcripts` their folder in the user's home if
+    it is not `folder`. If the file for hooks is a program, it is a plugin of ours (`interfaces/plugins/`), not settings.
 
     `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context to
     the model; if the session start is not among them, the index is added to the first prompt. `can_ask`: a hook before a
@@ -106,6 +108,7 @@ class Host:
     rules_file: str = ""
     instructions: str = ""
     reader: str = ""
+    transcripts: str = ""
     loads_index: bool = False
     unit: int = 1
     shows_after: frozenset[HookEvent] = frozenset(HookEvent) - {HookEvent.STOP, HookEvent.COMPACT, HookEvent.END}
@@ -178,20 +181,26 @@ GEMINI = Host(
     aliases={"precompress": HookEvent.COMPACT},
     model="gemini-cli",
 )
-VSCODE = Host(
-    "vscode",
-    "VS Code",
+# Copilot CLI and VS Code both run the hooks of this file, in Claude Code's form. Copilot CLI reads context after most events
+# only at the top level of a reply.
+COPILOT = Host(
+    "copilot",
+    "Copilot CLI and VS Code",
     (
         *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse"),  # it has no matchers
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
-        Hook(HookEvent.AGENT, "SubagentStart"),
+        *_CLOSING,
+        Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
+    style=ReplyStyle.COPILOT,
     folder=".copilot",
     hooks_files=("hooks/memdir.json", ".github/hooks/memdir.json"),
     can_ask=True,
     servers_files=("", ".vscode/mcp.json"),
     servers_key="servers",
+    instructions=".github/copilot-instructions.md",
+    reader="copilot",
 )
 QWEN = Host(
     "qwen-code",
@@ -204,7 +213,8 @@ QWEN = Host(
             tools="write_file|edit|replace|notebook_edit|run_shell_command|read_file|grep_search",
         ),
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
-        Hook(HookEvent.STOP, "Stop"),
+        Hook(HookEvent.TOOL_FAILURE, "PostToolUseFailure", tools="run_shell_command"),
+        *_CLOSING,
     ),
     folder=".qwen",
     hooks_files=("settings.json", ".qwen/settings.json"),
@@ -212,6 +222,32 @@ QWEN = Host(
     instructions="QWEN.md",
     reader="qwen",
     unit=1000,
+    # It drops context before a tool.
+    shows_after=frozenset(
+        (HookEvent.START, HookEvent.PROMPT, HookEvent.AFTER_TOOL, HookEvent.TOOL_FAILURE, HookEvent.AGENT)
+    ),
+)
+_PLUGIN_EVENTS = (HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL, HookEvent.TOOL_FAILURE)
+OPENCODE = Host(
+    "opencode",
+    "opencode",
+    tuple(Hook(event, event.value) for event in (*_PLUGIN_EVENTS, HookEvent.STOP)),
+    folder=".config/opencode",
+    hooks_files=("plugins/memdir.js", ".opencode/plugins/memdir.js"),
+    instructions="AGENTS.md",
+    reader="opencode",
+    transcripts=".local/share/opencode/memdir",
+    shows_after=frozenset(_PLUGIN_EVENTS),
+)
+PI = Host(
+    "pi",
+    "pi",
+    tuple(Hook(event, event.value) for event in (*_PLUGIN_EVENTS, HookEvent.COMPACT, HookEvent.STOP)),
+    folder=".pi/agent",
+    hooks_files=("extensions/memdir.ts", ".pi/extensions/memdir.ts"),
+    instructions="AGENTS.md",
+    reader="pi",
+    shows_after=frozenset(_PLUGIN_EVENTS),
 )
 # No Cursor hook is known to show text to the model; a rule file and MCP do.
 CURSOR = Host(
@@ -223,8 +259,10 @@ CURSOR = Host(
     instructions=".cursorrules",
 )
 
-HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, VSCODE, CURSOR)}
-_SPELLINGS = {host.key.partition("-")[0]: host for host in HOSTS.values()} | {"code": VSCODE, "copilot": VSCODE}
+HOSTS: Mapping[str, Host] = {
+    host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, QWEN, COPILOT, OPENCODE, PI, CURSOR)
+}
+_SPELLINGS = {host.key.partition("-")[0]: host for host in HOSTS.values()} | {"vscode": COPILOT, "code": COPILOT}
 # Every conversation sends these; other events depend on what happens in it.
 _REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
 
@@ -343,7 +381,7 @@ def find_file(host: Host, names: tuple[str, str], environment: Environment, root
 def list_present(environment: Environment) -> tuple[Host, ...]:
     """Return the hosts that have a folder in the user's home directory."""
     folders = {host.key: [find_folder(host, environment)] for host in HOSTS.values()}
-    folders[VSCODE.key].append(environment.home / ".vscode")
+    folders[COPILOT.key].append(environment.home / ".vscode")
     return tuple(host for host in HOSTS.values() if any(folder.is_dir() for folder in folders[host.key]))
 
 

@@ -40,7 +40,7 @@ from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.project import hosts as agents
-from memdir.project.hosts import CLAUDE_CODE, CODEX, CURSOR, HOSTS, VSCODE, HookEvent, Host
+from memdir.project.hosts import CLAUDE_CODE, CODEX, COPILOT, CURSOR, HOSTS, HookEvent, Host
 from memdir.project.paths import find_root
 from memdir.project.settings import read_settings, write_setting
 from memdir.records import Model, Origin, Scope
@@ -133,7 +133,7 @@ def _advise(
         out.line(f"the MCP server needs another package: `{hint_extra('mcp')}`, then install again")
     if CODEX in hosts:
         out.line("at its next start in a terminal, Codex asks whether these hooks may run; until then they do not")
-    if CLAUDE_CODE in hosts and VSCODE in hosts:
+    if CLAUDE_CODE in hosts and COPILOT in hosts:
         out.line("VS Code also runs Claude Code's hooks: with both, each conversation gets the index twice")
     if CURSOR in hosts and not is_project:
         out.line("Cursor reads rules only from projects: run `memdir install cursor --project` in each")

@@ -1,0 +1,71 @@
+"""Read the event logs of Copilot CLI as messages. A message has the `id` of its event.
+
+    {"type": "user.message" | "assistant.message" | "tool.execution_complete" | …, "data": {…}, "id": …, "timestamp": …}
+
+What hooks added, memdir's recall among it, is recorded in events of its own, in the copy of a message that was sent, and at the
+end of a tool's result. None of these is read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from memdir.conversation.lines import (
+    Json,
+    TranscriptHead,
+    TranscriptReader,
+    list_blocks,
+    parse_input,
+    parse_records,
+    read_at,
+    read_in_order,
+    read_transcript_lines,
+)
+from memdir.records import Message, ToolCall
+from memdir.text import as_list, as_table, as_text
+
+
+def _detect(record: Json) -> bool:
+    return isinstance(record.get("data"), dict) and "parentId" in record and "." in as_text(record.get("type"))
+
+
+def _read_head(record: Json, path: Path) -> TranscriptHead:
+    data = as_table(record.get("data"))
+    return TranscriptHead(as_text(data.get("sessionId")), as_text(as_table(data.get("context")).get("cwd")))
+
+
+def _read_all(file: BinaryIO) -> Iterator[Message]:
+    file.seek(0)
+    for _, line in read_transcript_lines(file):
+        for record in parse_records(line):
+            yield from _make_messages(record)
+
+
+def _make_messages(record: Json) -> Iterator[Message]:
+    kind, id, sent_at, data = (
+        record.get("type"),
+        as_text(record.get("id")),
+        read_at(record),
+        as_table(record.get("data")),
+    )
+    text = as_text(data.get("content"))
+    if data.get("parentToolCallId"):  # a subagent's
+        return
+    if kind == "user.message" and text:
+        yield Message("user", text, id, sent_at, is_meta=bool(data.get("source")))
+    elif kind == "assistant.message":
+        calls = tuple(
+            ToolCall(as_text(call.get("toolCallId")), as_text(call.get("name")), parse_input(call.get("arguments")))
+            for call in list_blocks(as_list(data.get("toolRequests")))
+        )
+        if text or calls:
+            yield Message("assistant", text, id, sent_at, calls=calls)
+    elif kind == "tool.execution_complete":
+        result = as_table(data.get("result"))
+        exit_code = as_table(data.get("shellExecution")).get("exitCode")
+        output = as_text(result.get("detailedContent")) or as_text(result.get("content"))
+        failed = data.get("success") is False or bool(exit_code)
+        yield Message("tool", output, id, sent_at, answers=as_text(data.get("toolCallId")), failed=failed)
+
+
+READER = TranscriptReader(("session-state/*/events.jsonl",), _detect, *read_in_order(_read_all), _read_head)
