@@ -222,10 +222,7 @@ def _wait_for(handle: int, seconds: float) -> None:
 
 def find_lock_holder(*paths: Path) -> int | None:
     """Return the PID of another process that holds a lock on one of these files, where `/proc` tells, or None."""
-    inodes = set()
-    for path in paths:
-        with suppress(OSError):
-            inodes.add(str(os.stat(path).st_ino))
+    inodes = {str(path.stat().st_ino) for path in paths if path.exists()}
     for row in map(str.split, _read_text("/proc/locks").splitlines()):
         if len(row) == 8 and row[5].rpartition(":")[2] in inodes and row[4].isdigit() and int(row[4]) != os.getpid():
             return int(row[4])

@@ -242,11 +242,10 @@ class FileStore(StoreBase):
         with self._threads, hold_state(self, "lock", self._lock_seconds):
             try:
                 self.check_history()
+                return False
             except DiskError as error:
                 if "rebuilds it" not in error.hint:
                     raise
-            else:
-                return False
             self.close()
             rebuild_history(self.state, self.clock())
         self.note_outside()

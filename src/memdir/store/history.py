@@ -354,17 +354,12 @@ class History(Database):
             for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
             self._drop_recalls(name)
-        self._vacuum()
+        self.vacuum()
         return len(marks)
 
-    def _vacuum(self) -> None:
+    def vacuum(self) -> None:
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
-        self.flush()
-
-    def flush(self) -> None:
-        """Write the log into the database file."""
-        with sqlite_errors(self.path):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # Reading

@@ -453,8 +453,7 @@ def check_identity(state_dir: Path, root: Path) -> None:
     raise PathError(
         str(root),
         f"its memory directory already belongs to {known.root}, whose path has the same short name",
-        hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory,"
-        " or run `memdir relink --claim` if it is the same project",
+        hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory",
     )
 
 
@@ -542,15 +541,6 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
             held.enter_context(_hold_still(state, seconds))
         relink(source, target, environment=environment)
     write_identity(find_state_dir(target, environment), identity)
-
-
-def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Record `identity` as the owner of an existing memory directory."""
-    if not target.is_dir():
-        raise NotFoundError(f"cannot claim {target}: memory directory not found", name=str(target))
-    state = find_state_dir(target, environment)
-    with _hold_still(state, seconds):
-        write_identity(state, identity)
 
 
 @contextmanager

@@ -42,18 +42,16 @@ def rebuild_history(state: Path, now: datetime) -> None:
             for is_table, key, row in _read_rows((aside / FILE).read_bytes()):
                 if table := _find_table(is_table, row):
                     row = (key, *row[1:]) if is_table else row
-                    names = ", ".join(
-                        column[1] for column in db.execute(f"PRAGMA table_info({table})").fetchall()[: len(row)]
-                    )
+                    columns = db.execute(f"PRAGMA table_info({table})").fetchall()[: len(row)]
+                    names = ", ".join(column[1] for column in columns)
                     db.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", row)
             lost = ", ".join(_list_lost(db, now)) or "nothing that the rest names"
-            changes, versions = (
-                db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("acts", "contents")
-            )
+            counts = "SELECT (SELECT count(*) FROM acts), (SELECT count(*) FROM contents)"
+            changes, versions = db.execute(counts).fetchone()
             why = f"kept {changes} changes and {versions} versions; lost: {lost}; the damaged file: {aside / FILE}"
             insert = "INSERT INTO acts (at, verb, who, why, session, pending) VALUES (?, ?, 'doctor', ?, '', 0)"
             db.execute(insert, (now.isoformat(), REBUILD, why))
-        past.flush()
+        past.vacuum()
     # The log of the damaged file would be played into the new one.
     for ending in ENDINGS[:0:-1]:
         (state / f"{FILE}{ending}").unlink(missing_ok=True)

@@ -208,8 +208,7 @@ class GitRemote:
         return hash_blob(data)
 
     def find_head(self) -> str:
-        ref = f"refs/heads/{self.branch}"
-        result = self._copy.run("ls-remote", "--quiet", self.address, ref, remote=self.address)
+        result = self._copy.run("ls-remote", self.address, f"refs/heads/{self.branch}", remote=self.address)
         if result.code != 0:
             raise make_git_error("ls-remote", result)
         return result.out.decode("ascii", "replace").partition("\t")[0]

@@ -125,8 +125,7 @@ def start(
     """Set up the remote and sync. Raises an error if it is unreachable or contains other files, or if the key is wrong.
 
     `encrypt` without recipients uses the key in `key_file`, which is created if missing. By default an encrypted remote
-    is read with that key; with a key, another remote needs False. Whoever hosts an encrypted remote could delete its branch, and the
-    next machine would begin a plain one.
+    is read with that key. If there is a key, a plain remote needs False: its host may have deleted the encrypted branch.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -190,15 +189,17 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
             opened.append(_open_remote(project, setup, seconds))
             return opened[-1]
 
-        def find_head() -> str:
-            return _open_branch(project, setup, seconds).find_head()
-
         is_sealed = bool(setup.recipients)
         author = Author("memdir") if is_sealed else find_own_author(project.settings, project.environment, None)
         folder = find_own_sync(project.environment)
-        task = SyncTask(open_remote, find_head, partial(_look, project, setup, directories), rounds.arrange,
-                        lambda: _hold(project.environment), author, folder, state.OWN_RECORD, is_named=not is_sealed,
-                        is_last=rounds.is_last)  # fmt: skip
+        task = SyncTask(
+            open_remote,
+            lambda: _open_branch(project, setup, seconds).find_head(),
+            partial(_look, project, setup, directories),
+            rounds.arrange,
+            lambda: _hold(project.environment),
+            author, folder, state.OWN_RECORD, is_named=not is_sealed, is_last=rounds.is_last,
+        )  # fmt: skip
         results = [sync(task, now=now)]
         while rounds.advance() and results[-1].outcome is state.SyncOutcome.SYNCED:
             results.append(sync(task, now=now))
@@ -427,9 +428,6 @@ class SealedRemote:
 
     def check_ours(self, tree: state.RemoteTree) -> None:
         self.inner.check_ours(tree)
-
-    def find_head(self) -> str:
-        return self.inner.find_head()
 
     def make_mark(self) -> bytes:
         """Return the content of the marker file for a new branch."""

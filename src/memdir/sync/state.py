@@ -436,9 +436,6 @@ class Remote(Protocol):
     def hash(self, data: bytes) -> str:
         """Return the object ID for this content."""
 
-    def find_head(self) -> str:
-        """Return the current head, or "", at the least cost."""
-
     def fetch(self) -> RemoteTree:
         """Return the current tree."""
 
@@ -468,6 +465,9 @@ class Remote(Protocol):
 
 class TeamRemote(Remote, Protocol):
     """A remote that records the author of each change."""
+
+    def find_head(self) -> str:
+        """Return the current head, or "", at the least cost."""
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
         """Return the commits up to a head, newest first."""
