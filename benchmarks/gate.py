@@ -47,7 +47,7 @@ FEW = 6  # each prompt is also put to a directory of at most so many memories, a
 # the fit says, and every memory in the end.
 LEVELS, ENCODER_LEVELS = (0.94, 0.91, 1.0, 0.6), (0.96, 0.93, 1.0, 0.25)
 FIT_SUM = 3.5  # the scale of a fit: about the sum of SEARCH
-PLAIN = 0.42  # how much of what is shown without cues has to be right
+PLAIN = 0.45  # how much of what is shown without cues has to be right
 GENERAL = Path(__file__).resolve().parents[1] / "tests" / "data" / "prompts" / "general" / "prompts.jsonl"
 Direction = Callable[[str], Sequence[float]]
 Array = Any  # numpy is not installed where types are checked

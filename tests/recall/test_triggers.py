@@ -68,8 +68,8 @@ def test_written_triggers_replace_derived_ones_and_always_does_not() -> None:
     "pattern literals",
     [
         ("push.*--force", {"--force"}), (r"push\b.*(--force|-f)\b", {"push"}), (r"(?i)SELECT \*", {"select *"}),
-        ("a?b*cde+fg", {"cde"}), ("x{0,2}yz", {"yz"}), ("(abc)?def", {"def"}), ("(?:ab|cd)ef|gh", {"ef", "gh"}),
-        ("[abc]+", set()), ("foo|", set()), (r"\x41bc", set()), (r"\Qabc\E", set()), ("(a(b", set()), ("", set()), ("a", set()),
+        ("a?b*cde+fg", {"cd"}), ("x{0,2}yz", {"yz"}), ("(abc)?def", {"def"}), ("(?:ab|cd)ef|gh", {"ef", "gh"}),
+        ("[abc]+", set()), ("foo|", set()), (r"\x41bc", {"abc"}), (r"\Qabc\E", set()), ("(a(b", set()), ("", set()), ("a", set()),
         (r"IO\.ANSI\.(red|green)", {"io.ansi."}), ("(?P<x>drop) table", {" table"}), (r"\p{Lu}abc", set()),
     ],
 )  # fmt: skip
@@ -141,6 +141,8 @@ def test_globs(glob: str, path: str, matches: bool) -> None:
         (Trigger("program", "--prefer-offline", "npm ci --prefer-offline"), Action(command="cd a && npm ci --prefer-offline"), True),
         (Trigger("program", "--prefer-offline", "npm ci --prefer-offline"), Action(command="npm ci"), False),
         (Trigger("content", "", "("), Action(text="("), False),
+        (Trigger("commands", "", ".*"), Action(command="ls"), False),
+        (Trigger("paths", "", "**"), Action(("a.py",)), False),
     ],
 )  # fmt: skip
 def test_what_matches(trigger: Trigger, action: Action, matches: bool) -> None:

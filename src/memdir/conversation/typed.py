@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from memdir.frozen import compile_late, dataclass
@@ -413,9 +413,10 @@ _REQUEST_TAG = "<userRequest>"  # after the blocks of VS Code
 _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MULTILINE)
 
 
+@lru_cache(maxsize=8)  # a run asks several times
 def split_message(text: str) -> tuple[MessageSpan, ...]:
     marked = find_marks(text)
-    return tuple(_make_spans(text, _merge([*marked, *_find_separate_lines(text, marked)])))
+    return tuple(_make_spans(text, _join(text, _merge([*marked, *_find_separate_lines(text, marked)]))))
 
 
 def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
@@ -452,6 +453,17 @@ def _measure(text: str) -> float:
     """Return the length in letters. Chinese and Japanese characters count as several letters."""
     wide = 0 if text.isascii() else len(_WIDE_CHAR.findall(text))
     return len(text.strip()) + (_WIDE_LETTERS - 1) * wide
+
+
+def _join(text: str, regions: Sequence[Region]) -> list[Region]:
+    """Join regions of the same origin with nothing but white space between them."""
+    joined: list[Region] = []
+    for start, end, why, origin in regions:
+        if joined and joined[-1][3] is origin and not text[joined[-1][1] : start].strip():
+            joined[-1] = joined[-1][0], end, joined[-1][2], origin
+        else:
+            joined.append((start, end, why, origin))
+    return joined
 
 
 def _find_client_blocks(text: str) -> Iterator[Region]:
@@ -564,13 +576,14 @@ class MessageLine:
 
 
 def read_lines(text: str, marked: Sequence[Region]) -> list[MessageLine | None]:
-    """Return the lines of a message, and None for each blank one."""
+    """Return the lines of a message, and None for each that is blank or in the middle of a very long message."""
     lines: list[MessageLine | None] = []
-    start, spans = 0, [(first, last) for first, last, *_ in marked]
-    for line in text.split("\n"):
+    start, spans, texts = 0, [(first, last) for first, last, *_ in marked], text.split("\n")
+    for number, line in enumerate(texts):
         end = start + len(line)
-        is_marked = any(first <= start and end <= last for first, last in spans)
-        lines.append(MessageLine(start, line, _list_signs(line), is_marked) if line.strip() else None)
+        is_judged = line.strip() and not _LINES // 2 <= number < len(texts) - _LINES // 2
+        is_marked = is_judged and any(first <= start and end <= last for first, last in spans)
+        lines.append(MessageLine(start, line, _list_signs(line), bool(is_marked)) if is_judged else None)
         start = end + 1
     return lines
 
@@ -639,18 +652,19 @@ def load_typed_model() -> "LinearModel":
 
 def _find_separate_lines(text: str, marked: Sequence[Region]) -> Iterator[Region]:
     """Yield the lines that are not typed, or may not be."""
-    lines = read_lines(text, marked)
-    open_lines = [number for number, line in enumerate(lines) if line is not None and not line.is_marked]
-    half = _LINES // 2
-    middle = set(open_lines[half:-half])
-    model = load_typed_model()
-    for number in open_lines:
-        line = lines[number]
-        assert line is not None
-        if len(lines) == 1:
+    lines, model = read_lines(text, marked), load_typed_model()
+    is_alone = sum(line is not None for line in lines) == 1
+    for number, line in enumerate(lines):
+        if line is None or line.is_marked:
+            continue
+        if is_alone:
             score = _PASTED_ABOVE + 1 if line.signs & _SURE else _TYPED_BELOW - 1
         else:
-            score = 0.0 if number in middle else model.score(describe_line(lines, number, model.words))
+            score = model.score(describe_line(lines, number, model.words))
         if score >= _TYPED_BELOW:
             origin = SpanOrigin.FOREIGN if score > _PASTED_ABOVE else SpanOrigin.UNKNOWN
             yield line.start, line.start + len(line.text), "looks pasted", origin
+    if len(lines) > _LINES:
+        texts, half = text.split("\n"), _LINES // 2
+        start, end = len("\n".join(texts[:half])), len(text) - len("\n".join(texts[-half:]))
+        yield start, end, "too long to judge", SpanOrigin.UNKNOWN

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, PathError
 from memdir.files import start_detached
@@ -47,9 +46,6 @@ from memdir.store.sessions import (
 from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync, read_events, read_problems
 from memdir.text import estimate_tokens, fold, shorten
 
-if TYPE_CHECKING:
-    pass
-
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
 _NOTES_SECONDS = 1.2  # of the two a start may take
@@ -60,7 +56,6 @@ _UNLEARNED = timedelta(days=1)  # before the last start: an older one may still 
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _TIDIED_CHARS = 400
-_READERS = frozenset("read readfile viewfile view".split())
 
 
 def handle_start(call: HookInput, output: HookOutput) -> None:

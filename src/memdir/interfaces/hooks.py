@@ -320,19 +320,14 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             index = _GAP.join(filter(None, (index, _give_date(call, project))))
         saved = take_saved_titles(project)
         output.reply = HookReply(index, render_line((), saved))
-        late: list[RecallResult] = []
-        now: list[RecallResult] = []
+        late: list[Excerpt] = []
 
-        # Both are called before the surfacing is recorded: better shown twice than never.
         def show_late(found: "RecallResult") -> None:
-            late[:] = [found]
-            output.reply = render_recalled(project, found.memories, index, saved)
+            late[:] = found
+            output.reply = render_recalled(project, late, index, saved)
 
         def show(found: "RecallResult") -> None:
-            now[:] = [found]
-            output.reply = render_recalled(
-                project, [excerpt for result in now + late for excerpt in result], index, saved
-            )
+            output.reply = render_recalled(project, [*found, *late], index, saved)
 
         if call.session:
             take_selection(project, call.session, show_late, Moment.LATE)
@@ -346,8 +341,6 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             read_index=lambda: read_loaded_index(project, call.host),
             on_found=show,
         )
-        if last is not now[0]:
-            show(last)
         if call.session:
             with suppress(MemdirError):  # then nothing agrees with the actions of this turn
                 leave_ranking(SessionFile(project.private.state, call.session), last)

@@ -8,7 +8,7 @@ another connection. Row-level security applies to each (`migrations/0003_rows.sq
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,7 +39,6 @@ except ImportError:
     raise SettingsError(_PROBLEM, hint=hint_extra("server")) from None
 
 Row = tuple[Any, ...]
-Values = Mapping[str, object]
 MIGRATIONS = Path(__file__).with_name("migrations")
 APP_ROLE = "memdir_app"
 SET_TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
@@ -146,8 +145,9 @@ class PostgresDatabase:
     def _explain(self, error: psycopg.Error) -> DiskError | LockedError:
         """Return the error for callers, without paths and addresses of the database."""
         if error.sqlstate in _FULL:
-            self.write_problem = "the database has no room to write"
-            return DiskError(self.write_problem, hint="memories can be read; the server's administrator frees space")
+            return DiskError(
+                "the database has no room to write", hint="memories can be read; the server's administrator frees space"
+            )
         if error.sqlstate in _SLOW:
             return LockedError("this took longer than the server allows", hint="try again, or ask for less")
         return _unavailable(str(error).splitlines()[0] if str(error) else "connection lost")
@@ -234,6 +234,7 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 
 _LINES_SINCE = 7
+_ADD_PROSE = "INSERT INTO memdir.prose (tenant, store, path, rank, line) VALUES (%s, %s, %s, %s, %s)"
 _SET_LINES = """
     UPDATE memdir.files f SET folded = v.folded, line = v.line, rank = v.rank
     FROM unnest(%(paths)s::text[], %(folded)s::text[], %(lines)s::text[], %(ranks)s::float[]) AS v(path, folded, line, rank)
@@ -249,16 +250,13 @@ def _fill_lines(db: "psycopg.Connection[Row]") -> None:
             own = {"tenant": tenant, "store": store}
             of_store = "tenant = %(tenant)s AND store = %(store)s"
             rows = db.execute(f"SELECT path, data FROM memdir.files WHERE {of_store}", own).fetchall()
-            memories = [path for path, _ in rows if not is_index_path(path)]
-            placed: dict[str, tuple[str, float]] = {}
+            memories, placed = [path for path, _ in rows if not is_index_path(path)], dict[str, tuple[str, float]]()
             for path, data in rows:
                 if is_index_path(path):
                     lines, prose = split_index(path, decode(bytes(data)), memories)
                     placed |= lines
-                    for rank, line in prose:
-                        values = {**own, "path": path, "rank": rank, "line": clean_text(line)}
-                        insert = "INSERT INTO memdir.prose (tenant, store, path, rank, line)"
-                        db.execute(f"{insert} VALUES (%(tenant)s, %(store)s, %(path)s, %(rank)s, %(line)s)", values)
+                    with db.cursor() as cursor:
+                        cursor.executemany(_ADD_PROSE, [(tenant, store, path, *line) for line in prose])
             db.execute(
                 f"DELETE FROM memdir.files WHERE {of_store} AND (path = '{INDEX_FILE}' OR path LIKE '%%/{INDEX_FILE}')",
                 own,

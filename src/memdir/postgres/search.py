@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from memdir.errors import MemdirError
@@ -92,9 +92,6 @@ class PostgresSearch(LocalSearch):
         self._question = query.text
         self._catalogs.clear()
         return super().search(query, limit, drop=drop)
-
-    def __enter__(self) -> Self:
-        return self
 
     def close(self) -> None:
         self._holds.close()
@@ -180,18 +177,16 @@ class PostgresCatalog(Catalog):
     def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
         where = f" ORDER BY doc LIMIT {_SMALL}" if docs is None else " AND doc = ANY(%(docs)s::bigint[])"
         (rows,) = self._own.read(_ROWS + where, docs=list(docs or ()))
-        return [
-            IndexRow(path, length, passages, bytes(vectors), _make_priors(links, modified, pinned, kind))
-            for path, length, passages, vectors, links, modified, pinned, kind in rows
-        ]
+        found = []
+        for path, length, passages, vectors, links, modified, pinned, kind in rows:
+            linked = frozenset(links.split("\n")) if links else frozenset[str]()
+            moment = datetime.fromtimestamp(modified).astimezone()
+            priors = MemoryPriors(moment, pinned, Kind(kind) if kind else None, linked)
+            found.append(IndexRow(path, length, passages, bytes(vectors), priors))
+        return found
 
     def has_name(self, name: str) -> bool:
         return False
-
-
-def _make_priors(links: str, modified: float, pinned: bool, kind: str) -> MemoryPriors:
-    linked = frozenset(links.split("\n")) if links else frozenset[str]()
-    return MemoryPriors(datetime.fromtimestamp(modified).astimezone(), pinned, Kind(kind) if kind else None, linked)
 
 
 # --- the indexer -----------------------------------------------------------------------------------------------------
@@ -319,7 +314,10 @@ def _add_documents(ask: Ask, rows: Sequence[Row], last_doc: int, docs: int, tabl
     columns: dict[str, list[object]] = {name: [] for name in _COLUMNS}
     for number, ((path, digest, *_), row, counted) in enumerate(zip(rows, memories, counts, strict=True), last_doc + 1):
         vectors = make_vectors(table, row, counted, rarity) if table else b""
-        values = (number, path, digest, row.length, row.passages, vectors, *_list_priors(row))
+        facts = row.priors
+        links, kind = "\n".join(sorted(facts.links)).replace("\0", ""), facts.kind.value if facts.kind else ""
+        known_facts = links, facts.modified.timestamp(), facts.pinned, kind
+        values = (number, path, digest, row.length, row.passages, vectors, *known_facts)
         for name, value in zip(_COLUMNS, values, strict=True):
             columns[name].append(value)
     postings = [
@@ -340,12 +338,6 @@ def _add_documents(ask: Ask, rows: Sequence[Row], last_doc: int, docs: int, tabl
         longer=sum(row.length for row in memories),
         extra=sum(_count_lines(row.passages) for row in memories),
     )
-
-
-def _list_priors(row: IndexRow) -> tuple[str, float, bool, str]:
-    priors = row.priors
-    links = "\n".join(sorted(priors.links)).replace("\0", "")
-    return links, priors.modified.timestamp(), priors.pinned, priors.kind.value if priors.kind else ""
 
 
 def _count_words(passages: str) -> Counter[str]:
@@ -397,15 +389,11 @@ class Indexer:
         for tenant, store in waiting:
             if self._closed:
                 break
-            keys = {"tenant": tenant, "store": store}
-            (taken,) = self._database.write(tenant, _TAKE, store=store)
-            if not taken:
+            if not (taken := self._database.write(tenant, _TAKE, store=store)[0]):
                 continue
             with suppress(MemdirError):
-                until = time.monotonic() + _LEASE_SECONDS / 2
-                is_done = False
+                until, is_done = time.monotonic() + _LEASE_SECONDS / 2, False
                 while not is_done and time.monotonic() < until and not self._closed:
                     is_done = _index_batch(self._database, tenant, store, open_words()) is None
-                last = _LEAVE if is_done else _RETURN
-                self._database.write(tenant, last, store=keys["store"], revision=taken[0][0])
+                self._database.write(tenant, _LEAVE if is_done else _RETURN, store=store, revision=taken[0][0])
         return len(waiting)

@@ -41,6 +41,7 @@ from memdir.text import fold
 if TYPE_CHECKING:
     import psycopg
 
+_RECALL_TYPES = {"at": "timestamptz", "score": "float"}
 _TRIES = 20  # plans of one change, when others change the same files
 _PAGE = 1_000  # files that are read at once
 
@@ -104,8 +105,8 @@ _CHANGE = f"""
     ), changed AS (
         INSERT INTO memdir.changed_files
             (tenant, store, change, seq, path, before, after, splice_at, removed, inserted)
-        SELECT h.tenant, h.store, h.revision, v.* FROM head h CROSS JOIN unnest(%(seqs)s::int[], %(paths)s::text[],
-            %(befores)s::text[], %(afters)s::text[], %(offsets)s::int[], %(removed)s::bytea[], %(inserted)s::bytea[]) AS v
+        SELECT h.tenant, h.store, h.revision, v.* FROM head h CROSS JOIN unnest(%(all_seq)s::int[], %(all_path)s::text[],
+            %(all_before)s::text[], %(all_after)s::text[], %(all_offset)s::int[], %(all_removed)s::bytea[], %(all_inserted)s::bytea[]) AS v
     ), content AS (
         INSERT INTO memdir.contents (tenant, store, digest, data)
         SELECT h.tenant, h.store, v.* FROM head h CROSS JOIN unnest(%(digests)s::text[], %(contents)s::bytea[]) AS v
@@ -128,8 +129,8 @@ _ADD_FILES = _PUT.format(
     " SELECT s.tenant, s.store, v.path, v.folded, v.digest, v.size, s.revision, %(mtime_ns)s, v.line,"
     " coalesce(v.rank, s.revision + v.seq / 1e6) "
     + _OF_CHANGE.format(
-        "%(add_paths)s::text[], %(add_folded)s::text[], %(add_afters)s::text[], %(add_sizes)s::int[],"
-        " %(add_lines)s::text[], %(add_ranks)s::float[], %(add_seqs)s::int[]",
+        "%(add_path)s::text[], %(add_folded)s::text[], %(add_after)s::text[], %(add_size)s::int[],"
+        " %(add_line)s::text[], %(add_rank)s::float[], %(add_seq)s::int[]",
         "path, folded, digest, size, line, rank, seq",
     )
     + " ON CONFLICT DO NOTHING RETURNING 1",
@@ -138,15 +139,15 @@ _ADD_FILES = _PUT.format(
 _SET_FILES = _PUT.format(
     "UPDATE memdir.files f SET digest = v.digest, size = v.size, change = s.revision, mtime_ns = %(mtime_ns)s, line = v.line "
     + _OF_CHANGE.format(
-        "%(set_paths)s::text[], %(set_befores)s::text[], %(set_afters)s::text[], %(set_sizes)s::int[],"
-        " %(set_lines)s::text[]",
+        "%(set_path)s::text[], %(set_before)s::text[], %(set_after)s::text[], %(set_size)s::int[],"
+        " %(set_line)s::text[]",
         "path, before, digest, size, line",
     )
     + " AND f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = v.path AND f.digest = v.before RETURNING 1",
     "set",
 )
 _DROP_FILES = _PUT.format(
-    "DELETE FROM memdir.files f USING unnest(%(drop_paths)s::text[], %(drop_befores)s::text[]) AS v(path, before)"
+    "DELETE FROM memdir.files f USING unnest(%(drop_path)s::text[], %(drop_before)s::text[]) AS v(path, before)"
     " WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = v.path AND f.digest = v.before RETURNING 1",
     "dropped",
 )
@@ -208,24 +209,19 @@ class PostgresStore(StoreBase):
     # Reading
 
     def scan(self) -> tuple[Header, ...]:
-        headers = [header for header, _ in self._read_headers()]
+        headers, after = list[Header](), ""
+        while page := self.read_page(after=after):
+            headers += [header for header, _ in page]
+            after = headers[-1].name
         return tuple(sorted(headers, key=lambda header: (header.modified, header.name), reverse=True))
 
     def read_page(self, prefix: str = "", *, after: str = "", limit: int = _PAGE) -> list[tuple[Header, str]]:
         values = {"after": f"{after}.md" if after > prefix else prefix, "before": f"{prefix}\U0010ffff"}
         head, rows = self._table.read(_HEAD, _PAGED, **values, limit=limit)
         self._make_head(head)
-        return [(self._make_header(FileRow(*row)), row[1]) for row in rows]
-
-    def _read_headers(self) -> Iterator[tuple[Header, str]]:
-        after = ""
-        while page := self.read_page(after=after):
-            yield from page
-            after = page[-1][0].name
-
-    def _make_header(self, row: FileRow) -> Header:
-        fields = _parse_head(row.data or b"")
-        return make_header(row.path.removesuffix(".md"), fields, row.signature, self.scope)
+        files = [FileRow(*row) for row in rows]
+        fields = [(file.path.removesuffix(".md"), _parse_head(file.data or b""), file.signature) for file in files]
+        return [(make_header(*parts, self.scope), file.digest) for parts, file in zip(fields, files, strict=True)]
 
     def read(self, name: str) -> StoredMemory:
         check_name(name)
@@ -257,13 +253,10 @@ class PostgresStore(StoreBase):
         return bool(self.read_page(limit=1))
 
     def read_bytes(self, path: str) -> bytes | None:
-        return _StoreView(self._ask).read_bytes(path)
+        return _StoreView(self._table.read).read_bytes(path)
 
     def list_files(self, folder: str, *, alike: str = "", most: int | None = None) -> list[str]:
-        return _StoreView(self._ask).list_files(folder, alike=alike, most=most)
-
-    def _ask(self, *statements: str, **values: object) -> list[list[Row]]:
-        return self._table.read(*statements, **values)
+        return _StoreView(self._table.read).list_files(folder, alike=alike, most=most)
 
     def read_changed(self, since: int, *, content: bool) -> tuple[StoreHead, list[Row], list[Row]]:
         of_change = "h.tenant = f.tenant AND h.store = f.store AND h.change = f.change"
@@ -312,31 +305,27 @@ class PostgresStore(StoreBase):
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        names = ("id", "at", "name", "query", "session", "selector", "score", "moment")
-        rows, values = list[str](), dict[str, object]()
-        start = time.time_ns()
-        for number, recall in enumerate(recalls):
-            texts = map(clean_text, (recall.name, recall.query[:LEDGER_QUERY_CHARS], recall.session, recall.selector))
-            row = (
-                f"{start + number:016x}{random.getrandbits(32):08x}",
-                recall.at,
-                *texts,
-                recall.score,
-                recall.moment.value,
-            )
-            values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
-            rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
-        if not rows:
+        if not recalls:
             return
+        start, texts = time.time_ns(), ("name", "session", "selector")
+        columns: dict[str, list[object]] = {
+            "id": [f"{start + number:016x}{random.getrandbits(32):08x}" for number in range(len(recalls))],
+            "query": [clean_text(recall.query[:LEDGER_QUERY_CHARS]) for recall in recalls],
+            "moment": [recall.moment.value for recall in recalls],
+            **{key: [clean_text(getattr(recall, key)) for recall in recalls] for key in texts},
+            **{key: [getattr(recall, key) for recall in recalls] for key in ("at", "score")},
+        }
+        rows = ", ".join(f"%({key})s::{_RECALL_TYPES.get(key, 'text')}[]" for key in columns)
         # This does not wait for the disk: a crash may lose the newest rows of the recall log.
         statements = [
             "SELECT set_config('synchronous_commit', 'off', true)",
-            f"INSERT INTO memdir.recalls (tenant, store, {', '.join(names)}) VALUES {', '.join(rows)}",
+            f"INSERT INTO memdir.recalls (tenant, store, {', '.join(columns)}) SELECT %(tenant)s, %(store)s, v.*"
+            f" FROM unnest({rows}) AS v",
         ]
-        if random.random() < len(rows) / 100:  # now and then, the oldest are removed
+        if random.random() < len(recalls) / 100:  # now and then, the oldest are removed
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
-        self._table.write(*statements, **values)
+        self._table.write(*statements, **columns)
 
     def redact(self, change: int, path: str) -> None:
         file = next((entry for entry in self.read_change(change).files if entry.path == path), None)
@@ -365,7 +354,6 @@ class PostgresStore(StoreBase):
         database = self._table.database
         result = database.run(lambda db, is_first: self._commit_once(db, is_first, change, planner))
         if result.changes:
-            database.write_problem = ""
             database.notify()
         return result
 
@@ -430,8 +418,9 @@ class PostgresStore(StoreBase):
             "mtime_ns": int(now.timestamp() * 1e9),
             "one": 1,
         }
+        view.load(planned.path for planned in changes if planned.before is not None)
         rows = [self._make_row(seq, planned, view, change) for seq, planned in enumerate(changes)]
-        values |= _list_columns(rows, "seqs paths befores afters offsets removed inserted")
+        values |= _list_columns(rows, "seq path before after offset removed inserted", "all")
         files = [row for row in rows if not is_index_path(row.path)]
         contents = {row.after: row.data for row in files if row.after is not None}
         values |= {"digests": list(contents), "contents": list(contents.values())}
@@ -439,9 +428,9 @@ class PostgresStore(StoreBase):
         changed = [row for row in files if row.before is not None and row.after is not None]
         dropped = [row for row in files if row.after is None]
         values |= {"added": len(added), "set": len(changed), "dropped": len(dropped)}
-        values |= _list_columns(added, "paths folded afters sizes lines ranks seqs", "add_")
-        values |= _list_columns(changed, "paths befores afters sizes lines", "set_")
-        values |= _list_columns(dropped, "paths befores", "drop_")
+        values |= _list_columns(added, "path folded after size line rank seq", "add")
+        values |= _list_columns(changed, "path before after size line", "set")
+        values |= _list_columns(dropped, "path before", "drop")
         kinds = (added, _ADD_FILES), (changed, _SET_FILES), (dropped, _DROP_FILES)
         statements = [statement for some, statement in kinds if some]
         conditions = _HAS_ROOM if grown > 0 or size > 0 else ""
@@ -461,7 +450,7 @@ class PostgresStore(StoreBase):
             splice = find_splice(planned.before or b"", planned.after or b"")
             return _ChangedRow(seq, planned.path, before, after, planned.after, *splice)
         row = _ChangedRow(seq, planned.path, before, after, planned.after)
-        existing = view.find(planned.path)
+        existing = None if planned.before is None else view.find(planned.path)
         old, new = (self._render_line(planned.path, data) for data in (planned.before, planned.after))
         if planned.after is None:
             # The deletion keeps the line and its rank, so that undoing it restores them.
@@ -575,11 +564,15 @@ class _StoreView:
         row = self._find_folded(path)
         return row if row is not None and row.path == path else None
 
+    def load(self, paths: Iterable[str]) -> None:
+        """Read files together."""
+        if keys := [key for key in map(fold, paths) if key not in self._rows]:
+            found = (FileRow(*row) for row in self._ask(_READ, folded=keys)[0])
+            self._rows |= dict.fromkeys(keys) | {fold(row.path): row for row in found}
+
     def _find_folded(self, path: str) -> FileRow | None:
-        if (key := fold(path)) not in self._rows:
-            (rows,) = self._ask(_READ, folded=[key])
-            self._rows[key] = FileRow(*rows[0]) if rows else None
-        return self._rows[key]
+        self.load([path])
+        return self._rows[fold(path)]
 
     def read_lines(self) -> tuple[list[Row], list[Row]]:
         """Return path, line and rank of the memories, and of other lines of an index with the path of the index."""
@@ -634,14 +627,8 @@ class _ChangedRow:
         return len(self.data or b"")
 
 
-_ATTRIBUTES = {"removed": "removed", "inserted": "inserted", "folded": "folded"}  # others are plurals
-
-
-def _list_columns(rows: Sequence[_ChangedRow], names: str, prefix: str = "") -> dict[str, object]:
-    return {
-        f"{prefix}{name}": [getattr(row, _ATTRIBUTES.get(name) or name.removesuffix("s")) for row in rows]
-        for name in names.split()
-    }
+def _list_columns(rows: Sequence[_ChangedRow], names: str, prefix: str) -> dict[str, object]:
+    return {f"{prefix}_{name}": [getattr(row, name) for row in rows] for name in names.split()}
 
 
 def _render_indexes(files: Iterable[Row], prose: Iterable[Row]) -> dict[str, bytes]:

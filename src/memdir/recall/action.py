@@ -21,8 +21,8 @@ from memdir.recall.pipeline import (
     find_skip,
     make_excerpt,
     make_request,
-    record_recall,
     select_memories,
+    show_recall,
 )
 from memdir.recall.select import LocalSearch
 from memdir.recall.triggers import ENFORCING, Action, ActionCandidate, Trigger, list_triggers, match_triggers
@@ -69,7 +69,7 @@ def recall_at_action(
     """Return the memories to show at an action and record them. `text` describes the action in the recall log.
 
     `rules` are memories that may ask or refuse; `shows` is whether the host shows context now. A subagent (`agent`) has
-    a record of its own. `on_found` is called before anything is recorded: better shown twice than never.
+    a record of its own. `on_found` is called as by `show_recall`.
     """
     session = find_own_session(project, session_id, agent)
     record = session.read()
@@ -92,15 +92,12 @@ def recall_at_action(
     recalled = ActionRecall(result.memories, rule, decision)
     if not recalled.names:
         return recalled
-    on_found(recalled)
-    if (last := record_recall(result, request)) is not result:
-        recalled = replace(recalled, memories=last.memories)
-        on_found(recalled)
-    if recalled.memories:
+    last = show_recall(result, request, lambda found: on_found(replace(recalled, memories=found.memories)))
+    if last.memories:
         with suppress(MemdirError):
-            total = [turn, count + len(recalled.memories)]
+            total = [turn, count + len(last.memories)]
             session.change(lambda record: replace(record, extra={**record.extra, TURN: total}))
-    return recalled
+    return replace(recalled, memories=last.memories)
 
 
 def recall_at_failure(
@@ -122,9 +119,7 @@ def recall_at_failure(
             return
         result = select_memories(request, record, RecallResult(request.text, search.name))
         if result.memories:
-            on_found(ActionRecall(result.memories))
-            if (last := record_recall(result, request)) is not result:
-                on_found(ActionRecall(last.memories))
+            show_recall(result, request, lambda found: on_found(ActionRecall(found.memories)))
 
 
 def show_reminder(excerpt: Excerpt) -> str:

@@ -190,7 +190,7 @@ def recall_in_project(
 
     `peek` records nothing as shown; `trusts` does not check every file of a large directory; `acts`: memories are also shown
     at the actions that follow, for which the ranking is returned. `is_message`: the query is a message of a conversation that has the standing rules. `on_read` is called with the
-    number of files read into the index, `on_found` with the result before it is recorded. `make_selector` makes another
+    number of files read into the index, `on_found` as `show_recall` does. `make_selector` makes another
     selector from the local search.
     """
     lives = project.settings.half_lives()
@@ -199,10 +199,9 @@ def recall_in_project(
         message = {"is_message": is_message, "has_rules": is_message, "read_index": read_index}
         request = replace(request, tools=tuple(tools), limit=limit, acts=acts, **message)
         result = find_recalled(request)
-        on_found(result)
         if acts:
             result = replace(result, ranking=search.find_ranking(query))
-        return result if peek else record_recall(result, request)
+        return result if peek else show_recall(result, request, on_found)
 
 
 def make_request(project: Project, query: str, selector: Selector | StoreFinder, session: str) -> RecallRequest:
@@ -286,9 +285,7 @@ def take_selection(
             result = find_recalled(request)
             if not file.drop_prompt(SELECTION) or not result.memories:
                 return
-            show(result)
-            if (last := record_recall(result, request)) is not result:
-                show(last)
+            show_recall(result, request, show)
 
 
 def leave_ranking(file: SessionFile, result: RecallResult) -> None:
@@ -342,6 +339,14 @@ def find_skip(
         (RecallSkip.BUDGET, record.surfaced_bytes >= CONVERSATION_BYTES),
     )
     return next((skip for skip, holds in reasons if holds), None)
+
+
+def show_recall(result: RecallResult, request: RecallRequest, show: Callable[[RecallResult], object]) -> RecallResult:
+    """Show a result, record it, and show it again if the record leaves less of it: better shown twice than never."""
+    show(result)
+    if (last := record_recall(result, request)) is not result:
+        show(last)
+    return last
 
 
 def record_recall(result: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:

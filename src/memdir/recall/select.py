@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from memdir.errors import MemdirError
 from memdir.files import ChangedListing, Stat
@@ -217,7 +217,7 @@ class LocalSearch:
             self._folder.cleanup()
             self._folder = None
 
-    def __enter__(self) -> "LocalSearch":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -22,6 +22,7 @@ import os
 import re
 import sqlite3
 import time
+import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from re import _parser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.errors import FormatError
@@ -51,19 +53,11 @@ _ALTERNATIVES = 12
 _BUSY_SECONDS = 0.05
 _SPAN_CHARS = 80
 _CALL_CHARS = 5
-_DEPTH = 8
 _PLAIN = re.compile(
     r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+"
 )
 _ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
 _GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
-# A piece of an expression. What is not known here, as `\x41` or `\Q`, ends the search for literals.
-_PIECE = re.compile(
-    r"(?P<group>\((?:\?P?<\w+>|\?[a-zA-Z-]*:)?(?!\?))|(?P<edge>\(\?[a-zA-Z-]+\)|[\^$]|\\[bBAz])"
-    r"|(?P<some>\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[dDwWsSntrfv])|(?P<sign>\\[^\w\s]|[^\\.\[\]()*+?{}|^$])",
-    re.DOTALL,
-)
-_COUNT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 _LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
 _GLOB_SIGNS, _ENDING = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\*"), re.compile(r"\.\w{1,5}\Z")
 _STEM_CHARS = 4  # of a file's name in a glob; fewer match too much
@@ -406,10 +400,12 @@ def _select(db: sqlite3.Connection, select: str, values: Sequence[object]) -> It
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
+    """Return a compiled expression, or None if it is invalid or matches every text: such a file was not written by memdir."""
     try:
-        return compile_expression(pattern, ignores_case=ignores_case)
+        expression = compile_expression(pattern, ignores_case=ignores_case)
     except FormatError:
         return None
+    return None if expression.search("") else expression
 
 
 # --- the triggers of a memory ----------------------------------------------------------------------------------------
@@ -483,57 +479,37 @@ def render_glob(glob: str) -> str:
 
 
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
-    """Return texts in lower case, one of which is in every match of an expression, or none if that is not known."""
+    """Return texts in lower case, one of which is in every match of an expression, or none if that is not known.
+
+    They only save time: an expression that Python's parser reads otherwise than RE2 has none.
+    """
     if is_glob:
         pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
         longest = max((piece for piece in pieces if piece[0] not in "*?{["), key=len, default="")
         return (longest.lower(),) if longest.strip("/") else ()
-    literals, end = _read_choices(pattern, 0, 0)
-    return literals if end == len(pattern) and all(len(literal) > 1 for literal in literals) else ()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            literals = _choose_literals(_parser.parse(pattern))
+    except (re.error, RecursionError, OverflowError, Warning):
+        return ()
+    return literals if len(literals) <= _ALTERNATIVES and all(len(literal) > 1 for literal in literals) else ()
 
 
-def _read_choices(text: str, start: int, depth: int) -> tuple[tuple[str, ...], int]:
-    """Read the alternatives of an expression from an offset up to its end or a closing bracket."""
-    literals: list[str] = []
-    is_known = depth < _DEPTH
-    while True:
-        best, start = _read_sequence(text, start, depth)
-        is_known = is_known and bool(best)
-        literals += best
-        if start >= len(text) or text[start] != "|":
-            return (tuple(literals) if is_known and len(literals) <= _ALTERNATIVES else ()), start
-        start += 1
-
-
-def _read_sequence(text: str, start: int, depth: int) -> tuple[tuple[str, ...], int]:
-    """Read expressions that follow each other, and return the most telling literals of them."""
-    best: tuple[str, ...] = ()
+def _choose_literals(pieces: Iterable[tuple[object, Any]]) -> tuple[str, ...]:
+    """Return the most telling texts of a parsed expression: those of which the shortest is longest."""
+    choices: list[tuple[str, ...]] = [()]
     run = ""
-    while start < len(text) and text[start] not in "|)":
-        match = _PIECE.match(text, start)
-        if match is None or depth > _DEPTH:
-            return (), len(text) + 1
-        piece, kind, start = match[0], match.lastgroup, match.end()
-        inner: tuple[str, ...] = ()
-        if kind == "group":
-            inner, start = _read_choices(text, start, depth + 1)
-            if start >= len(text) or text[start] != ")":
-                return (), len(text) + 1
-            start += 1
-        count = _COUNT.match(text, start)
-        is_optional = count is not None and (count[0][0] in "*?" or count[0].startswith(("{0", "{,")))
-        start = count.end() if count else start
-        if kind == "edge":
-            continue
-        if kind == "sign" and not is_optional:
-            run += piece[-1].lower()
-            if count is None:
-                continue
-        best = _prefer(best, (run,) if run else (), () if is_optional else inner)
-        run = ""
-    return _prefer(best, (run,) if run else ()), start
-
-
-def _prefer(*choices: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the choice whose shortest literal is longest."""
+    for kind, value in (*pieces, (None, None)):
+        if kind is _parser.LITERAL:
+            run += chr(value).lower()
+        elif kind is not _parser.AT:
+            choices += [(run,)] if run else []
+            run = ""
+        if kind is _parser.SUBPATTERN:
+            choices.append(_choose_literals(value[-1]))
+        elif kind in (_parser.MAX_REPEAT, _parser.MIN_REPEAT) and value[0]:
+            choices.append(_choose_literals(value[2]))
+        elif kind is _parser.BRANCH and all(branches := [_choose_literals(one) for one in value[1]]):
+            choices.append(tuple(literal for branch in branches for literal in branch))
     return max(choices, key=lambda choice: (min(map(len, choice), default=0), -len(choice)))

@@ -1,11 +1,13 @@
 """`memdir serve` over real HTTP and a real PostgreSQL: the API, who may, review, files to keep in step, MCP."""
 
 import base64
+import io
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,7 +18,7 @@ from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, search
 from memdir.errors import FormatError
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.api import ENDPOINTS, find_secrets
-from memdir.interfaces.server.app import RateLimit
+from memdir.interfaces.server.app import JsonLog, RateLimit
 from memdir.postgres.database import PostgresDatabase
 from memdir.store.contract import utc_now
 from memdir.store.plan import FileChange, WriteRules, check_changes
@@ -588,6 +590,12 @@ def wanted(tool: str) -> list[str]:
     )
 
 
+def test_a_wrong_method_is_said_so(org: Organisation, store: str) -> None:
+    path = f"{store}/memories/deploys"
+    status, data, headers = org.admin.raw("PATCH", path)
+    assert (status, headers["allow"]) == (405, "GET, PUT, DELETE") and json.loads(data)["error"]["type"] == "method"
+
+
 def test_a_limited_credential_makes_none_that_can_do_more(org: Organisation, store: str) -> None:
     one, _ = (UUID(org.admin("GET", store)[1]["id"]), org.admin("POST", "/v1/stores", {"name": "second"}))
     limited, reader = org.client("admin", stores=[one]), org.client("read_only")
@@ -616,7 +624,7 @@ def test_an_index_line_that_addresses_an_agent_is_refused_whatever_the_way(org: 
     assert org.admin("GET", f"{store}/index")[1] == index
 
 
-def test_a_text_full_of_secrets_costs_little() -> None:
+def test_a_text_full_of_secrets_costs_little_and_bytes_are_counted(org: Organisation, store: str) -> None:
     text = "password=" * 20_000
 
     def measure(find: Callable[[str], object]) -> float:
@@ -625,3 +633,34 @@ def test_a_text_full_of_secrets_costs_little() -> None:
         return time.process_time() - start
 
     assert measure(find_secrets) * 3 < measure(find_all_secrets), "it ends at the first few"
+    large = {"files": [{"path": "x.md", "content": "x\n" * 500_000}]}
+    assert {org.admin("POST", f"{store}/files", large)[0] for _ in range(20)} == {400, 429}
+    assert org.client("read_only")("GET", store)[0] == 200, "another credential has its own rate"
+
+
+def test_an_unexpected_error_is_json_and_stands_in_the_log_with_its_request(postgres: Postgres) -> None:
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    handler.setFormatter(JsonLog())
+    logger = logging.getLogger("memdir")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+    def fail() -> datetime:
+        raise RuntimeError("the body of a memory")
+
+    try:
+        with serve(postgres.database, clock=fail) as port:
+            org = Organisation(postgres, port)
+            org.admin("POST", "/v1/stores", {"name": "main"})
+            status, answer = put(org.admin, "/v1/stores/main", "deploys", memory())
+    finally:
+        logger.removeHandler(handler)
+    rows = [json.loads(line) for line in log.getvalue().splitlines()]
+    (error,) = [row for row in rows if row["level"] == "ERROR"]
+    (request,) = [row for row in rows if row.get("status") == 500]
+    assert status == 500 and answer["error"]["type"] == "internal"
+    assert answer["error"]["request_id"] == error["request_id"] == request["request_id"]
+    assert error["error"] == "RuntimeError" and any("fail" in at for at in error["at"])
+    assert request["route"] == "/v1/stores/{store}/memories/{path:path}" and request["organisation"] == str(org.tenant)
+    assert "the body of a memory" not in log.getvalue()

@@ -204,22 +204,8 @@ def create_token(
     if access not in ACCESS or not 1 <= days <= TOKEN_DAYS_MOST:
         raise FormatError("invalid access level or lifetime", field="access", hint=f"use one of {', '.join(ACCESS)}")
     token, secret, expires = uuid4(), secrets.token_bytes(32), now + timedelta(days=days)
-    insert = "INSERT INTO memdir.tokens (tenant, token, hash, name, access, stores, member, expires) VALUES"
-    values = "(%(tenant)s, %(token)s, %(hash)s, %(name)s, %(access)s, %(stores)s::uuid[], %(member)s, %(expires)s)"
-    try:
-        database.write(
-            tenant,
-            f"{insert} {values}",
-            token=token,
-            hash=hashlib.sha256(secret).digest(),
-            name=clean_text(name),
-            access=access,
-            stores=list(stores),
-            member=member,
-            expires=expires,
-        )
-    except errors.ForeignKeyViolation:
-        raise NotFoundError("member not found", name=str(member)) from None
+    row = {"token": token, "hash": hashlib.sha256(secret).digest(), "name": name, "access": access}
+    insert_row(database, tenant, "tokens", **row, stores=list(stores), member=member, expires=expires)
     return token, make_token_text(tenant.bytes + token.bytes + secret), expires
 
 
@@ -288,11 +274,12 @@ class OidcProvider:
             raise _unknown()
         return claims
 
-    def check(self) -> None:
-        """Raise SettingsError if the provider cannot be used."""
+    def check(self) -> str:
+        """Return the issuer. Raises SettingsError if it cannot be used."""
         self._fetch_keys()
         for field in _LOGIN if self.client else ():
             self._find_address(field)
+        return self.issuer
 
     def start_login(self, back: str, state: str, nonce: str, verifier: str) -> str:
         """Return the login URL; the provider redirects to `back` with a code and the state."""

@@ -291,11 +291,7 @@ def make_store(call: Call) -> Answer:
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
     columns |= {key: bool(body.get(key)) for key in ("review", "agents")}
     store_id = create_store(call.database, caller.tenant, body["name"], **columns)
-    return 201, _with_store(call, str(store_id)).find_store().render()
-
-
-def _with_store(call: Call, store: str) -> Call:
-    return Call(call.context, call.caller, {"store": store}, call.query, call.body, call.key, call.who)
+    return 201, replace(call, params={"store": str(store_id)}).find_store().render()
 
 
 def show_store(call: Call) -> Answer:
@@ -313,7 +309,7 @@ def change_store(call: Call) -> Answer:
             call.database.write(call.caller.tenant, update, store=opened.id, **columns_given)
         except errors.UniqueViolation:
             raise ConflictError("a store with this name already exists", hint="choose another name") from None
-    return 200, _with_store(call, str(opened.id)).find_store().render()
+    return 200, replace(call, params={"store": str(opened.id)}).find_store().render()
 
 
 def delete_store(call: Call) -> Answer:
@@ -752,7 +748,8 @@ ENDPOINTS = (
              {201: result(team=STRING, member=STRING)}, "admin"),
     Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Remove a member from a team", leave_team,
              {200: result(team=STRING, member=STRING)}, "admin"),
-    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens, {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
+    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens,
+             {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
     Endpoint("POST", "/v1/tokens", "Create a token; its text is returned once", make_token,
              {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
                  {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),

@@ -1,21 +1,31 @@
 """The server as an ASGI application: API routes, health, metrics, OpenAPI description and MCP.
 
-Each request is authenticated, counted against its organisation's rate limit, checked against its endpoint's schemas and run in
-a thread. One table maps errors to statuses. The audit log records administration and refusals; stores record their own writes.
+Each request gets an ID, is authenticated, counted against the rates of its credential and organisation, checked against its
+endpoint's schemas, and waits for a turn of its organisation before it takes a thread: at most half of the connections serve
+one. One table maps errors to statuses, and every error is JSON. The log has a JSON line per request and per unexpected error,
+without content. The audit log records administration and refusals; stores record their own writes.
 """
 
 import json
+import logging
 import random
 import re
 import threading
 import time
+import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
 
-import anyio.to_thread
+import anyio
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -39,6 +49,7 @@ from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.database import clean_text, list_migrations
 from memdir.postgres.search import Indexer
 
+T = TypeVar("T")
 BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
 _FAILED_A_MINUTE = 60  # failed logins per address
 _BUCKETS = 10_000
@@ -58,23 +69,49 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 )
 
 
-_DENIED = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 415: "format"}
+_DENIED = {
+    401: "unauthenticated", 403: "forbidden", 405: "method", 413: "too_large", 415: "format",
+}  # fmt: skip
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
+_ORGANISATION = 10  # an organisation has so many times the rates of one credential
+_WAITING = 64  # requests of an organisation that wait for their turn; more are refused at once
+_READY_SECONDS = 0.9
+_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+REQUEST: ContextVar[str] = ContextVar("request", default="")  # the ID of the request that is being answered
+_LOG = logging.getLogger("memdir.server")
+
+
+class JsonLog(logging.Formatter):
+    """A log line as JSON. Of an error it has the type and the places, because a message may quote a memory."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        row: Json = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(), "level": record.levelname}
+        row |= {"logger": record.name, "message": record.getMessage(), "request_id": REQUEST.get()}
+        row |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            frames = traceback.extract_tb(record.exc_info[2])
+            row |= {
+                "error": record.exc_info[0].__name__,
+                "at": [f"{at.filename}:{at.lineno} {at.name}" for at in frames],
+            }
+        return json.dumps(row, ensure_ascii=False)
 
 
 class RateLimit:
-    """Requests per minute by key, as token buckets in this process."""
+    """Requests or bytes per minute by key, as token buckets in this process."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, key: object, most: int, *, now: float | None = None) -> float:
-        """Take one token; return 0, or the seconds until there is one."""
+    def take(self, key: object, most: int, *, cost: int = 1, now: float | None = None) -> float:
+        """Take `cost` tokens; return 0, or the seconds until there is one. A large cost is paid off later."""
         now = time.monotonic() if now is None else now
         with self._lock:
             left, refilled_at = self._buckets.pop(key, (float(most), now))
             left = min(float(most), left + (now - refilled_at) * most / 60)
-            self._buckets[key] = (left - 1 if left >= 1 else left), now
+            self._buckets[key] = (left - cost if left >= 1 else left), now
             if len(self._buckets) > _BUCKETS:
                 self._buckets.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) * 60 / max(most, 1)
@@ -87,29 +124,41 @@ class RateError(MemdirError):
 
 
 class Metrics:
-    """Counters for Prometheus, without tenants, names or content."""
+    """Counters and histograms for Prometheus, without tenants, names or content."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._values: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
+        limits = (*(f"{limit / 1000:g}" for limit in _BUCKETS_MS if seconds * 1000 <= limit), "+Inf")
         with self._lock:
-            self._requests[method, route, status] += 1
-            self._seconds[route] += seconds  # type: ignore[assignment]
+            self._values[f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}}'] += 1
+            self._values.update(f'memdir_request_seconds_bucket{{route="{route}",le="{limit}"}}' for limit in limits)
+            self._values[f'memdir_request_seconds_count{{route="{route}"}}'] += 1
+            self._values[f'memdir_request_seconds_sum{{route="{route}"}}'] += seconds  # type: ignore[assignment]
 
     def render(self, database: Mapping[str, int]) -> str:
         with self._lock:
-            requests, seconds = sorted(self._requests.items()), sorted(self._seconds.items())
-        lines = ["# TYPE memdir_requests_total counter"]
-        for (method, route, status), count in requests:
-            lines.append(f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
-        lines.append("# TYPE memdir_request_seconds_total counter")
-        lines += [f'memdir_request_seconds_total{{route="{route}"}} {total:.6f}' for route, total in seconds]
-        lines.append("# TYPE memdir_database gauge")
-        lines += [f'memdir_database{{name="{name}"}} {database[name]}' for name in sorted(database)]
-        return "\n".join(lines) + "\n"
+            rows = sorted(self._values.items())
+        rows += [(f'memdir_database{{name="{name}"}}', count) for name, count in sorted(database.items())]
+        return "# TYPE memdir_request_seconds histogram\n" + "".join(f"{name} {value:.12g}\n" for name, value in rows)
+
+
+class TenantTurns:
+    """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
+
+    def __init__(self, connections: int) -> None:
+        self.logins, work = CapacityLimiter(max(1, connections // 4)), max(1, connections * 3 // 4 - 1)
+        self.work, self._share = CapacityLimiter(work), max(1, work // 2)  # one connection is left for the indexer
+        self._turns: dict[UUID, CapacityLimiter] = {}
+
+    def hold(self, tenant: UUID) -> CapacityLimiter:
+        """Return a context of a turn. Raises RateError if too many requests wait for one."""
+        turn = self._turns.setdefault(tenant, CapacityLimiter(self._share))
+        if turn.statistics().tasks_waiting >= _WAITING:
+            raise RateError(1.0)
+        return turn
 
 
 class ApiServer:
@@ -117,13 +166,28 @@ class ApiServer:
 
     def __init__(self, context: ServerContext, *, public_url: str = "") -> None:
         self.context, self.public_url = context, public_url.rstrip("/")
-        self.rates, self.metrics = RateLimit(), Metrics()
+        self.rates, self.metrics, self.turns = RateLimit(), Metrics(), TenantTurns(context.database.size)
 
     def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
         """Return the caller. Raises DeniedError or RateError."""
         credential, organisation = headers.get("authorization", ""), headers.get("memdir-organisation", "")
         database, oidc = self.context.database, self.context.oidc
         return self.admit(lambda: find_caller(database, oidc, credential, organisation), address)
+
+    async def find_caller(self, request: Request) -> Caller:
+        arguments = request.headers, find_address(request)
+        caller = await run_sync(self.authenticate, *arguments, limiter=self.turns.logins)
+        request.scope[_CALLER] = caller
+        return caller
+
+    async def show_refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, MemdirError)
+        (status, data), headers = render_error(error), {}
+        if status == 401:
+            headers["www-authenticate"] = self.challenge(_base(request))
+        if isinstance(error, RateError) or status == 503:
+            headers["retry-after"] = str(int(getattr(error, "seconds", 0)) + 1)
+        return _answer(status, data, headers)
 
     def admit(self, find: Callable[[], Caller], address: str) -> Caller:
         """Return the caller from `find`; counts failures by address and requests by organisation."""
@@ -133,14 +197,20 @@ class ApiServer:
             if wait := self.rates.take(("failed", address), _FAILED_A_MINUTE):
                 raise RateError(wait) from None
             raise
-        if wait := self.rates.take(caller.tenant, caller.max_requests):
-            raise RateError(wait)
+        self.count(caller)
         return caller
 
-    def run(self, endpoint: Endpoint, request: Request, body: bytes) -> tuple[int, Json]:
-        address = request.client.host if request.client else ""
-        caller = self.authenticate(request.headers, address)
+    def count(self, caller: Caller, *, size: int = 0) -> None:
+        """Count a request, or bytes that it sent. Raises RateError if the credential or its organisation had too many."""
+        most, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
+        for who, times in ((caller.actor, 1), ("", _ORGANISATION)):
+            if wait := self.rates.take((caller.tenant, who, bool(size)), most * times, cost=cost):
+                raise RateError(wait)
+
+    def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:
         status = 500
+        if body:
+            self.count(caller, size=len(body))
         try:
             if endpoint.right == "admin" and not caller.rules_organisation:
                 raise DeniedError("only admins of the whole organisation can do this", hint="use an admin's token")
@@ -213,12 +283,12 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
         row |= {"expected": error.expected, "found": error.found}
     if isinstance(error, FormatError) and error.field:
         row["field"] = error.field
+    if request := REQUEST.get():
+        row["request_id"] = request
     return status, {"error": row}
 
 
-def build_app(
-    context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None
-) -> Starlette:
+def build_app(context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None) -> App:
     """Return the application. `page` creates the app for all URLs outside the API."""
     server = ApiServer(context, public_url=public_url)
     mcp_app = make_mcp(context)
@@ -230,9 +300,9 @@ def build_app(
             async with mcp_app.router.lifespan_context(mcp_app):
                 yield
         finally:
-            await anyio.to_thread.run_sync(indexer.close)
+            await run_sync(indexer.close)
 
-    description = render_openapi(ENDPOINTS)
+    description, probes = render_openapi(ENDPOINTS), CapacityLimiter(2)
 
     async def show_metadata(request: Request) -> Response:
         return _answer(200, server.render_metadata(_base(request)))
@@ -241,7 +311,10 @@ def build_app(
         return _answer(200, {"status": "ok"})
 
     async def show_ready(_: Request) -> Response:
-        why = await anyio.to_thread.run_sync(server.check_ready)
+        why = f"the database did not answer within {_READY_SECONDS} seconds"
+        if probes.available_tokens:
+            with anyio.move_on_after(_READY_SECONDS):
+                why = await run_sync(server.check_ready, limiter=probes, abandon_on_cancel=True)
         return _answer(503 if why else 200, {"status": why or "ok"})
 
     async def show_metrics(_: Request) -> Response:
@@ -263,33 +336,26 @@ def build_app(
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, methods in by_path.items():
-        routes.append(Route(path, _make_endpoint(server, methods), methods=list(methods)))
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: show_absent, 405: show_absent})
+        routes.append(Route(path, _make_endpoint(server, methods), methods=_METHODS))
+    handlers: Any = {404: show_absent, 405: show_absent, MemdirError: server.show_refused, Exception: show_unexpected}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     if page is not None:
         app.mount("/", page(server))
-    return app
+    return _LoggedApp(server, app)
 
 
 def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        start = time.perf_counter()
-        endpoint = methods["GET" if request.method == "HEAD" else request.method]
-        headers = {}
-        try:
-            body = await _read_body(request, endpoint)
-            status, data = await anyio.to_thread.run_sync(server.run, endpoint, request, body)
-        except MemdirError as error:
-            status, data = render_error(error)
-            if status == 401:
-                headers["www-authenticate"] = server.challenge(_base(request))
-            if isinstance(error, RateError):
-                headers["retry-after"] = str(int(error.seconds) + 1)
-            if status == 503:
-                headers["retry-after"] = "1"
-        if status == 200 and "content_sha256" in data and data["content_sha256"]:
-            headers["etag"] = f'"{data["content_sha256"]}"'
-        server.metrics.note(request.method, endpoint.path, status, time.perf_counter() - start)
-        return _answer(status, data, headers)
+        endpoint = methods.get("GET" if request.method == "HEAD" else request.method)
+        request.scope[_ROUTE] = next(iter(methods.values())).path
+        if endpoint is None:
+            return await show_absent(request, HTTPException(405, headers={"allow": ", ".join(methods)}))
+        caller = await server.find_caller(request)
+        body = await _read_body(request, endpoint)
+        async with server.turns.hold(caller.tenant):
+            status, data = await run_sync(server.run, endpoint, request, caller, body, limiter=server.turns.work)
+        digest = data.get("content_sha256") if status == 200 else None
+        return _answer(status, data, {"etag": f'"{digest}"'} if digest else {})
 
     return answer
 
@@ -331,15 +397,12 @@ class _McpGate:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        try:
-            address = request.client.host if request.client else ""
-            caller = await anyio.to_thread.run_sync(self._server.authenticate, request.headers, address)
-        except MemdirError as error:
-            status, data = render_error(error)
-            headers = {"www-authenticate": self._server.challenge(_base(request))} if status == 401 else {}
-            return await _answer(status, data, headers)(scope, receive, send)
+        caller, size = await self._server.find_caller(request), request.headers.get("content-length", "")
+        self._server.count(caller, size=int(size) if size.isdecimal() else 0)
+        scope[_ROUTE] = "/mcp"
         scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
+        async with self._server.turns.hold(caller.tenant):
+            await self._app(scope, receive, send)
 
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -349,12 +412,62 @@ def _answer(status: int, data: Json, headers: Mapping[str, str] | None = None) -
     return JSONResponse(data, status, {**_HEADERS, **(headers or {})})
 
 
+def find_address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
 def _base(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
+
+
+_ROUTE, _CALLER = "memdir.route", "memdir.caller"
+
+
+class _LoggedApp:
+    """Gives each request an ID, and logs and counts it when it was answered."""
+
+    def __init__(self, server: ApiServer, app: Starlette) -> None:
+        self._server, self._app = server, app
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        request_id, start, statuses = uuid4().hex, time.perf_counter(), [0]
+        token = REQUEST.set(request_id)
+
+        async def send_with_id(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses[0] = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            seconds, route = time.perf_counter() - start, str(scope.get(_ROUTE, "other"))
+            self._server.metrics.note(scope["method"], route, statuses[0], seconds)
+            fields: Json = {
+                "method": scope["method"],
+                "route": route,
+                "status": statuses[0],
+                "ms": round(seconds * 1000, 1),
+            }
+            if (caller := scope.get(_CALLER)) is not None:
+                fields |= {"organisation": str(caller.tenant), "actor": caller.actor}
+            _LOG.info("request", extra={"fields": fields})
+            REQUEST.reset(token)
+
+
+async def show_unexpected(_: Request, error: Exception) -> Response:
+    _LOG.error("unexpected error", exc_info=error)
+    hint = "the administrator finds it in the log by its request ID"
+    row: Json = {"type": "internal", "message": "unexpected error", "hint": hint, "request_id": REQUEST.get()}
+    return _answer(500, {"error": row})
 
 
 async def show_absent(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     kind, message = ("not_found", "page not found") if status == 404 else ("method", "method not allowed")
-    data = {"error": {"type": kind, "message": message, "hint": "GET /openapi.json lists every request"}}
+    row = {"type": kind, "message": message, "hint": "GET /openapi.json lists every request"}
+    data = {"error": {**row, "request_id": REQUEST.get()}}
     return _answer(status, data, getattr(error, "headers", None))

@@ -5,6 +5,7 @@ Without a DSN, a private PostgreSQL server in a folder is used. One process runs
 
 import fcntl
 import json
+import logging
 import os
 import sys
 import zipfile
@@ -19,7 +20,7 @@ from memdir.files import write_private
 from memdir.frozen import dataclass
 from memdir.interfaces.server.access import OidcProvider, create_token
 from memdir.interfaces.server.api import ServerContext
-from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
+from memdir.interfaces.server.app import BODY_BYTES, ApiServer, JsonLog, build_app
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
@@ -107,6 +108,10 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
             host = f"[{options.host}]" if ":" in options.host else options.host
             address = f"http://{host}:{listener.getsockname()[1]}"
             say(address)
+            log = logging.StreamHandler()  # standard error
+            log.setFormatter(JsonLog())
+            logging.getLogger().addHandler(log)
+            logging.getLogger("memdir").setLevel(logging.INFO)
             app = build_app(context, public_url=options.public_url, page=MemberPage)
             HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
         finally:
@@ -128,19 +133,15 @@ def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, boo
     with open_place(place) as (_, dsn):
         database = PostgresDatabase(dsn, size=1, seconds=10.0)
         try:
-            if note("database", lambda: _check_server(database)):
+            if note("database", lambda: f"PostgreSQL {database.show('SHOW server_version')}"):
                 note("schema", lambda: _check_schema(database))
                 note("rows", lambda: _check_rows(database))
                 note("credentials", lambda: _check_credentials(database, options))
         finally:
             database.close()
     if options.oidc_issuer or options.oidc_client_id:
-        note("oidc", lambda: _check_oidc(options))
+        note("oidc", lambda: _open_oidc(options).check())
     return rows
-
-
-def _check_server(database: PostgresDatabase) -> str:
-    return f"PostgreSQL {database.show('SHOW server_version')}"
 
 
 def _check_schema(database: PostgresDatabase) -> str:
@@ -168,11 +169,6 @@ def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str
     if not has_credentials(database) and not options.oidc_issuer:
         raise SettingsError("no token exists", hint="`memdir serve token` creates one")
     return "there are tokens" if has_credentials(database) else "OIDC"
-
-
-def _check_oidc(options: ServeOptions) -> str:
-    _open_oidc(options).check()
-    return options.oidc_issuer
 
 
 def _open_oidc(options: ServeOptions) -> OidcProvider:

@@ -29,7 +29,7 @@ from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
 from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
-from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
+from memdir.interfaces.server.app import ApiServer, RateError, find_address, render_error, show_absent, show_unexpected
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
 from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, ActionResult, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
@@ -90,7 +90,7 @@ class MemberPage:
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/s/{store:uuid}", self._show_store),
         ]
-        handlers: Any = {MemdirError: self._fail, 404: show_absent, 405: show_absent}
+        handlers: Any = {MemdirError: self._fail, 404: show_absent, 405: show_absent, Exception: show_unexpected}
         self._app = Starlette(routes=routes, exception_handlers=handlers)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -115,8 +115,7 @@ class MemberPage:
         if session is None or session.until < time.monotonic():
             raise DeniedError("log in first", status=401, hint="use a token of your organisation")
         caller = session.renew()
-        if wait := self._server.rates.take(caller.tenant, caller.max_requests):
-            raise RateError(wait)
+        self._server.count(caller)
         return caller, session
 
     def _show_login(self, request: Request) -> Response:
@@ -127,7 +126,7 @@ class MemberPage:
         token = (await _read_form(request))["token"].strip()
         headers = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
         try:
-            caller = await run_in_threadpool(self._server.authenticate, headers, _find_address(request))
+            caller = await run_in_threadpool(self._server.authenticate, headers, find_address(request))
         except MemdirError as error:
             return self._refuse(error, "invalid token")
         number = UUID(caller.actor.removeprefix("token:"))
@@ -138,7 +137,7 @@ class MemberPage:
         """Send the browser to the provider, with a cookie that its response must match."""
         self._check_origin(request)
         organisation, oidc = (await _read_form(request))["organisation"].strip(), self._find_oidc()
-        if wait := self._server.rates.take(("login", _find_address(request)), _LOGINS_A_MINUTE):
+        if wait := self._server.rates.take(("login", find_address(request)), _LOGINS_A_MINUTE):
             raise RateError(wait)
         cookie, state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(4))
         back = (self._server.public_url or str(request.base_url).rstrip("/")) + _OIDC
@@ -166,7 +165,7 @@ class MemberPage:
             return find_person(database, oidc, claims[0], login.organisation)
 
         try:
-            caller = await run_in_threadpool(self._server.admit, find, _find_address(request))
+            caller = await run_in_threadpool(self._server.admit, find, find_address(request))
         except MemdirError as error:
             return self._refuse(error, "the login failed, or you are not a member of this organisation")
         renew = partial(find_person, database, oidc, {"sub": claims[0]["sub"]}, str(caller.tenant))
@@ -226,7 +225,11 @@ class MemberPage:
         call = Call(self._server.context, caller, {"store": str(request.path_params["store"])}, who=who)
         may = {name: partial(self._act, call, name, action) for name, action in _ACTIONS.items()}
         known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: may, "path_params": {}}
-        await self._inner(known, receive, send)
+        if request.url.path.endswith("/events"):  # waits for changes, in no thread
+            return await self._inner(known, receive, send)
+        scope["memdir.route"], scope["memdir.caller"] = "/s/{store}", caller
+        async with self._server.turns.hold(caller.tenant):
+            await self._inner(known, receive, send)
 
     def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
         caller, session = self._find_session(request)
@@ -314,10 +317,6 @@ def _keep(cache: "OrderedDict[K, V]", key: K, value: V, limit: int) -> None:
 
 def _hash(cookie: str) -> bytes:
     return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
-
-
-def _find_address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _read_cookie(request: Request, name: str = COOKIE) -> bytes:

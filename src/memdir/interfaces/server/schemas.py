@@ -160,7 +160,7 @@ _ERROR = table(
     {"error": {"type": "object", "properties": {"type": STRING, "message": STRING, "hint": STRING}, "required": ["type", "message", "hint"]}},
     "error",
 )  # fmt: skip
-_FAILS = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503)
+_FAILS = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
 
 
 def render_openapi(endpoints: "Iterable[Endpoint]") -> Json:
