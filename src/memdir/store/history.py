@@ -119,8 +119,9 @@ class Database:
                 uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
             try:
-                if readonly and self._read_version() < len(migrations):
-                    self._copy_into_memory()  # only writers migrate the file
+                with suppress(sqlite3.DatabaseError):  # whoever reads gets the error
+                    if readonly and self._read_version() < len(migrations):
+                        self._copy_into_memory()  # only writers migrate the file
                 if not readonly:
                     self._prepare()
                     self._file = self._find_file()
