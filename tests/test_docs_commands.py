@@ -74,8 +74,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     write(project / "corpus.jsonl", '{"id": "a", "group": "g", "text": "We deploy on Tuesdays"}\n')
     write(project / "queries.jsonl", '{"id": "q", "group": "g", "query": "deploy day", "gold": ["a"]}\n')
     write(home / "Notes/Deploys.md", "We deploy on Tuesdays only.\n")
-    (home / ".gemini").mkdir()
-    shutil.copy(ROOT / "tests/data/import/gemini-sample.md", home / ".gemini/GEMINI.md")
     (home / "Downloads").mkdir()
     write_zip(home / "Downloads/chatgpt-export.zip", make_files("chatgpt", 3))
     git(project, "add", ".")

@@ -19,7 +19,6 @@ from memdir.dream import DreamSkip
 from memdir.extraction import ExtractSkip
 from memdir.frozen import replace
 from memdir.interfaces.doctor import LEVELS
-from memdir.interfaces.exports import ExportFormat
 from memdir.interfaces.imports import ImportAction, ImportFormat
 from memdir.recall.pipeline import RecallSkip
 from memdir.records import Forget, InboxItem, InboxKind, InboxState, Kind, Scope
@@ -43,7 +42,6 @@ ENUMS: dict[type[Enum], str] = {
     ClaimKind: "ClaimRow.kind",
     ClaimStatus: "ClaimRow.status",
     DreamSkip: "DreamedRow.skipped DreamStatusRow.reason",
-    ExportFormat: "ExportRow.format",
     ExtractSkip: "LearnedRow.skipped",
     ImportAction: "ImportStepRow.fate ImportRow.counts",
     ImportFormat: "ImportRow.format",
@@ -60,7 +58,7 @@ ENUMS: dict[type[Enum], str] = {
 
 def test_enumerations_are_those_of_the_code() -> None:
     wanted = {path: [at.value for at in kind] for kind, paths in ENUMS.items() for path in paths.split()}
-    wanted |= {"FindingRow.kind": [*LEVELS], "DoctorRow.counts": [*LEVELS]}
+    wanted |= {"FindingRow.kind": [*LEVELS], "FindingsRow.counts": [*LEVELS]}
     wrong = []
     for path, values in wanted.items():
         row, _, field = path.partition(".")

@@ -299,7 +299,7 @@ def test_no_session_id_leads_out_of_its_own_folder(tmp_path: Path, id: str) -> N
     with updating(place):
         write_notes_file(place, "# A\n", expect=None)
     (kept,) = list_notes(place.project)
-    assert kept.place == place and read_notes_file(place) == "# A\n"
+    assert kept == place and read_notes_file(place) == "# A\n"
     assert place.path.resolve().parent.parent.parent == place.project.resolve()
     assert place.leaf not in ("memory", "", ".", "..") and "/" not in place.leaf
     assert find_notes_file(place.project, place.leaf) == place, "what is listed can be named"
@@ -328,7 +328,7 @@ def test_no_link_is_followed(tmp_path: Path, depth: int) -> None:
         read_notes_file(place)
     with pytest.raises(PathError), updating(place):
         write_notes_file(place, "ours", expect="theirs")
-    assert target.read_text(encoding="utf-8") == "theirs" and list_notes(place.project) == ()
+    assert target.read_text(encoding="utf-8") == "theirs" and list_notes(place.project) == []
 
 
 def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def read_text(path: Path) -> object:
 def read_import(path: Path) -> object:
     """Whatever a person may name after `memdir import`, by looking at it and by a format's name."""
     environment = read_environment({"HOME": str(path.parent)})
-    context = ImportContext(path.parent, environment, datetime(2026, 3, 5, tzinfo=UTC))
+    context = ImportContext(environment, datetime(2026, 3, 5, tzinfo=UTC))
     found = []
     for format in (None, list(ImportFormat)[zlib.crc32(path.read_bytes()) % len(ImportFormat)]):
         with suppress(MemdirError):

@@ -32,7 +32,7 @@ _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
 # Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
 KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
-TABLES = (*KEPT, "search", "searched", "postings", "terms")
+TABLES = (*KEPT, "search", "searched", "postings", "terms", "idempotency")
 
 
 @dataclass(frozen=True, slots=True)
