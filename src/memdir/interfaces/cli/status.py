@@ -52,7 +52,7 @@ from memdir.project.hosts import HOSTS, find_host, find_installed, list_present,
 from memdir.project.paths import read_paths
 from memdir.project.settings import SETTINGS
 from memdir.recall.prefetch import BACKGROUND
-from memdir.records import Header, Moment, Scope
+from memdir.records import Header, Moment, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
@@ -175,7 +175,9 @@ def _make_scope(store: FileStore, order: str) -> Row:
 
 def _count_selected(store: FileStore) -> dict[str, int]:
     """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
-    selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
+    selected: list[Surfacing] = []
+    with suppress(DiskError):  # `doctor` says what is wrong with it
+        selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
     late = sum(recall.moment in (Moment.LATE, Moment.TOO_LATE) for recall in selected)
     return {"selected": len(selected), "late": late}
 
