@@ -58,7 +58,7 @@ ENUMS: dict[type[Enum], str] = {
 
 def test_enumerations_are_those_of_the_code() -> None:
     wanted = {path: [at.value for at in kind] for kind, paths in ENUMS.items() for path in paths.split()}
-    wanted |= {"FindingRow.kind": [*LEVELS], "DoctorRow.counts": [*LEVELS]}
+    wanted |= {"FindingRow.kind": [*LEVELS], "FindingsRow.counts": [*LEVELS]}
     wrong = []
     for path, values in wanted.items():
         row, _, field = path.partition(".")
@@ -207,7 +207,7 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
     git(old, "commit", "-q", "--allow-empty", "-m", "first")
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=old)
     old.rename(new)
-    for more in ([], ["--yes"], ["--claim"]):
+    for more in ([], ["--yes"]):
         told = cli("relink", "--json", *more, cwd=new)
         assert told.code == 0
         check("relink", told.json)
