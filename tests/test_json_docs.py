@@ -213,7 +213,7 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
     git(old, "commit", "-q", "--allow-empty", "-m", "first")
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=old)
     old.rename(new)
-    for more in ([], ["--yes"], ["--claim"]):
+    for more in ([], ["--yes"]):
         told = cli("relink", "--json", *more, cwd=new)
         assert told.code == 0
         check("relink", told.json)

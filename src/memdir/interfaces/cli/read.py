@@ -152,35 +152,15 @@ _CHANGES = (
     "List changes with time, author and reason.",
     "memdir history",
     "memdir history terse-replies --limit 5",
-    "memdir history --compact",
 )
 @name_argument(required=False)
 @limit_option(50, "Maximum number of changes, newest first; 0 for all.", least=0)
-@click.option(
-    "--compact", "is_compacting", is_flag=True, help="Remove old versions by `history.keep_days` and `history.keep_mb`."
-)
 @scope_option
-def history_verb(
-    call: CliContext, name: str | None, limit: int, is_compacting: bool, scope: str | None, as_json: bool
-) -> None:
+def history_verb(call: CliContext, name: str | None, limit: int, scope: str | None, as_json: bool) -> None:
     """List the changes of this directory, or of one memory, even if forgotten. Includes edits made outside memdir.
 
     In a pipe: ID, time, author, command, memories, reason, `undone by ID` or `undoes ID`, separated by tabs.
-
-    --compact first removes the oldest versions above the configured limits. The last version of each memory, even if
-    forgotten, and the list of changes are kept; removed versions can no longer be restored.
     """
-    if is_compacting:
-        if name is not None:
-            raise click.UsageError("--compact works on the full history, not on one memory")
-        from memdir.operations.turn import compact_history  # a listing does not pay for it
-
-        project = call.open_to_write()
-        store = choose_store(project, scope)
-        removed = compact_history(project, store, call.origin())
-        if not as_json:
-            call.out.line(f"removed {cli.count_words(removed.versions, 'old version')}, {removed.bytes:,} bytes")
-            return
     store, past_name = _find_store(call.open(), name, scope)
     rows = [make_change_row(change) for change in store.changes(past_name, limit=limit or -1)]
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="no changes yet")

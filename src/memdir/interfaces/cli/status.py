@@ -438,14 +438,13 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep",
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix",
     "memdir doctor --probe claude-code",
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
-@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @click.option(
     "--probe", metavar="AGENT", is_flag=False, flag_value="",
     help="Run the agent itself against a model on this machine, and show what reaches it. Without AGENT, all that are installed.",
@@ -455,7 +454,6 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 def doctor_verb(
     call: CliContext,
     is_fixing: bool,
-    is_deep: bool,
     probe: str | None,
     seconds: float,
     scope: str | None,
@@ -468,7 +466,7 @@ def doctor_verb(
     out = call.out
     if probe is not None:
         return _probe(call, probe, seconds, as_json=as_json)
-    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    findings, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -536,9 +534,7 @@ def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int
     return cli.REFUSED if is_bad else cli.DONE
 
 
-def _look(
-    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
-) -> tuple[list[tuple[str, DoctorFinding]], int]:
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -556,7 +552,7 @@ def _look(
     project, is_wide = call.open(), scope is None
     stores = choose_stores(project, scope)
     fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
-    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
+    return doctor.examine_project(project, stores, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:
