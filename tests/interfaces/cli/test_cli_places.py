@@ -44,16 +44,8 @@ def test_two_projects_with_one_short_name_are_told_everywhere(cli: Cli) -> None:
     told = cli("doctor", "--json", cwd=other)
     assert told.code == 1 and told.json["counts"]["slug_collision"] == 1
     (finding,) = told.json["findings"]
-    assert finding["level"] == "error" and "relink --claim" in finding["fix"]
+    assert finding["level"] == "error" and "CLAUDE_CODE_PROJECT_DIR_NAME" in finding["fix"]
     assert cli("doctor", "--fix", cwd=other).code == 1
-
-
-def test_a_claim_ends_the_dispute(cli: Cli) -> None:
-    other = collide(cli)
-    row = cli("relink", "--claim", "--json", cwd=other).json
-    assert (row["action"], row["root"]) == ("claimed", str(other))
-    assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
-    assert "memory directory not found" in cli("relink", "--claim", cwd=cli.home / "work").refusal
 
 
 @pytest.fixture
@@ -111,7 +103,6 @@ def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
 
 
 def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
-    assert cli("relink", "--from", "x", "--claim").code == 2
     assert "memory directory not found" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
     assert cli("relink", "--from", "a\0b", "--yes").refusal
     assert "selects this" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal

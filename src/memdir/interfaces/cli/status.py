@@ -12,7 +12,7 @@ import click
 from memdir.conversation.instructions import build_instructions
 from memdir.conversation.start import measure_starts
 from memdir.dream import DreamSkip
-from memdir.errors import DiskError, SettingsError
+from memdir.errors import DiskError, NotFoundError, SettingsError
 from memdir.extraction import ExtractSkip
 from memdir.format.index import INDEX_FILE, clip_index, measure_index
 from memdir.interfaces import cli, doctor
@@ -34,6 +34,7 @@ from memdir.interfaces.cli.app import KINDS, complete_names, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting
 from memdir.interfaces.doctor import LEVELS, DoctorFinding
+from memdir.interfaces.probe import has_changed_since_probe
 from memdir.limits import INDEX_WARN_SHARE
 from memdir.models.usage import (
     FILE,
@@ -47,11 +48,11 @@ from memdir.models.usage import (
     sum_totals,
 )
 from memdir.operations.find import find_memory
-from memdir.project.hosts import HOSTS, find_installed, render_undecided
+from memdir.project.hosts import HOSTS, find_host, find_installed, list_present, render_undecided
 from memdir.project.paths import read_paths
 from memdir.project.settings import SETTINGS
 from memdir.recall.prefetch import BACKGROUND
-from memdir.records import Header, Moment, Scope
+from memdir.records import Header, Moment, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
@@ -168,7 +169,9 @@ def _make_scope(store: FileStore, order: str) -> Row:
 
 def _count_selected(store: FileStore) -> dict[str, int]:
     """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
-    selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
+    selected: list[Surfacing] = []
+    with suppress(DiskError):  # `doctor` says what is wrong with it
+        selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
     late = sum(recall.moment in (Moment.LATE, Moment.TOO_LATE) for recall in selected)
     return {"selected": len(selected), "late": late}
 
@@ -213,6 +216,11 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     hosts = [host for host in HOSTS.values() if host.key in installed]
     titles = ", ".join(host.title for host in hosts) or "none; `memdir install` puts it into one"
     out.line(f"{'agents':<14}{titles}")
+    for host in hosts:
+        if has_changed_since_probe(project.environment.state_home, host, project.environment.inherited.get("PATH")):
+            out.line(
+                f"{'':<14}{host.title} was updated: `memdir doctor --probe {host.key}` shows whether memdir still reaches it"
+            )
     for scope in row["scopes"]:
         label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
@@ -399,21 +407,35 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix",
+    "memdir doctor --probe claude-code",
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
-@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
+@click.option(
+    "--probe", metavar="AGENT", is_flag=False, flag_value="",
+    help="Run the agent itself against a model on this machine, and show what reaches it. Without AGENT, all that are installed.",
+)  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(1), default=180.0, show_default=True, help="Time limit of a probe.")
 @scope_option
-def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> int:
+def doctor_verb(
+    call: CliContext,
+    is_fixing: bool,
+    probe: str | None,
+    seconds: float,
+    scope: str | None,
+    as_json: bool,
+) -> int:
     """Find problems. Exits with 1 if there are errors or warnings.
 
     In a pipe: level, kind, scope, location, problem, fix, separated by tabs.
     """
     out = call.out
-    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    if probe is not None:
+        return _probe(call, probe, seconds, as_json=as_json)
+    findings, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -438,9 +460,50 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
     return cli.REFUSED if any(row["level"] != "advice" for row in rows) else cli.DONE
 
 
-def _look(
-    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
-) -> tuple[list[tuple[str, DoctorFinding]], int]:
+_MOMENTS = {"start": "session start", "prompt": "prompt", "action": "action", "end": "end of a turn"}
+
+
+def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int:
+    # Imported here: it starts a server.
+    from memdir.interfaces.probe import record_probe, run_probe
+
+    out, environment = call.out, call.environment
+    hosts = (
+        [host for host in [find_host(name)] if host]
+        if name
+        else [host for host in list_present(environment) if host.hooks]
+    )
+    if not hosts:
+        raise NotFoundError(
+            f"unknown agent {name!r}" if name else "no agent was found",
+            name=name,
+            hint=f"use one of {', '.join(HOSTS)}",
+        )
+    rows, is_bad = [], False
+    for host in hosts:
+        if out.is_table and not as_json:
+            out.line(Styled(f"running {host.title}…", "dim"))
+        result = run_probe(host, environment.inherited, seconds=seconds)
+        if result.reached is not None:
+            record_probe(environment.state_home, host, result, environment.inherited.get("PATH"))
+        reached = result.reached or {}
+        is_bad |= bool(result.problem) or not all(reached.values())
+        rows.append(fill("host version problem", result, reached=reached))
+        if not as_json:
+            what = result.problem or ", ".join(
+                f"{_MOMENTS[key]} {'reached' if value else 'LOST'}" for key, value in reached.items()
+            )
+            out.line(Styled(f"{host.title} {result.version}".strip(), "bold"), f": {what}")
+    if as_json:
+        out.json({"probes": rows})
+    elif any(row["reached"] and not all(row["reached"].values()) for row in rows):
+        out.line(
+            "what is lost does not reach the model or memdir: run `memdir install` again, or report it with the agent's version"
+        )
+    return cli.REFUSED if is_bad else cli.DONE
+
+
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -458,7 +521,7 @@ def _look(
     project, is_wide = call.open(), scope is None
     stores = choose_stores(project, scope)
     fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
-    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
+    return doctor.examine_project(project, stores, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:
