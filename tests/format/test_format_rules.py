@@ -42,9 +42,9 @@ def test_rules_are_recognised_by_their_header() -> None:
     assert not wrong
 
 
-def test_a_memory_with_triggers_is_shown_at_the_action_and_is_no_rule() -> None:
+def test_feedback_with_triggers_is_shown_at_the_action_and_is_no_rule() -> None:
     triggers = When(commands=("push.*--force",))
-    assert find_rules([header("a", when=triggers), header("b", kind=Kind.USER, when=triggers)]) == ()
+    assert names(find_rules([header("a", when=triggers), header("b", kind=Kind.USER, when=triggers)])) == ["b"]
     assert names(find_rules([header("c", when=When(always=True, commands=("push",)))])) == ["c"]
 
 

@@ -73,7 +73,7 @@ CODEX = b'{"timestamp":"2026-03-05T11:00:00Z","type":"session_meta","payload":{"
     b'{"timestamp":"2026-03-05T11:00:01Z","type":"response_item","payload":{"type":"message","role":"user",'
     b'"content":[{"type":"input_text","text":"hi"}]}}\n'
 )
-TOML = b"[budget]\nrun_tokens = 5\n[history]\nkeep_days = 3\nkeep_mb = 4\n"
+TOML = b"[budget]\nrun_tokens = 5\nday_tokens = 6\n"
 DATA = Path(__file__).parent.parent / "data"
 QWEN = b"".join(
     b'{"uuid":"%d","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"say %d"}]}}\n' % (n, n)
@@ -187,7 +187,7 @@ def read_text(path: Path) -> object:
 def read_import(path: Path) -> object:
     """Whatever a person may name after `memdir import`, by looking at it and by a format's name."""
     environment = read_environment({"HOME": str(path.parent)})
-    context = ImportContext(path.parent, environment, datetime(2026, 3, 5, tzinfo=UTC))
+    context = ImportContext(environment, datetime(2026, 3, 5, tzinfo=UTC))
     found = []
     for format in (None, list(ImportFormat)[zlib.crc32(path.read_bytes()) % len(ImportFormat)]):
         with suppress(MemdirError):

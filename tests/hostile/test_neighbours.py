@@ -105,10 +105,8 @@ LISTING: tuple[tuple[str, ...], ...] = (
     ("prompt",),
     ("status",),
     ("history",),
-    ("export", "--format", "markdown"),
     ("verify",),
     ("inbox",),
-    ("notes", "list"),
     ("context",),
 )
 WRITING: tuple[tuple[str, ...], ...] = (

@@ -129,11 +129,10 @@ def test_a_secret_waits_in_the_inbox_without_its_value_and_only_once(cli: Cli, s
 
 
 def test_a_secret_in_a_line_that_is_refused_is_shown_nowhere(cli: Cli, tmp_path: Path) -> None:
-    entity = '{"type": "entity", "name": "Gateway", "observations": ["Ada runs the payment gateway since May"]}'
-    path = write(tmp_path / "graph.jsonl", f"{entity}\nUse the token {TOKEN} for our gateway.\n")
+    path = write(tmp_path / "notes" / "Gateway.md", f"# Use the token {TOKEN}\n").parent
     for more in ([], ["--json"]):
         told = cli("import", str(path), *more)
-        assert told.code == 0 and TOKEN not in told.out + told.err and "not a JSON object" in told.out
+        assert told.code == 0 and TOKEN not in told.out + told.err and "it contains no text" in told.out
 
 
 def test_purging_an_imported_memory_leaves_nothing_of_it(cli: Cli, source: Path) -> None:
@@ -226,7 +225,6 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
 
 def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "nothing found at" in cli("import", str(tmp_path / "nowhere")).refusal
-    assert "no gemini-md memories in their usual directory" in cli("import", "gemini-md").refusal
     odd = write(tmp_path / "odd.txt", "just a line\n")
     assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()

@@ -9,9 +9,6 @@ import pytest
 from clihelp import Cli
 from homes import write
 from importers import sample
-from tables import read_rows
-
-ROWS = read_rows("import_readers")
 
 
 def steps(cli: Cli, *argv: str) -> list[dict[str, Any]]:
@@ -23,30 +20,6 @@ def steps(cli: Cli, *argv: str) -> list[dict[str, Any]]:
 
 def new(cli: Cli, *argv: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in steps(cli, *argv) if row["fate"] == "new"}
-
-
-def test_the_graph_of_the_mcp_server_is_one_memory_an_entity_with_links(cli: Cli) -> None:
-    path = sample(cli, "mcp-memory.jsonl")
-    rows = steps(cli, path, "--apply")
-    assert {row["name"]: row["type"] for row in rows if row["fate"] == "new"} == {
-        "default_user": "user",
-        "billing-service": "reference",
-        "mobile-release": "project",
-    }
-    assert [(row["title"], row["why"]) for row in rows if row["fate"] == "refused"] == [
-        ("Empty shell", "no observations or relations")
-    ]
-    text = cli("read", "mobile-release").out
-    assert "- The merge freeze begins on 2026-03-05\n- depends on [[billing-service]]" in text
-    assert {row["fate"] for row in steps(cli, path, "--apply")} == {"same", "refused"}
-    assert not [line for line in cli("doctor").lines if "link" in line]
-
-
-def test_the_graph_of_a_fork_and_broken_lines_are_read_as_far_as_they_go(cli: Cli) -> None:
-    rows = ROWS["the_graph_of_a_fork_and_broken_lines_are_read_as_far_as_they_go"]
-    write(cli.home / "g.jsonl", "\n".join(map(json.dumps, rows)) + "\n{broken\n[1]\n")
-    found = steps(cli, str(cli.home / "g.jsonl"))
-    assert [(row["fate"], row["name"]) for row in found] == [("refused", None), ("refused", None), ("new", "feed")]
 
 
 def test_mem0_rows_keep_their_type_and_their_date(cli: Cli) -> None:
@@ -76,14 +49,6 @@ def test_chatgpts_memories_are_about_the_user_unless_they_say_how_to_answer(cli:
     assert found[2]["modified"].startswith("2025-04-05")
     bullets = write(cli.home / "b.txt", "- User is learning Rust on weekends.\n- User lives in a small town.\n")
     assert len(steps(cli, str(bullets), "--from", "chatgpt")) == 2
-
-
-def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
-    (cli.home / ".gemini").mkdir()
-    sample(cli, "gemini-sample.md", ".gemini/GEMINI.md")
-    rows = steps(cli, "gemini-md")
-    assert [(row["fate"], row["type"]) for row in rows] == [("new", "user"), ("new", "reference")]
-    assert "The user's preferred programming language is Python." in rows[0]["text"]
 
 
 def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:
@@ -116,37 +81,13 @@ def test_an_obsidian_vault_comes_in_whole_with_its_dates_and_tags(cli: Cli, tmp_
     assert cli("undo").code == 0 and cli("list", "--json").json == []
 
 
-def test_a_logseq_graph_keeps_its_properties_and_leaves_journals(cli: Cli, tmp_path: Path) -> None:
-    graph = tmp_path / "graph"
-    write(graph / "logseq" / "config.edn", "{}")
-    write(graph / "logseq" / "bak" / "old.md", "An old version of a page that nobody reads.\n")
-    write(graph / "journals" / "2026_03_01.md", "- a day\n")
-    write(
-        graph / "pages" / "infra___dns.md",
-        "tags:: infra, net\ncreated:: 2025-01-02\n\n- The DNS zone is kept in Route 53 of the ops account\n",
-    )
-    rows = steps(cli, str(graph))
-    (page,) = [row for row in rows if row["fate"] == "new"]
-    assert page["title"] == "infra/dns" and page["modified"].startswith("2025-01-02")
-    assert 'tags: "infra, net"' in page["text"] and "tags::" not in page["text"]
-    assert cli("import", str(graph), "--json").json["format"] == "logseq"
-
-
-def test_notes_of_basic_memory_and_plain_folders_are_recognised(cli: Cli, tmp_path: Path) -> None:
-    basic = "---\ntitle: Coffee brewing\ntype: note\npermalink: coffee-brewing\ntags:\n- coffee\n---\n# Coffee brewing\n\n## Observations\n- [method] Pour over at 93 degrees gives the clearest cup #brewing\n\n## Relations\n- relates_to [[Grinders]]\n"
-    write(tmp_path / "basic" / "coffee-brewing.md", basic)
-    shown = cli("import", str(tmp_path / "basic"), "--json").json
-    assert shown["format"] == "basic-memory" and shown["steps"][0]["name"] == "coffee-brewing"
-    assert (
-        "relates_to [[Grinders]]" in shown["steps"][0]["text"]
-        and "permalink: coffee-brewing" in shown["steps"][0]["text"]
-    )
+def test_a_plain_folder_of_notes_and_a_single_note_are_recognised(cli: Cli, tmp_path: Path) -> None:
     write(tmp_path / "plain" / "Ideas.md", "Sell the old espresso machine before the move in June.\n")
     assert cli("import", str(tmp_path / "plain"), "--json").json["format"] == "notes"
     assert cli("import", str(tmp_path / "plain" / "Ideas.md"), "--json").json["counts"]["new"] == 1
 
 
-@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md", ".cursorrules", "QWEN.md"])
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md", ".cursorrules", "QWEN.md", "GEMINI.md"])
 def test_an_instruction_file_or_a_project_with_one_is_refused(cli: Cli, tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "other" / name, "- The billing service is owned by Dana's team since the audit in 2025.\n")
     for source in (path, tmp_path / "other"):

@@ -4,6 +4,10 @@ pi is run everywhere, the others by scripts/faults; elsewhere tests/conversation
 """
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -177,3 +181,34 @@ def test_a_real_client_recalls_is_reminded_at_the_action_learns_and_is_left_as_i
     assert {"user-prompt", "before-tool", "stop"} <= told
     client.memdir("uninstall", host)
     assert (hooks.read_bytes() if hooks.exists() else None) == before
+
+
+def test_a_probe_says_what_reaches_the_model_and_notices_a_client_that_drops_it(tmp_path: Path, api: Api) -> None:
+    client = make_pi(tmp_path, api)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    real = shlex.join(client.program)
+    variables = {**client.variables, "PATH": f"{programs}{os.pathsep}{client.variables['PATH']}"}
+
+    def probe(script: str) -> tuple[int, dict[str, Any]]:
+        (programs / "pi").write_text(f"#!/bin/sh\n{script}", encoding="utf-8")
+        (programs / "pi").chmod(0o755)
+        command = [sys.executable, "-P", "-m", "memdir", "doctor", "--probe", "pi", "--json"]
+        done = subprocess.run(
+            command, env=variables, cwd=client.cwd, capture_output=True, encoding="utf-8", check=False
+        )
+        return done.returncode, json.loads(done.stdout)["probes"][0]
+
+    code, row = probe(f'exec {real} "$@"\n')
+    assert code == 0 and row["reached"] == dict.fromkeys(("start", "prompt", "action", "end"), True), row
+    assert row["version"] and not row["problem"]
+    client.memdir("install", "pi")
+    client.variables = variables
+    assert "was updated" not in client.memdir("status")
+    dropping = f'rm -f "$HOME/.pi/agent/extensions/memdir.ts"\nexec {real} "$@"\n'
+    code, row = probe(dropping)
+    assert code == 1 and not any(row["reached"].values()) and row["version"]
+    (programs / "pi").write_text("#!/bin/sh\n# another version\n", encoding="utf-8")
+    assert "pi was updated: `memdir doctor --probe pi`" in client.memdir("status")
+    code, row = probe("exit 3\n")
+    assert code == 1 and "no request" in row["problem"]

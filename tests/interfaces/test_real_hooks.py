@@ -79,10 +79,8 @@ def check_denied(team: Path, body: Any) -> None:
 def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:
     with playing(tmp_path, "At six.", installed=False) as (project, server):
         path = project.keep("ferry", FERRY)
-        project.memdir("install", "claude-code", "--plugin")
-        folder = project.client.home / ".local" / "state" / "memdir" / "claude-plugin"
         # Without the plugin's MCP server: that one is another test's subject.
-        turn = project.client(ASKED, "--plugin-dir", str(folder), "--strict-mcp-config")
+        turn = project.client(ASKED, "--plugin-dir", str(ROOT / "plugin"), "--strict-mcp-config")
         said = said_to_model(bodies(server)[0])
         assert turn.out == "At six." and "leaves at six, from pier nine" in said
         assert shorten_home(str(path), project.client.home) in said
@@ -161,9 +159,7 @@ def test_the_client_finds_nothing_wrong_with_the_plugin(tmp_path: Path) -> None:
     if scaled(10) < 10:
         pytest.skip("another start of the client: full load only")
     with playing(tmp_path, installed=False) as (project, _):
-        project.memdir("install", "claude-code", "--plugin")
-        folder = project.client.home / ".local" / "state" / "memdir" / "claude-plugin"
-        command = [project.client.program, "plugin", "validate", str(folder), "--strict"]
+        command = [project.client.program, "plugin", "validate", str(ROOT / "plugin"), "--strict"]
         checked = subprocess.run(command, env=project.client.environment(), capture_output=True, check=False)
         assert checked.returncode == 0, checked.stdout
 

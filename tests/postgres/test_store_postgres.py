@@ -516,7 +516,7 @@ def test_a_database_of_the_version_before_keeps_its_index_byte_for_byte(postgres
                     old.execute(row, {**keys, "path": path, "digest": digest, "data": None})
                     old.execute("INSERT INTO memdir.contents VALUES (%s, %s, %s, %s)", (tenant, store, digest, text))
                 old.execute(row, {**keys, "path": "MEMORY.md", "digest": "x", "data": index.encode()})
-            assert migrate(owner) == ["0007_lines", "0008_names"] and migrate(owner) == []
+            assert migrate(owner) == ["0007_lines", "0008_names", "0009_keys"] and migrate(owner) == []
             database = PostgresDatabase(app, size=2)
             try:
                 made = PostgresStore(database, tenant, store)
@@ -569,3 +569,17 @@ def test_a_change_costs_the_same_in_a_larger_store_and_search_does_not_index(pos
     finally:
         database_module.execute = plain
     assert len(seen) <= 8 and sum(seen) <= 20, seen
+
+
+def test_an_index_is_kept_line_by_line_with_its_prose(postgres: Postgres) -> None:
+    store, text = postgres.store(), b"---\nname: n\ndescription: d\ntype: project\n---\nText.\n"
+    index = b"# Ours\n\n- [B](b.md) \xe2\x80\x94 first\nprose\n- [Gone](gone.md)\n- [A](a.md)\n"
+    files = [FileChange(name, None, text) for name in ("a.md", "b.md")]
+    store.carry_out(lambda _: [*files, FileChange("MEMORY.md", None, index)], verb="import")
+    assert store.read_bytes("MEMORY.md") == index
+    store.delete("b")
+    assert store.index() == index.decode().replace("- [B](b.md) — first\n", "")
+    store.undo()
+    assert store.read_bytes("MEMORY.md") == index, "the line comes back in its place"
+    store.write(sample_memory())
+    assert store.index().startswith(index.decode()) and "terse-replies" in store.index()

@@ -17,14 +17,13 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from memdir import files, limits
 from memdir.conversation.confidential import leave_out
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes
 from memdir.conversation.notes_file import (
-    check_update,
     cut_notes,
     make_template,
     measure_notes,
@@ -90,13 +89,6 @@ class NotesFile:
     @property
     def inner(self) -> str:
         return f"{self.leaf}/{FOLDER}/{FILE}"
-
-
-@dataclass(frozen=True, slots=True)
-class SavedNotes:
-    place: NotesFile
-    modified: datetime
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,24 +270,23 @@ def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS)
         return False
 
 
-def list_notes(project: Path) -> tuple[SavedNotes, ...]:
-    """Return the readable notes of all sessions in a project, newest first."""
+def list_notes(project: Path) -> list[NotesFile]:
+    """Return the notes files of all sessions in a project, newest first."""
     try:
         with os.scandir(project) as entries:
             leaves = [
                 item.name for item in entries if item.name not in _RESERVED and item.is_dir(follow_symlinks=False)
             ]
     except OSError:
-        return ()
+        return []
     saved = []
     with suppress(NotFoundError), files.open_root(project) as root:
         for leaf in leaves[:_LISTED]:
             with suppress(OSError, PathError), files.open_folder(root, (leaf, FOLDER)) as folder:
                 facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
-                    modified = datetime.fromtimestamp(facts.st_mtime, UTC)
-                    saved.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
-    return tuple(sorted(saved, key=lambda notes: (notes.modified, notes.place.leaf), reverse=True))
+                    saved.append((facts.st_mtime_ns, leaf))
+    return [NotesFile(project, leaf) for _, leaf in sorted(saved, reverse=True)]
 
 
 @contextmanager
@@ -335,7 +326,7 @@ def _update(
     try:
         after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
         cut, lost = cut_notes(after)
-        new = render_notes(check_update(before, render_notes(cut)))
+        new = render_notes(cut)
         if new != text:
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:

@@ -2,8 +2,8 @@
 
 A rule is written, with `always: true` in the field `when:`, or recognised from its header: a memory about the user, or
 feedback on how to work together (answers, plans, questions, commits, reviews, dependencies). A header that names a path, a
-command or a symbol is not recognised, nor is a memory with other entries in `when:`, because these are shown at the action,
-nor one with `always: false`.
+command or a symbol is not recognised, nor is feedback with other entries in `when:`, because these are shown at the action,
+nor a memory with `always: false`.
 Memories of others are not rules: nobody else decides what every conversation starts with.
 """
 
@@ -32,12 +32,9 @@ def judge_rule(fields: "Header | FrontmatterFields") -> int:
     """Return how certain it is that a memory with this header is a rule, 0 for not at all; whose it is does not count."""
     if fields.when.always:
         return WRITTEN
-    if fields.when.always is False or fields.kind not in (Kind.USER, Kind.FEEDBACK):
-        return 0
-    if fields.kind is Kind.FEEDBACK and fields.when.has_patterns:
-        return 0
+    may_be = fields.kind is Kind.USER or (fields.kind is Kind.FEEDBACK and not fields.when.has_patterns)
     text = f"{fields.title}\n{fields.description}"
-    if _CODE.search(text):
+    if fields.when.always is False or not may_be or _CODE.search(text):
         return 0
     return ABOUT_USER if fields.kind is Kind.USER else GENERAL if _find_general()(text) else 0
 

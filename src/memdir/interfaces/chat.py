@@ -302,7 +302,6 @@ class Chat:
         terminal = Terminal(self.screen, complete)
         talk = self._open(Permissions(lambda question: _ask(terminal, question), self._options.allowed))
         self._welcome(talk)
-        terminal.remember(chat_terminal.list_inputs(talk.project.private.state))
         leaving = threading.Event()
         warm = threading.Thread(target=_warm_up, args=(talk, leaving), name="memdir-warm", daemon=True)
         warm.start()

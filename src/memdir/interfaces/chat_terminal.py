@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from memdir import __version__
-from memdir.conversation.transcripts import describe_transcript, read_messages, read_tail
+from memdir.conversation.transcripts import describe_transcript, read_messages
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import replace
 from memdir.interfaces.cli import is_terminal
@@ -42,7 +42,6 @@ LOOK, CHANGE = "look", "change"
 KINDS = (LOOK, CHANGE)
 _WORDS = {LOOK: "look into", CHANGE: "change"}
 _QUESTION = "  Allow it? [y]es, [a]lways in this conversation, [n]o: "
-_INPUTS = 200  # messages that the arrow keys bring back
 _OnLost = Callable[[MemdirError], None]
 _BROKEN_OFF = "The conversation was broken off before this was done."
 
@@ -301,13 +300,3 @@ def find_last_chat(state: Path) -> str:
         with contextlib.suppress(MemdirError):
             return describe_transcript(path).session
     raise NotFoundError("there is no conversation to continue", hint="`memdir chat` starts one")
-
-
-def list_inputs(state: Path) -> list[str]:
-    """Return the lines typed in the newest conversation, for input history, or nothing if it cannot be read."""
-    try:
-        messages = [message for path in list_chats(state)[:1] for message in read_tail(path, 2 * _INPUTS)]
-    except MemdirError:
-        return []
-    texts = [message.text for message in messages if message.role == "user" and not message.is_meta]
-    return [text for text in texts if "\n" not in text]

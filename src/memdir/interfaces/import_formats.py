@@ -1,9 +1,8 @@
 """Read the memories of other tools as import candidates: one reader per format, for folders, archives and single files.
 
-    path or tool name --find_paths--> paths --read_files--> files --a reader--> candidates
+    path --_find_path--> path --read_files--> files --a reader--> candidates
 
-A tool's name stands for the directory where that tool keeps its memories. For a project, this reads the memory directory
-of Claude Code or memdir. The format is detected from the contents of files. Instruction files are refused: agents load them.
+For a project, this reads the memory directory of Claude Code or memdir. The format is detected from the contents of files. Instruction files are refused: agents load them.
 
 Archives are not trusted and never unpacked to disk. Members that are links or devices, that leave the archive's root, or
 that exceed the size limit of a memory are refused by name. An archive that unpacks to too much is refused as a whole.
@@ -11,7 +10,6 @@ that exceed the size limit of a memory are refused by name. An archive that unpa
 
 import gzip
 import io
-import json
 import lzma
 import os
 import re
@@ -20,8 +18,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -52,9 +49,7 @@ _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError, RecursionError,
     NotImplementedError,
 )  # fmt: skip
-_GEMINI = "GEMINI.md"  # the only instruction file to which its agent adds memories
-_INSTRUCTIONS = {host.instructions for host in HOSTS.values() if host.instructions} - {_GEMINI}
-_NOTES = (ImportFormat.OBSIDIAN, ImportFormat.LOGSEQ, ImportFormat.BASIC_MEMORY, ImportFormat.NOTES)
+_INSTRUCTIONS = {host.instructions for host in HOSTS.values() if host.instructions}
 Row = Mapping[str, object]
 _Member = tuple[str, datetime | None, bytes | str]
 
@@ -88,91 +83,67 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    root: Path
     environment: Environment
     now: datetime
     with_team: bool = False
 
 
 def read_sources(argument: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
-    """Return the candidates for a path or a tool's name.
+    """Return the candidates for a path.
 
     Raises NotFoundError if there are none, FormatError if the format is unknown.
     """
-    paths, named = _find_paths(argument, format, cwd=cwd, context=context)
-    if format in (None, ImportFormat.CHATGPT, ImportFormat.CLAUDE) and (export := find_export(paths[0])) is not None:
+    path, known = _find_path(argument, format, cwd=cwd, context=context)
+    if format in (None, ImportFormat.CHATGPT, ImportFormat.CLAUDE) and (export := find_export(path)) is not None:
         return _read_export(export, context)
-    sources = [_read_source(read_files(path), format or named, context) for path in paths]
-    candidates = tuple(candidate for source in sources for candidate in source.candidates)
-    return ReadSource(sources[0].format, candidates, sources[0].index)
+    return _read_source(read_files(path), format or known, context)
 
 
-def _find_paths(
+def _find_path(
     argument: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext
-) -> tuple[Sequence[Path], ImportFormat | None]:
+) -> tuple[Path, ImportFormat | None]:
     try:
         path = cwd / Path(argument).expanduser()
     except RuntimeError:
         hint = "this user has no home directory"
         raise NotFoundError(f"nothing found at {argument}", name=argument, hint=hint) from None
-    environment = context.environment
-    if argument in list(ImportFormat) and not path.exists():
-        existing = [path for path in (environment.gemini_home / _GEMINI, context.root / _GEMINI) if path.exists()]
-        if argument != ImportFormat.GEMINI_MD or not existing:
-            hint = f"pass the file, folder or archive: `memdir import PATH --from {argument}`"
-            raise NotFoundError(f"no {argument} memories in their usual directory", name=argument, hint=hint)
-        return existing, ImportFormat.GEMINI_MD
     if path.is_dir() and not (path / index.INDEX_FILE).exists() and format in (None, ImportFormat.CLAUDE_CODE):
-        for memory in (path / "memory", environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"):
+        for memory in (
+            path / "memory",
+            context.environment.claude_home / "projects" / slug(str(path.resolve())) / "memory",
+        ):
             if memory.is_dir():
-                return [memory], ImportFormat.CLAUDE_CODE
-    for format_of_notes, mark in ((ImportFormat.OBSIDIAN, ".obsidian"), (ImportFormat.LOGSEQ, "logseq/config.edn")):
-        if format is None and (path / mark).exists():
-            return [path], format_of_notes
+                return memory, ImportFormat.CLAUDE_CODE
+    if format is None and (path / ".obsidian").exists():
+        return path, ImportFormat.NOTES
     if format is None and (path.name in _INSTRUCTIONS or any((path / name).is_file() for name in _INSTRUCTIONS)):
         hint = "agents load instruction files themselves; `memdir remember` keeps one fact"
         raise FormatError(f"no memories in {argument}", field="source", hint=hint)
-    return [path], None
+    return path, None
 
 
 def _read_source(source: SourceFiles, format: ImportFormat | None, context: ImportContext) -> ReadSource:
     format = format or detect_source(source)
-    if format in _NOTES:
-        return _read_notes(source, format)
+    if format is ImportFormat.NOTES:
+        return _read_notes(source)
     if format is None:
         raise FormatError(f"unknown format: {source.where}", field="format", hint=_HINT)
-    if format is ImportFormat.MEMDIR and any(_is_own_export(file) for file in source.files):
-        return _read_own_export(source, context.with_team)
-    if format in (ImportFormat.CLAUDE_CODE, ImportFormat.MEMDIR):
+    if format is ImportFormat.CLAUDE_CODE:
         return read_directory(source, with_team=context.with_team)
-    readers = {
-        ImportFormat.MCP_MEMORY: _read_graph,
-        ImportFormat.MEM0: _read_mem0,
-        ImportFormat.CHATGPT: _read_chatgpt,
-    }
-    files, read = source.files, readers.get(format, _read_gemini)
-    return ReadSource(format, tuple(candidate for file in files for candidate in read(file, source, context)))
+    read = _read_mem0 if format is ImportFormat.MEM0 else _read_chatgpt
+    return ReadSource(format, tuple(candidate for file in source.files for candidate in read(file, context)))
 
 
 def detect_source(source: SourceFiles) -> ImportFormat | None:
     """Detect the format from the contents of the files; return None if it is unknown."""
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
-    if any(file.name == _GEMINI for file in source.files):
-        return ImportFormat.GEMINI_MD
-    checks = {ImportFormat.MEMDIR: _is_own_export, ImportFormat.MCP_MEMORY: _is_graph, ImportFormat.MEM0: _is_mem0}
-    for file in source.files:
-        for format, check in checks.items():
-            if check(file):
-                return format
-    notes = [file for file in source.files if file.name.endswith(".md")]
-    if not source.is_folder and any(_is_about_user(file.text) for file in source.files):
+    if any(_is_mem0(file) for file in source.files):
+        return ImportFormat.MEM0
+    has_notes = any(file.name.endswith(".md") for file in source.files)
+    if any(_is_about_user(file.text) for file in source.files) and not (source.is_folder and has_notes):
         return ImportFormat.CHATGPT
-    if any(frontmatter.parse_fields(file.text).raw.get("permalink") for file in notes):
-        return ImportFormat.BASIC_MEMORY
-    if notes:
-        return ImportFormat.NOTES
-    return ImportFormat.CHATGPT if any(_is_about_user(file.text) for file in source.files) else None
+    return ImportFormat.NOTES if has_notes else None
 
 
 def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one line in three mentions "the user".
@@ -380,43 +351,6 @@ def _find_sentence(text: str) -> str:
     return ""
 
 
-def _read_first_row(file: SourceFile) -> Row:
-    return next(_list_json_lines(file.text.lstrip()), (0, None))[1] or {}
-
-
-def _is_own_export(file: SourceFile) -> bool:
-    return isinstance(_read_first_row(file).get("memdir"), int)
-
-
-def _read_own_export(source: SourceFiles, with_team: bool) -> ReadSource:
-    candidates: list[ImportCandidate] = []
-    listed = ""
-    for file in source.files:
-        # `file.text` would change the line endings of a memory.
-        for number, row in _list_json_lines(file.data.decode("utf-8", "replace")):
-            texts = {key: value for key, value in (row or {}).items() if isinstance(value, str)}
-            name, text = texts.get("name", ""), texts.get("text", "")
-            if texts.get("index") == "" and text:
-                listed = text
-            elif row is not None and "name" in row:
-                when, where = imports.read_when(texts.get("modified", "")), f"{file.path}:{number}"
-                try:
-                    guard.check_name(name)
-                    candidates.append(_make_whole(where, name, text, texts.get("hook", ""), when, with_team=with_team))
-                except PathError as error:
-                    candidates.append(refuse(where, name, str(error), when))
-    return ReadSource(ImportFormat.MEMDIR, tuple(candidates), listed)
-
-
-def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
-    """Yield each line's number and its JSON object, or None if the line is not a JSON object."""
-    # Split only at line feeds: JSON strings may contain other line endings unescaped.
-    for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
-        if line.strip():
-            row = parse_json(line)
-            yield number, row if isinstance(row, dict) else None
-
-
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
 _ENTRY = re.compile(r"(\s*)(?:[-*+•]|\d+[.)])\s+(.*)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -465,34 +399,33 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
     yield from close()
 
 
-# Notes: Obsidian, Logseq, basic-memory, or any folder of Markdown. A note keeps all its text and fields; a missing title,
+# Notes: an Obsidian vault, or any folder of Markdown. A note keeps all its text and fields; a missing title,
 # description and type are derived from the text. Daily notes are not imported.
 _DAY = re.compile(r"\d{4}[-_]\d\d[-_]\d\d")
-_PROPERTY = re.compile(r"(?:- )?([\w-]+):: ?(.*)\n?")
 _CREATED = ("modified", "updated", "created", "date", "created-at")
 
 
-def _read_notes(source: SourceFiles, format: ImportFormat) -> ReadSource:
+def _read_notes(source: SourceFiles) -> ReadSource:
     candidates = []
     for file in source.files:
-        if not file.name.endswith(".md") or file.path.startswith(("logseq/", "templates/", "Templates/")):
+        if not file.name.endswith(".md") or file.path.startswith(("templates/", "Templates/")):
             continue
         leaf = file.name.removesuffix(".md")
         if source.is_folder and _DAY.match(leaf):
             why = "daily notes are skipped; pass this file to import it"
             candidates.append(refuse(file.path, leaf, why, file.modified))
         else:
-            text = _lift_properties(file.text) if format is ImportFormat.LOGSEQ else file.text
-            candidates.append(_make_note(file, leaf, text))
+            candidates.append(_make_note(file, leaf))
     candidates += [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
-    return ReadSource(format, tuple(candidates))
+    return ReadSource(ImportFormat.NOTES, tuple(candidates))
 
 
-def _make_note(file: SourceFile, leaf: str, text: str) -> ImportCandidate:
+def _make_note(file: SourceFile, leaf: str) -> ImportCandidate:
+    text = file.text
     fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
     raw = {key: value.strip() for key, value in fields.raw.items() if isinstance(value, str)}
     heading = next((match[2] for line in body.split("\n") if (match := _HEADING.match(line))), "")
-    title = one_line(raw.get("title") or raw.get("name") or heading or leaf.replace("___", "/").replace("%2F", "/"))
+    title = one_line(raw.get("title") or raw.get("name") or heading or leaf)
     times = (imports.read_when(raw.get(key, "")) for key in _CREATED)
     when = next(filter(None, times), file.modified)
     sentence = _find_sentence(text)
@@ -512,15 +445,6 @@ def _make_note(file: SourceFile, leaf: str, text: str) -> ImportCandidate:
     return ImportCandidate(file.path, whole, make_slug(title), modified=when, is_whole=True)
 
 
-def _lift_properties(text: str) -> str:
-    """Return a Logseq page with its leading properties as frontmatter."""
-    lines, offset = [], 0
-    while property := _PROPERTY.match(text, offset):
-        lines.append(f"{property[1]}: {json.dumps(property[2].strip(), ensure_ascii=False)}\n")
-        offset = property.end()
-    return f"---\n{''.join(lines)}---\n\n{text[offset:].lstrip()}" if lines else text
-
-
 def _read_export(export: ChatExport, context: ImportContext) -> ReadSource:
     """Return a chat service's memories and custom instructions. Its conversations are handled separately."""
     candidates: list[ImportCandidate] = []
@@ -528,7 +452,7 @@ def _read_export(export: ChatExport, context: ImportContext) -> ReadSource:
     for note in export.notes:
         if note.kind == "list":
             listed = SourceFile(note.source, re.sub(r"^#.*\n+", "", note.text).encode(), note.at)
-            candidates += _read_chatgpt(listed, SourceFiles(str(export.path), (listed,)), context)
+            candidates += _read_chatgpt(listed, context)
         elif note.kind == "memory":
             kind = guess_kind(note.text, Kind.USER)
             candidates.append(make_sentence(note.text, note.source, now=context.now, at=note.at, kind=kind))
@@ -543,7 +467,7 @@ _DATED = re.compile(r"\s*\[?(\d{4}-\d{2}-\d{2})\]?\s*[.:–—-]*\s*")
 _NUMBER = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 
-def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+def _read_chatgpt(file: SourceFile, context: ImportContext) -> Iterator[ImportCandidate]:
     # Each line is a statement, possibly after a date; continuation lines of a paragraph start in lower case.
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
     for number, item in enumerate(islice(parse_items(lines), IMPORT_ITEMS), 1):
@@ -554,59 +478,11 @@ def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext)
             yield make_sentence(statement, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
 
 
-def _read_gemini(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """Yield what Gemini CLI added to GEMINI.md when asked to remember it."""
-    for item in islice(parse_items(file.text), IMPORT_ITEMS):
-        if item.section.lower() == "gemini added memories":
-            kind, where = guess_kind(item.text, Kind.USER), f"{file.path}:{item.line}"
-            yield make_sentence(item.text, where, now=context.now, at=file.modified, kind=kind)
-
-
-def _is_graph(file: SourceFile) -> bool:
-    return _read_first_row(file).get("type") in ("entity", "relation")
-
-
-def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """Yield a memory per entity of the MCP reference memory server's graph; its relations become lines with links."""
-    if not _is_graph(file):
-        return
-    entities: dict[str, tuple[int, str, list[str]]] = {}
-    relations: defaultdict[str, list[str]] = defaultdict(list)
-    for number, row in _list_json_lines(file.text):
-        if row is None:
-            yield refuse(f"{file.path}:{number}", file.text.split("\n")[number - 1], "not a JSON object")
-        elif row.get("type") == "entity" and isinstance(row.get("name"), str):
-            statements = entities.setdefault(str(row["name"]), (number, str(row.get("entityType") or ""), []))[2]
-            observations = row.get("observations")
-            for observation in observations if isinstance(observations, list) else []:
-                # Forks of the server store each observation as an object.
-                text = observation.get("content") if isinstance(observation, Mapping) else observation
-                if isinstance(text, str) and one_line(text) and one_line(text) not in statements:
-                    statements.append(one_line(text))
-        elif row.get("type") == "relation":
-            ends = [row.get(key) for key in ("from", "relationType", "to")]
-            if all(isinstance(end, str) and end for end in ends):
-                relations[str(ends[0])].append(f"{str(ends[1]).replace('_', ' ')} [[{make_slug(str(ends[2]))}]]")
-    for name, (number, sort, statements) in entities.items():
-        where, lines = f"{file.path}:{number}", [*statements, *relations[name]]
-        if not lines:
-            yield refuse(where, name, "no observations or relations")
-            continue
-        is_person = name.lower() in ("user", "default_user", "me") or sort.lower() == "user"
-        kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(statements)}", Kind.REFERENCE)
-        label = f"{name} ({sort})" if sort else name
-        summary = "; ".join(one_line(line).rstrip(".") for line in statements or lines)
-        description = re.sub(r"[][]", "", f"{label}: {summary}")
-        body = "\n".join(f"- {one_line(line)}" for line in lines)
-        title, at = name.replace("_", " "), file.modified
-        yield imports.make_memory(kind, title, description, body, where, at=at, name=make_slug(name))
-
-
 def _is_mem0(file: SourceFile) -> bool:
     return any(isinstance(row.get("memory"), str) for row in _list_mem0_rows(file.text))
 
 
-def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+def _read_mem0(file: SourceFile, context: ImportContext) -> Iterator[ImportCandidate]:
     for number, row in enumerate(_list_mem0_rows(file.text)[:IMPORT_ITEMS], 1):
         texts = {key: value for key, value in row.items() if isinstance(value, str) and value.strip()}
         if text := next((texts[key] for key in ("memory", "text", "data", "content") if key in texts), ""):
@@ -621,7 +497,8 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
 def _list_mem0_rows(text: str) -> list[Row]:
     value = parse_json(text)
     if value is None:
-        value = [row for _, row in _list_json_lines(text)]
+        # Split only at line feeds: JSON strings may contain other line endings unescaped.
+        value = [parse_json(line) for line in text.split("\n")[:IMPORT_ITEMS]]
     if isinstance(value, Mapping):
         keys = ("results", "memories", "data")
         value = next((value[key] for key in keys if isinstance(value.get(key), list)), [value])

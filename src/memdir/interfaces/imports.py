@@ -1,4 +1,4 @@
-"""Import the memories of other tools, projects and machines into a store.
+"""Import the memories of other tools, projects and machines into a store, and export a directory as one archive.
 
     source --import_formats--> candidates --plan_import--> steps --apply_import--> one change, and the inbox
 
@@ -6,10 +6,12 @@ A candidate is new, the same as an existing memory, imported before, sent to the
 instruction, or refused with a reason. An undone import counts as never made. A memory that was imported and then changed
 or forgotten is not imported again. The files of other tools are never changed.
 
-The functions at the end build candidates from sentences and lists.
+Before the export, the functions at the end build candidates from sentences and lists.
 """
 
+import io
 import re
+import tarfile
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,12 +41,13 @@ from memdir.language.instructions import find_instruction
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.operations.write import WriteContext, carry_out
-from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Signature, StoredMemory
+from memdir.records import TEAM_FOLDER, Dialect, InboxItem, Kind, Origin, Put, Scope, Signature, StoredMemory
 from memdir.store import plan as store_plan
+from memdir.store.facts import find_ages
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
-from memdir.store.secrets import find_secrets
+from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path, is_team
+from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 VERB = "import"
@@ -54,15 +57,9 @@ _PLACED = 100  # Up to this number, new index lines are inserted next to related
 
 class ImportFormat(StrEnum):
     CLAUDE_CODE = "claude-code"
-    MEMDIR = "memdir"
-    GEMINI_MD = "gemini-md"
-    MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     CHATGPT = "chatgpt"
     CLAUDE = "claude"
-    OBSIDIAN = "obsidian"
-    LOGSEQ = "logseq"
-    BASIC_MEMORY = "basic-memory"
     NOTES = "notes"
 
 
@@ -178,9 +175,9 @@ class _Planning:
         text = candidate.text if candidate.is_whole else follow_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fields = frontmatter.parse_fields(text)
-        if personal := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
+        if removed := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
             # These put a memory before the agent at every start or action, so the user decides about them here.
-            text = frontmatter.set_fields(text, personal)
+            text = frontmatter.set_fields(text, removed)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         same = self._known.get(fact.exact)
         # Keep both of two equal files of the imported directory; a dream may merge them.
@@ -420,3 +417,61 @@ def read_when(text: str) -> datetime | None:
 
 def refuse(source: str, said: str, why: str, at: datetime | None = None) -> ImportCandidate:
     return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
+
+
+# Export: one archive of the complete directory, byte for byte the same for the same memories. Times are those that a memory's age
+# is counted from, so a copy is as old as its original. Secrets are included, because a backup must be complete; their places
+# are returned for a warning.
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """The archive, its memories, unreadable files with the reason, and a description of its secrets."""
+
+    data: bytes
+    names: tuple[str, ...]
+    unread: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+def export(store: FileStore, *, now: datetime, scope: Scope | None = None) -> ExportResult:
+    """Export the memories of a store, or only its private or team memories."""
+
+    def is_selected(path: str) -> bool:
+        return scope not in (Scope.PRIVATE, Scope.TEAM) or is_team(path) is (scope is Scope.TEAM)
+
+    memories: list[StoredMemory] = []
+    files: dict[str, bytes] = {}
+    unread = [(file.path, file.refusal) for file in store.list_entries() if file.refusal and is_selected(file.path)]
+    for header in store.scan():
+        if is_selected(header.file):
+            try:
+                memory, content = store.read(header.name), store.read_bytes(header.file)
+            except MemdirError as error:
+                unread.append((header.file, str(error)))
+                continue
+            if content is not None:
+                memories.append(memory)
+                files[header.file] = content
+    ages = {f"{name}.md": age for name, age in find_ages(store, memories, now=now).items()}
+    for path in filter(is_selected, (index.INDEX_FILE, f"{TEAM_FOLDER}/{index.INDEX_FILE}")):
+        with suppress(MemdirError):
+            if (content := store.read_bytes(path)) is not None:
+                files[path] = content
+    find = store.rules.find or find_secrets
+    secrets = [
+        finding for memory in memories for finding in render_findings(find(memory.text), place=memory.header.file)
+    ]
+    names = tuple(memory.header.name for memory in memories)
+    return ExportResult(_pack(files, ages), names, tuple(unread), tuple(secrets))
+
+
+def _pack(files: dict[str, bytes], ages: dict[str, datetime]) -> bytes:
+    buffer, newest = io.BytesIO(), max(ages.values(), default=None)
+    with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:
+        for path, data in sorted(files.items()):
+            member, when = tarfile.TarInfo(path), ages.get(path, newest)
+            member.size, member.mode = len(data), 0o600
+            member.mtime = int(when.timestamp()) if when is not None else 0
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()

@@ -6,7 +6,7 @@ it was read. Install and uninstall together restore every byte. If a file was ed
 removed, recognised by the command they run. A server named like ours that runs another command is not changed. Links in
 the user's home are followed, as hosts do; links in a project are refused, because they came with a clone.
 
-`python -m memdir.interfaces.install plugin` writes `plugin/` in the repository: `make_plugin` with the bare program name.
+`python -m memdir.interfaces.install plugin` writes `plugin/` in the repository.
 """
 
 import hashlib
@@ -469,11 +469,10 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-PLUGIN_FOLDER = "claude-plugin"
 _COMMANDS = ("remember", "recall", "dream", "doctor")
 
 
-def make_plugin(program: OwnCommand) -> Mapping[str, str]:
+def make_plugin() -> Mapping[str, str]:
     """Return the files of the Claude Code plugin by path: manifest, hooks, MCP server, commands and a skill."""
     claude = known.CLAUDE_CODE
     manifest = {
@@ -484,35 +483,14 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
         "license": "Apache-2.0",
         "keywords": ["memory", "markdown", "recall"],
     }
-    hooks = {hook.name: [make_group(claude, hook, program)] for hook in claude.hooks}
-    words = " ".join(program.words)
+    hooks = {hook.name: [make_group(claude, hook, SHARED)] for hook in claude.hooks}
     return {
         ".claude-plugin/plugin.json": _render(manifest),
         "hooks/hooks.json": _render({"description": "memdir: recall, learning and guard", "hooks": hooks}),
-        ".mcp.json": _render({"mcpServers": {NAME: _make_server(program)}}),
-        **{f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=words) + "\n" for name in _COMMANDS},
-        "skills/memory/SKILL.md": render_prompt("plugin/skill", memdir=words) + "\n",
+        ".mcp.json": _render({"mcpServers": {NAME: _make_server(SHARED)}}),
+        **{f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=NAME) + "\n" for name in _COMMANDS},
+        "skills/memory/SKILL.md": render_prompt("plugin/skill", memdir=NAME) + "\n",
     }
-
-
-def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
-    files = {folder / path: text for path, text in make_plugin(program).items()}
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return list(files)
-
-
-def remove_plugin(folder: Path) -> bool:
-    """Remove the plugin's files and empty folders; return whether there were any."""
-    existing = [folder / path for path in make_plugin(SHARED) if (folder / path).is_file()]
-    for path in existing:
-        path.unlink()
-    above = {parent for path in existing for parent in path.parents if parent.is_relative_to(folder)}
-    for inner in sorted(above, reverse=True):
-        if not any(inner.iterdir()):
-            inner.rmdir()
-    return bool(existing)
 
 
 def _render(table: Mapping[str, object]) -> str:
@@ -520,4 +498,6 @@ def _render(table: Mapping[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    write_plugin(Path(sys.argv[1]), SHARED)
+    for name, content in make_plugin().items():
+        Path(sys.argv[1], name).parent.mkdir(parents=True, exist_ok=True)
+        Path(sys.argv[1], name).write_text(content, encoding="utf-8")

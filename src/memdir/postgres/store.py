@@ -436,7 +436,7 @@ class PostgresStore(StoreBase):
         conditions = _HAS_ROOM if grown > 0 or size > 0 else ""
         if indexes := [planned for planned in changes if planned.is_index]:
             conditions += " AND s.revision = %(since)s"  # the plan saw all lines
-            values |= {"since": view.revision, **_split_lines(indexes, view, files)}
+            values |= _split_lines(indexes, view, files) | {"since": view.revision}
             statements += _SET_LINES
         text = _CHANGE.format(conditions=conditions)
         number = self._table.database.ask_on(db, text, *statements, **values)[0][0][0]

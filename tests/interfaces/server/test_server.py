@@ -590,9 +590,17 @@ def wanted(tool: str) -> list[str]:
     )
 
 
-def test_a_wrong_method_is_said_so(org: Organisation, store: str) -> None:
+def test_a_key_is_for_one_request_and_a_wrong_method_is_said_so(org: Organisation, store: str) -> None:
     path = f"{store}/memories/deploys"
-    status, data, headers = org.admin.raw("PATCH", path)
+    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k")[0] == 201
+    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k")[1]["repeated"]
+    for method, path, body in (
+        ("PUT", f"{store}/memories/deploys", {"content": memory(body="No.")}),
+        ("PUT", f"{store}/memories/other", {"content": memory()}),
+        ("POST", "/v1/stores", {"name": "more"}),
+    ):
+        assert org.admin(method, path, body, Idempotency_Key="k")[0] == 422, path
+    status, data, headers = org.admin.raw("PATCH", f"{store}/memories/deploys")
     assert (status, headers["allow"]) == (405, "GET, PUT, DELETE") and json.loads(data)["error"]["type"] == "method"
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -117,6 +118,9 @@ def test_the_compose_file_runs_commands_that_exist(tmp_path: Path) -> None:
         assert given["host"] in services and f"CREATE ROLE {given['user']} LOGIN" in roles
         assert f"CREATE DATABASE {given['dbname']} " in roles
     assert set(re.findall(r"\$(\w+_PASSWORD)", roles)) <= set(services["database"]["environment"])
+    unit = (folder / "memdir.service").read_text(encoding="utf-8")
+    program, *command = shlex.split(unit.partition("ExecStart=")[2].partition("\n")[0])
+    assert program.endswith("/bin/memdir") and cli(*command, "--help").code == 0
 
 
 def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ Also starts the interfaces that are separate modules: `hook`, `mcp`, `ui`, `chat
 """
 
 import gzip
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -36,7 +35,6 @@ from memdir.interfaces.cli import (
     scope_flag,
 )
 from memdir.interfaces.cli.app import app, mask_secrets, model_option, parse_day, scope_option, verb
-from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.project import hosts as agents
@@ -46,7 +44,7 @@ from memdir.project.settings import read_settings, write_setting
 from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.state import note_learned, read_learned
-from memdir.text import one_line, printable, shorten
+from memdir.text import one_line, shorten
 
 _KEYS = tuple(HOSTS)
 _INSTALL_HELP = f"""Add memdir's hooks to the settings of coding agents: {", ".join(_KEYS)}.
@@ -78,16 +76,12 @@ def _host_arguments(decorated: Any) -> Any:
 @_host_arguments
 @click.option("--model", "spec", metavar="NAME", help="Learn with this model without asking; `none` for no model.")
 @click.option("--yes", "is_silent", is_flag=True, help="Do not ask; without --model the choice of a model stays open.")
-@click.option(
-    "--plugin", "is_plugin", is_flag=True, help="Claude Code: create a plugin folder instead of changing settings."
-)
 def install_verb(
     call: CliContext,
     /,
     names: Sequence[str],
     is_all: bool,
     is_project: bool,
-    is_plugin: bool,
     spec: str | None,
     is_silent: bool,
     **how: bool,
@@ -96,11 +90,6 @@ def install_verb(
     problem = _check_model(call, spec) if spec else ""
     program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
     is_asking = not (is_silent or how["as_json"]) and cli.is_terminal(sys.stdin) and out.is_terminal
-    if is_plugin:
-        _install_plugin(call, hosts, program, **how)
-        if not how["is_shown"]:
-            _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
-        return
     now, has_mcp = call.environment.now or datetime.now(UTC), find_spec("mcp") is not None
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
@@ -201,10 +190,6 @@ def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_p
     hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
-    has_plugin = CLAUDE_CODE in hosts and not is_project and not how["is_shown"]
-    folder = call.environment.state_home / install.PLUGIN_FOLDER
-    if has_plugin and install.remove_plugin(folder) and not how["as_json"]:
-        call.out.line("removed the plugin folder as well")
     _finish(call, changes, **how)
 
 
@@ -249,22 +234,6 @@ def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_sh
             call.out.warn(note)
     if not rows:
         call.out.line("no memdir entries found")
-
-
-def _install_plugin(
-    call: CliContext, hosts: Sequence[Host], program: install.OwnCommand, *, is_shown: bool, as_json: bool
-) -> None:
-    if list(hosts) != [CLAUDE_CODE]:
-        raise click.UsageError("--plugin is only for claude-code")
-    folder = call.environment.state_home / install.PLUGIN_FOLDER
-    changes = [] if is_shown else install.write_plugin(folder, program)
-    if as_json:
-        facts = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
-        call.out.json([{"host": CLAUDE_CODE.key, "path": folder, **facts}])
-        return
-    call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
-    start = f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`"
-    call.out.line("nothing was written; run it without --print to write the plugin" if is_shown else start)
 
 
 # `hook`, `mcp`, `ui`, `chat`, `demo` and `completion`.
@@ -413,7 +382,7 @@ _STEPS = (
     "memdir import ~/Notes --apply",
     "memdir import memories.tar --apply",
 )  # fmt: skip
-@click.argument("source", metavar="SOURCE|PATH")
+@click.argument("source", metavar="PATH")
 @click.option(
     "--from", "named", type=click.Choice([*map(str, ImportFormat)]), help="Source format; detected if omitted."
 )
@@ -436,12 +405,10 @@ def import_verb(
     spec: str | None,
     **flags: bool,
 ) -> None:
-    """Import from a ChatGPT or Claude export (zip or folder), Obsidian, Logseq or basic-memory notes, a memory
-    directory or an archive of one, what Gemini CLI added to GEMINI.md, the MCP memory server's file, a mem0 export, or
-    ChatGPT's memories as text.
+    """Import from a ChatGPT or Claude export (zip or folder), an Obsidian vault or other Markdown notes, a memory
+    directory or an archive of one, a mem0 export, or ChatGPT's memories as text.
 
-    SOURCE is a path, or `gemini-md` for its usual places. Shows which memories are new,
-    already known or refused; --apply imports them. Memories with a secret go to the inbox with the secret masked.
+    Shows which memories are new, already known or refused; --apply imports them. Memories with a secret go to the inbox with the secret masked.
     Importing again adds nothing, and memories keep their age.
 
     --learn also learns from the conversations of an export: with a model after showing an estimate, without one only
@@ -450,7 +417,7 @@ def import_verb(
     is_applied = flags["is_applied"]
     project = call.open_to_write() if is_applied else call.open()
     store = choose_store(project, scope)
-    context = ImportContext(project.places.root.path, project.environment, project.now(), flags["with_team"])
+    context = ImportContext(project.environment, project.now(), flags["with_team"])
     call.out.progress(f"reading {source}")
     hits = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
     call.out.progress("")
@@ -588,42 +555,32 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
 
 
 @verb(
-    "export", "Write all memories to one file.",
-    "memdir export -o memories.tar",
-    "memdir export --format markdown -o memories.md",
-    "memdir export --format jsonl -o memories.jsonl",
-)  # fmt: skip
-@click.option(
-    "--format", "named", type=click.Choice([item.value for item in ExportFormat]), default="tar", show_default=True,
-    help="An archive; one Markdown text; JSON lines.",
+    "export", "Write all memories to one archive.",
+    "memdir export -o memories.tar", "memdir export --scope user -o mine.tar.gz",
 )  # fmt: skip
 @click.option("-o", "--output", metavar="FILE|-", default="-", help="The file to write; default: standard output.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @scope_option
-def export_verb(call: CliContext, named: str, output: str, force: bool, scope: str | None, as_json: bool) -> None:
-    """Write all memories to one file: an archive of the directory (the same memories give the same bytes), one Markdown
-    text, or JSON lines. Without --scope, team memories are included. FILE.gz is compressed.
+def export_verb(call: CliContext, output: str, force: bool, scope: str | None, as_json: bool) -> None:
+    """Write all memories to one archive of the directory; the same memories give the same bytes. Without --scope, team
+    memories are included. FILE.gz is compressed.
 
-    `memdir import` reads archives and JSON lines without loss. Secrets in memories are exported too; a warning lists
-    them.
+    `memdir import` reads it without loss. Secrets in memories are exported too; a warning lists them.
     """
-    format = ExportFormat(named)
     if as_json and output == "-":
         raise click.UsageError("--json needs -o FILE")
-    if output == "-" and call.out.is_terminal and not format.is_text:
+    if output == "-" and call.out.is_terminal:
         raise click.UsageError("cannot write an archive to a terminal; pass -o FILE")
     project = call.open()
     store = choose_store(project, scope)
     only_scope = Scope(scope) if scope is not None else None
-    exported = export(store, format, now=project.now(), scope=only_scope)
+    exported = imports.export(store, now=project.now(), scope=only_scope)
     if not exported.names:
         raise NotFoundError("no memories to export", hint="`memdir where` shows the directories")
     warnings = [f"{path} was left out: {why}" for path, why in exported.unread]
     warnings += [f"the export contains a secret: {secret}; store it safely" for secret in exported.secrets]
     if output == "-":
-        # Archives and JSON are exact, but Markdown in a pipe may end up on a terminal.
-        is_plain = format is ExportFormat.MARKDOWN
-        call.out.raw(printable(exported.data.decode("utf-8", "replace")).encode() if is_plain else exported.data)
+        call.out.raw(exported.data)
         flush(sys.stdout)
     else:
         path = call.cwd / Path(output).expanduser()
@@ -634,7 +591,7 @@ def export_verb(call: CliContext, named: str, output: str, force: bool, scope: s
         packed = gzip.compress(exported.data, mtime=0) if path.name.endswith(".gz") else exported.data
         write_private(path, packed)
         if as_json:
-            facts = {"format": format, "memories": exported.names, "bytes": len(packed), "warnings": warnings}
+            facts = {"format": "tar", "memories": exported.names, "bytes": len(packed), "warnings": warnings}
             call.out.json({"path": path, **facts})
         else:
             call.out.line(f"{count_words(len(exported.names), 'memory')} in {path} ({len(packed):,} bytes)")

@@ -17,7 +17,7 @@ from memdir.conversation.notes import NotesFile, NotesSkip, find_home, list_note
 from memdir.conversation.transcripts import describe_transcript, list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
-from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, TableColumn, fill, is_terminal
+from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, fill, is_terminal
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, model_option, parse_day, verb
 from memdir.interfaces.worker import collect_ended, do_worker_chores, work
 from memdir.models.open import find_model
@@ -194,13 +194,6 @@ def _make_learned(done: ExtractResult, session: str, path: Path | str) -> Row:
 
 # `notes`.
 
-_NOTES = (
-    TableColumn("SESSION", "bold", "session"),
-    TableColumn("TITLE", "cyan", "title", is_cut=True),
-    TableColumn("MODIFIED", "dim", "modified", is_time=True),
-    TableColumn("BYTES", "dim", "bytes"),
-)
-
 
 def session_options(decorated: Any) -> Any:
     session = click.option("--session", "session_id", metavar="ID", help="The session; default: the newest.")
@@ -294,25 +287,6 @@ def _update_notes(
             out.warn(f"cut to their limit: {', '.join(result.cut)}")
 
 
-@notes_verb.command("list", examples=("memdir notes list", "memdir notes list --json"))
-def _list_notes(call: CliContext, as_json: bool) -> None:
-    """List the sessions of this project that have notes, newest first.
-
-    In a pipe: session, title, time, bytes, separated by tabs.
-    """
-    project = call.open()
-    template, rows = notes_file.make_template(read_notes_options(project).template), []
-    for note in list_notes(find_home(project)):
-        file, title = note.place, ""
-        try:
-            section = notes_file.open_notes(notes.read_notes_file(file), template).find("Session Title")
-            title = shorten(one_line(section.text), 100) if section else ""
-        except MemdirError:  # The file is too large or was deleted.
-            pass
-        rows.append(fill("modified", note, session=file.leaf, path=file.path, title=title, bytes=note.size))
-    call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
-
-
 def _choose_notes(
     call: CliContext, project: Project, session_id: str | None, transcript: Path | None
 ) -> tuple[str, NotesFile]:
@@ -323,7 +297,7 @@ def _choose_notes(
     newest = next(iter(list_notes(home)), None)
     if newest is None:
         raise NotFoundError("no session of this project has notes", hint="`memdir notes update` writes them")
-    return newest.place.leaf, newest.place
+    return newest.leaf, newest
 
 
 def _read_session(call: CliContext, transcript: Path) -> str:

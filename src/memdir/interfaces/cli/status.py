@@ -12,7 +12,7 @@ import click
 from memdir.conversation.instructions import build_instructions
 from memdir.conversation.start import measure_starts
 from memdir.dream import DreamSkip
-from memdir.errors import DiskError, SettingsError
+from memdir.errors import DiskError, NotFoundError, SettingsError
 from memdir.extraction import ExtractSkip
 from memdir.format.index import INDEX_FILE, clip_index, measure_index
 from memdir.interfaces import cli, doctor
@@ -34,6 +34,7 @@ from memdir.interfaces.cli.app import KINDS, complete_names, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting
 from memdir.interfaces.doctor import LEVELS, DoctorFinding
+from memdir.interfaces.probe import has_changed_since_probe
 from memdir.limits import INDEX_WARN_SHARE
 from memdir.models.usage import (
     FILE,
@@ -47,11 +48,11 @@ from memdir.models.usage import (
     sum_totals,
 )
 from memdir.operations.find import find_memory
-from memdir.project.hosts import HOSTS, find_installed, render_undecided
+from memdir.project.hosts import HOSTS, find_host, find_installed, list_present, render_undecided
 from memdir.project.paths import read_paths
 from memdir.project.settings import SETTINGS
 from memdir.recall.prefetch import BACKGROUND
-from memdir.records import Header, Moment, Scope
+from memdir.records import Header, Moment, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
@@ -72,15 +73,14 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 @verb(
     "status", "Show activity and cost.",
-    "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
+    "memdir status", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
-@click.option("--all", "is_all", is_flag=True, help="Also show sizes and model usage.")
 @click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
-def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
+def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
-    --all adds the size of each index and of history, and model usage. --json also has every setting, and the reasons why
-    nothing is recalled or learned.
+    --json also has the size of each index and of history, verdicts, every setting, and the reasons why nothing is
+    recalled or learned.
     """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
@@ -127,25 +127,21 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         out.json(row)
         return
     _show_brief(out, project, row, report, problem)
-    if is_all:
-        _show_scopes(out, project, row)
-        out.line()
-        _show_usage(out, project, report, problem)
-    else:
-        out.line(
-            Styled(
-                "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
-                "dim",
-            )
-        )
+    more = (
+        "`memdir status --json` has the rest, `memdir ui --open` shows it as a page, `memdir doctor` looks for faults"
+    )
+    out.line(Styled(more, "dim"))
 
 
 def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    used, uses = measure_index(index, headers), store.count_recalls().by_name
+    used = measure_index(index, headers)
+    uses: Mapping[str, int] = {}
+    selected = {"selected": 0, "late": 0}
     try:
         last, waiting, changes = store.changes(limit=1), len(store.inbox()), store.count_changes()
+        uses, selected = store.count_recalls().by_name, _count_selected(store)
     except DiskError:  # `doctor` says what is wrong with it
         last, waiting, changes = (), 0, 0
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
@@ -166,15 +162,16 @@ def _make_scope(store: FileStore, order: str) -> Row:
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
-        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)}
-        | _count_selected(store),
+        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)} | selected,
         verdicts=_count_verdicts(store, headers),
     )
 
 
 def _count_selected(store: FileStore) -> dict[str, int]:
     """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
-    selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
+    selected: list[Surfacing] = []
+    with suppress(DiskError):  # `doctor` says what is wrong with it
+        selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
     late = sum(recall.moment in (Moment.LATE, Moment.TOO_LATE) for recall in selected)
     return {"selected": len(selected), "late": late}
 
@@ -219,6 +216,11 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     hosts = [host for host in HOSTS.values() if host.key in installed]
     titles = ", ".join(host.title for host in hosts) or "none; `memdir install` puts it into one"
     out.line(f"{'agents':<14}{titles}")
+    for host in hosts:
+        if has_changed_since_probe(project.environment.state_home, host, project.environment.inherited.get("PATH")):
+            out.line(
+                f"{'':<14}{host.title} was updated: `memdir doctor --probe {host.key}` shows whether memdir still reaches it"
+            )
     for scope in row["scopes"]:
         label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
@@ -259,31 +261,6 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         out.line(f"  a session in {start['title']} starts with about {start['tokens']:,} tokens{loaded}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}{'' if model != 'none' else '; session notes need a model'}")
-
-
-def _show_scopes(out: Output, project: Project, row: Row) -> None:
-    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in row["loads"]["parts"]):
-        out.line(Styled(f"  `memdir prompt`: {parts}; `memdir context` adds the instruction files", "dim"))
-    for scope, store in zip(row["scopes"], project.stores, strict=True):
-        out.line()
-        out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
-        types = ", ".join(f"{count} {kind}" for kind, count in scope["types"].items() if count)
-        pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
-        out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
-        used, history, recalled = scope["index"], scope["history"], scope["recalled"]
-        size = f"{used['lines']} lines, {used['bytes']:,} bytes; about {used['tokens']:,} tokens"
-        out.line(f"  index     {used['share']:.0%} full ({size})")
-        unread = "" if history["changes"] or not history["bytes"] else " (`memdir doctor` says whether it can be read)"
-        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes{unread}")
-        late = f"; of the last {recalled['selected']} selected in the background {recalled['late']} came too late"
-        selected = late if recalled["selected"] else ""
-        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled{selected}")
-        if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
-            counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
-            out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
-        if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
-            when = cli.show_time(out, last.at, project.now())
-            out.line(f"  last      {last.verb} {', '.join(cli.find_change_names(last))} by {last.origin.who}, {when}")
 
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str) -> None:
@@ -430,21 +407,35 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix",
+    "memdir doctor --probe claude-code",
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
-@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
+@click.option(
+    "--probe", metavar="AGENT", is_flag=False, flag_value="",
+    help="Run the agent itself against a model on this machine, and show what reaches it. Without AGENT, all that are installed.",
+)  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(1), default=180.0, show_default=True, help="Time limit of a probe.")
 @scope_option
-def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> int:
+def doctor_verb(
+    call: CliContext,
+    is_fixing: bool,
+    probe: str | None,
+    seconds: float,
+    scope: str | None,
+    as_json: bool,
+) -> int:
     """Find problems. Exits with 1 if there are errors or warnings.
 
     In a pipe: level, kind, scope, location, problem, fix, separated by tabs.
     """
     out = call.out
-    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    if probe is not None:
+        return _probe(call, probe, seconds, as_json=as_json)
+    findings, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -469,9 +460,50 @@ def doctor_verb(call: CliContext, is_fixing: bool, is_deep: bool, scope: str | N
     return cli.REFUSED if any(row["level"] != "advice" for row in rows) else cli.DONE
 
 
-def _look(
-    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
-) -> tuple[list[tuple[str, DoctorFinding]], int]:
+_MOMENTS = {"start": "session start", "prompt": "prompt", "action": "action", "end": "end of a turn"}
+
+
+def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int:
+    # Imported here: it starts a server.
+    from memdir.interfaces.probe import record_probe, run_probe
+
+    out, environment = call.out, call.environment
+    hosts = (
+        [host for host in [find_host(name)] if host]
+        if name
+        else [host for host in list_present(environment) if host.hooks]
+    )
+    if not hosts:
+        raise NotFoundError(
+            f"unknown agent {name!r}" if name else "no agent was found",
+            name=name,
+            hint=f"use one of {', '.join(HOSTS)}",
+        )
+    rows, is_bad = [], False
+    for host in hosts:
+        if out.is_table and not as_json:
+            out.line(Styled(f"running {host.title}…", "dim"))
+        result = run_probe(host, environment.inherited, seconds=seconds)
+        if result.reached is not None:
+            record_probe(environment.state_home, host, result, environment.inherited.get("PATH"))
+        reached = result.reached or {}
+        is_bad |= bool(result.problem) or not all(reached.values())
+        rows.append(fill("host version problem", result, reached=reached))
+        if not as_json:
+            what = result.problem or ", ".join(
+                f"{_MOMENTS[key]} {'reached' if value else 'LOST'}" for key, value in reached.items()
+            )
+            out.line(Styled(f"{host.title} {result.version}".strip(), "bold"), f": {what}")
+    if as_json:
+        out.json({"probes": rows})
+    elif any(row["reached"] and not all(row["reached"].values()) for row in rows):
+        out.line(
+            "what is lost does not reach the model or memdir: run `memdir install` again, or report it with the agent's version"
+        )
+    return cli.REFUSED if is_bad else cli.DONE
+
+
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -489,7 +521,7 @@ def _look(
     project, is_wide = call.open(), scope is None
     stores = choose_stores(project, scope)
     fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
-    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
+    return doctor.examine_project(project, stores, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:

@@ -41,10 +41,11 @@ from memdir.errors import (
     PathError,
     SecretError,
 )
-from memdir.interfaces.server.access import Caller, DeniedError, find_caller
+from memdir.format.frontmatter import digest_of
+from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
-from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
+from memdir.interfaces.server.schemas import WORDS, Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
 from memdir.postgres.database import clean_text, list_migrations
 from memdir.postgres.search import Indexer
@@ -70,7 +71,7 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 
 
 _DENIED = {
-    401: "unauthenticated", 403: "forbidden", 405: "method", 413: "too_large", 415: "format",
+    401: "unauthenticated", 403: "forbidden", 405: "method", 422: "idempotency", 413: "too_large", 415: "format",
 }  # fmt: skip
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
@@ -149,7 +150,7 @@ class TenantTurns:
     """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
 
     def __init__(self, connections: int) -> None:
-        self.logins, work = CapacityLimiter(max(1, connections // 4)), max(1, connections * 3 // 4 - 1)
+        self.logins, work = CapacityLimiter(_WAITING), max(1, connections * 3 // 4 - 1)
         self.work, self._share = CapacityLimiter(work), max(1, work // 2)  # one connection is left for the indexer
         self._turns: dict[UUID, CapacityLimiter] = {}
 
@@ -216,7 +217,10 @@ class ApiServer:
                 raise DeniedError("only admins of the whole organisation can do this", hint="use an admin's token")
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
-            status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
+            call = self._make_call(endpoint, request, caller, body)
+            if call.key and endpoint.right != "read":
+                _check_key(call, [request.method, request.url.path, dict(call.query)])
+            status, answer = endpoint.work(call)
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
@@ -463,6 +467,20 @@ async def show_unexpected(_: Request, error: Exception) -> Response:
     hint = "the administrator finds it in the log by its request ID"
     row: Json = {"type": "internal", "message": "unexpected error", "hint": hint, "request_id": REQUEST.get()}
     return _answer(500, {"error": row})
+
+
+def _check_key(call: Call, asked: list[object]) -> None:
+    """Raise DeniedError if an idempotency key was used for another request; the reason may be worded differently."""
+    values = {key: value for key, value in call.body.items() if key not in WORDS}
+    digest = digest_of(json.dumps([*asked, values], sort_keys=True).encode())
+    key = f"{call.caller.actor}:{call.key}"
+    try:
+        insert_row(call.database, call.caller.tenant, "idempotency", key=key, digest=digest)
+    except ConflictError:
+        select = "SELECT digest FROM memdir.idempotency WHERE tenant = %(tenant)s AND key = %(key)s"
+        if call.ask(select, key=key)[0] != [(digest,)]:
+            message, hint = "this Idempotency-Key was used for another request", "use a new key for a new request"
+            raise DeniedError(message, status=422, hint=hint) from None
 
 
 async def show_absent(_: Request, error: Exception) -> Response:

@@ -32,7 +32,7 @@ _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
 # Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
 KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
-TABLES = (*KEPT, "search", "searched", "postings", "terms")
+TABLES = (*KEPT, "search", "searched", "postings", "terms", "idempotency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,9 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
             log.setFormatter(JsonLog())
             logging.getLogger().addHandler(log)
             logging.getLogger("memdir").setLevel(logging.INFO)
+            sys.setswitchinterval(
+                0.0005
+            )  # a request waits for one interval per request that computes, by default 5 ms each
             app = build_app(context, public_url=options.public_url, page=MemberPage)
             HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
         finally:
