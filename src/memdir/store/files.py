@@ -668,7 +668,7 @@ def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
     facts = (str(signature.inode), signature.size, signature.mtime_ns, signature.ctime_ns)
     texts = (fields.title, fields.description, fields.kind, fields.modified, fields.dialect, fields.problem)
-    return path, *facts, *texts, json.dumps(own) if (own := dump_fields(fields)) else ""
+    return path, *facts, *texts, json.dumps(optional) if (optional := dump_fields(fields)) else ""
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:

@@ -6,7 +6,7 @@ from operator import itemgetter
 import click
 
 from memdir.errors import NotFoundError
-from memdir.format.fields import FLAG, LISTED_FIELDS, describe_values
+from memdir.format.fields import FLAG, LISTED_FIELDS, describe_fields, name_field
 from memdir.format.rules import find_rules
 from memdir.format.when import describe_when, dump_when
 from memdir.interfaces import cli
@@ -39,25 +39,30 @@ _MEMORIES = (
     TableColumn("TYPE", "magenta", lambda row: row["type"] or cli.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "since", is_time=True),
-    *(TableColumn("" if schema is FLAG else key.upper(), "yellow", key) for key, schema in LISTED_FIELDS.items()),
+    TableColumn("", "yellow", "pinned"),
     TableColumn("", "yellow", "always"),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
-)
+    # A later field comes last, so that scripts find the others where they were.
+    *(
+        TableColumn("" if schema is FLAG else name_field(key).upper(), "yellow", key)
+        for key, schema in LISTED_FIELDS.items() if key != "pinned"
+    ),
+)  # fmt: skip
+_LIST_HELP = f"""List the memories of the project, its team, and all projects, newest first.
+
+In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing,
+{", ".join(column.title.lower() or f"`{column.cell}` or nothing" for column in _MEMORIES[6:])}, separated by tabs. `always` marks standing
+rules, which conversations have from their start. The authors of team memories are shown on a terminal and in JSON.
+"""
 
 
 @verb(
     "list", "List memories.",
-    "memdir list", "memdir list --type feedback", "memdir list --json",
+    "memdir list", "memdir list --type feedback", "memdir list --json", help=_LIST_HELP,
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
-    """List the memories of the project, its team, and all projects, newest first.
-
-    In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing, description,
-    separated by tabs. `always` marks standing rules, which conversations have from their start. The authors of team
-    memories are shown on a terminal and in JSON.
-    """
     project = call.open()
     listed = list_memories(project.stores)
     chosen = [
@@ -102,8 +107,12 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
             raise NotFoundError(f"{header.name} was deleted", name=header.name)
         out.raw(data)
         return
-    facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, since, project.now())]
-    facts += [f"{key} {text}".rstrip() for key, text in describe_values(header).items()]
+    facts = [
+        header.kind or "no type",
+        _render_scope(row),
+        cli.show_time(out, since, project.now()),
+        *describe_fields(header),
+    ]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join(facts), "dim"))
     out.line(Styled(row["path"], "dim"))
