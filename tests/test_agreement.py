@@ -352,7 +352,7 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
             index = estimate_tokens(project.private.index())
         status, page = cli("status", "--json").json["loads"]["hosts"], desk.load("/memories.json")["meter"]["starts"]
         costs, health = desk.load("/health.json")["cost"]["starts"], desk.load("/health")
-        text, brief, every = desk.load("/memories"), cli("status").out, cli("status", "--all").out
+        text, brief = desk.load("/memories"), cli("status").out
         tables: dict[str, Cells] = {}
         for key, start in starts.items():
             sent = estimate_tokens(desk.ask_hook("session-start", host=key, source="startup"))
@@ -361,7 +361,6 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
                 "library": start.tokens,
                 "hook": sent + (index if key == "claude-code" else 0),
                 "status": start.tokens if words in brief else brief,
-                "status --all": start.tokens if words in every else every,
                 "status --json": next(row["tokens"] for row in status if row["host"] == key),
                 "page JSON": page[start.title],
                 "page": start.tokens if f"{start.tokens:,} tokens per session in {start.title}" in text else text,

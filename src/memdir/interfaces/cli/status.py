@@ -73,15 +73,14 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 @verb(
     "status", "Show activity and cost.",
-    "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
+    "memdir status", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
-@click.option("--all", "is_all", is_flag=True, help="Also show sizes and model usage.")
 @click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
-def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
+def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
-    --all adds the size of each index and of history, and model usage. --json also has every setting, and the reasons why
-    nothing is recalled or learned.
+    --json also has the size of each index and of history, verdicts, every setting, and the reasons why nothing is
+    recalled or learned.
     """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
@@ -128,17 +127,10 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         out.json(row)
         return
     _show_brief(out, project, row, report, problem)
-    if is_all:
-        _show_scopes(out, project, row)
-        out.line()
-        _show_usage(out, project, report, problem)
-    else:
-        out.line(
-            Styled(
-                "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
-                "dim",
-            )
-        )
+    more = (
+        "`memdir status --json` has the rest, `memdir ui --open` shows it as a page, `memdir doctor` looks for faults"
+    )
+    out.line(Styled(more, "dim"))
 
 
 def _make_scope(store: FileStore, order: str) -> Row:
@@ -267,31 +259,6 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         out.line(f"  a session in {start['title']} starts with about {start['tokens']:,} tokens{loaded}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}{'' if model != 'none' else '; session notes need a model'}")
-
-
-def _show_scopes(out: Output, project: Project, row: Row) -> None:
-    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in row["loads"]["parts"]):
-        out.line(Styled(f"  `memdir prompt`: {parts}; `memdir context` adds the instruction files", "dim"))
-    for scope, store in zip(row["scopes"], project.stores, strict=True):
-        out.line()
-        out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
-        types = ", ".join(f"{count} {kind}" for kind, count in scope["types"].items() if count)
-        pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
-        out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
-        used, history, recalled = scope["index"], scope["history"], scope["recalled"]
-        size = f"{used['lines']} lines, {used['bytes']:,} bytes; about {used['tokens']:,} tokens"
-        out.line(f"  index     {used['share']:.0%} full ({size})")
-        unread = "" if history["changes"] or not history["bytes"] else " (`memdir doctor` says whether it can be read)"
-        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes{unread}")
-        late = f"; of the last {recalled['selected']} selected in the background {recalled['late']} came too late"
-        selected = late if recalled["selected"] else ""
-        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled{selected}")
-        if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
-            counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
-            out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
-        if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
-            when = cli.show_time(out, last.at, project.now())
-            out.line(f"  last      {last.verb} {', '.join(cli.find_change_names(last))} by {last.origin.who}, {when}")
 
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str) -> None:
