@@ -89,16 +89,11 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
 @app.field_options(is_edit=False)
 @app.when_options("when-")
 @click.option("--always", is_flag=True, default=None, help="A standing rule: conversations have it from their start.")
-<<<<<<< HEAD
 @click.option(
     "--enforce",
     type=click.Choice(app.DECISIONS),
     help="At a matching command or text, always show it, ask you, or refuse.",
 )
-@click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
-=======
-@click.option("--enforce", type=click.Choice(app.DECISIONS), help="At a matching command or text, ask you, or refuse.")
->>>>>>> main
 @click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
 def save_verb(
