@@ -3,7 +3,7 @@
 Each test is a table: a row for each event, a cell for each interface; it lists the cells that disagree with the library.
 
 Seen red, each by one changed line (mutation -> cells):
-- operations/find.py: `pinned` is always False -> pins: list, list --json, read --json, MCP memory_list
+- operations/find.py: `pinned` is always False -> fields: list, list --json, read --json, MCP memory_list
 - web/site.py: a row counts 0 recalls -> recall counts: page, page JSON
 - web/overview.py: `usage.dollars or 0.0` -> unknown price: page JSON
 - cli/quick.py: without `out.is_table` -> a recall on a terminal counts
@@ -34,6 +34,7 @@ from machines import Machine
 from mcp_client import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
 from memdir.format.age import render_age
+from memdir.format.fields import FIELDS, describe_fields
 from memdir.format.shown import TextVoice, show_memory, show_text
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.pages import name_who
@@ -164,24 +165,32 @@ def read_ages(desk: Desk, name: str) -> Cells:
     }
 
 
-def read_pins(desk: Desk, name: str) -> Cells:
+def read_fields(desk: Desk, name: str) -> Cells:
+    """The listed fields, whichever there are."""
     with closing(desk.open()) as project:
-        is_pinned = desk.find_store(project, name).read(name).header.pinned
+        header = desk.find_store(project, name).read(name).header
+    stored = {row.key: row.read(header) for row in FIELDS if row.is_listed}
     home, row, page = desk.find(name)
+    printed = desk.cli("read", name).out
     line = next(line for line in desk.cli("list").lines if line.startswith(f"{name}\t"))
+
+    def choose(answer: Mapping[str, object]) -> Cells:
+        return {key: answer[key] for key in stored}
+
     tools = {
-        f"{interface} {tool}": pick(answer, name)["pinned"]
+        f"{interface} {tool}": choose(pick(answer, name))
         for tool, arguments in (("memory_list", {}), ("memory_read", {"name": name}))
         for interface, answer in desk.call_tool(tool, **arguments).items()
     }
     return {
-        "library": is_pinned,
-        "list": "pinned" in line.split("\t"),
-        "list --json": pick({"memories": desk.cli("list", "--json").json}, name)["pinned"],
-        "read --json": desk.cli("read", name, "--json").json["pinned"],
-        "page JSON, list": row["pinned"],
-        "page JSON, memory": page["pinned"],
-        "page": ">Unpin" in desk.load(f"/m/{home}/{name}"),
+        "library": stored,
+        "list": {**stored, "pinned": "pinned" in line.split("\t")},
+        "list --json": choose(pick({"memories": desk.cli("list", "--json").json}, name)),
+        "read": stored if all(words in printed for words in describe_fields(header)) else printed,
+        "read --json": choose(desk.cli("read", name, "--json").json),
+        "page JSON, list": {**stored, "pinned": row["pinned"]},
+        "page JSON, memory": choose({at["key"]: at["value"] for at in page["inputs"]}),
+        "page": {**stored, "pinned": ">Unpin" in desk.load(f"/m/{home}/{name}")},
         **tools,
     }
 
@@ -214,8 +223,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Cells
     save(cli, "deploys")
     for name in ("first", "second"):
         cli.save(name, "The mobile release is cut on Thursdays.")  # a dream makes one of them
-    tables: dict[str, dict[str, Cells]] = {"age": {}, "pins": {}, "recall counts": {}}
-    readers = {"age": read_ages, "pins": read_pins, "recall counts": read_recalls}
+    tables: dict[str, dict[str, Cells]] = {"age": {}, "fields": {}, "recall counts": {}}
+    readers = {"age": read_ages, "fields": read_fields, "recall counts": read_recalls}
 
     def do(*argv: str, at: str = NOW) -> None:
         done = cli(*argv, MEMDIR_NOW=at)
@@ -343,7 +352,7 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
             index = estimate_tokens(project.private.index())
         status, page = cli("status", "--json").json["loads"]["hosts"], desk.load("/memories.json")["meter"]["starts"]
         costs, health = desk.load("/health.json")["cost"]["starts"], desk.load("/health")
-        text, brief, every = desk.load("/memories"), cli("status").out, cli("status", "--all").out
+        text, brief = desk.load("/memories"), cli("status").out
         tables: dict[str, Cells] = {}
         for key, start in starts.items():
             sent = estimate_tokens(desk.ask_hook("session-start", host=key, source="startup"))
@@ -352,7 +361,6 @@ def test_a_session_costs_what_each_agent_is_sent(tmp_path: Path) -> None:
                 "library": start.tokens,
                 "hook": sent + (index if key == "claude-code" else 0),
                 "status": start.tokens if words in brief else brief,
-                "status --all": start.tokens if words in every else every,
                 "status --json": next(row["tokens"] for row in status if row["host"] == key),
                 "page JSON": page[start.title],
                 "page": start.tokens if f"{start.tokens:,} tokens per session in {start.title}" in text else text,

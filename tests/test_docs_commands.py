@@ -101,7 +101,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     do("export", "-o", "memories.tar")
     with closing(open_project(project, environ=cli.variables)) as opened:
         assert opened.user is not None
-        opened.private.inbox_add([waiting("a"), waiting("b"), waiting("c")])
+        opened.private.inbox_add(
+            [waiting("a"), waiting("b"), waiting("c"), clashing(opened.private.read("deploy-days").text)]
+        )
         opened.user.inbox_add([waiting("d"), waiting("e"), waiting("f")])
     shutil.copytree(home, home.parent / "kept", symlinks=True)
     return cli
@@ -111,6 +113,19 @@ def waiting(title: str) -> InboxItem:
     payload = {"edits": render_edits([Save(sample_memory(title=title))]), "evidence": []}
     at = datetime.fromisoformat(NOW)
     return InboxItem(InboxKind.MEMORY, title, "it came from a web page", at, name=title, payload=payload)
+
+
+def clashing(merged: str) -> InboxItem:
+    texts = {"merged": merged, "ours": merged, "theirs": merged.replace("Leave out", "Keep")}
+    payload = {"edits": [], "evidence": [], **texts}
+    return InboxItem(
+        InboxKind.CONFLICT,
+        "deploy-days",
+        "two machines",
+        datetime.fromisoformat(NOW),
+        name="deploy-days",
+        payload=payload,
+    )
 
 
 def play(scene: Cli, command: str) -> str:

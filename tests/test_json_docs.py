@@ -17,6 +17,7 @@ from memdir.conversation.notes import NotesSkip
 from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
 from memdir.dream import DreamSkip
 from memdir.extraction import ExtractSkip
+from memdir.format.fields import LISTED_FIELDS
 from memdir.frozen import replace
 from memdir.interfaces.doctor import LEVELS
 from memdir.interfaces.imports import ImportAction, ImportFormat
@@ -73,6 +74,11 @@ def test_the_file_is_a_schema_that_names_every_command_with_json_and_no_other() 
     Draft202012Validator.check_schema(SCHEMA)
     with_json = [path for path, command in list_commands() if any("--json" in at.opts for at in command.params)]
     assert sorted(COMMANDS) == sorted(with_json)
+
+
+def test_the_optional_fields_of_a_row_are_those_of_the_table() -> None:
+    assert SCHEMA["$defs"]["FieldsRow"]["properties"] == LISTED_FIELDS, "docs/schemas.json: FieldsRow"
+    assert SCHEMA["$defs"]["FieldsRow"]["required"] == [*LISTED_FIELDS], "docs/schemas.json: FieldsRow"
 
 
 def test_the_page_lists_every_command_and_its_row() -> None:
@@ -207,7 +213,7 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
     git(old, "commit", "-q", "--allow-empty", "-m", "first")
     cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=old)
     old.rename(new)
-    for more in ([], ["--yes"], ["--claim"]):
+    for more in ([], ["--yes"]):
         told = cli("relink", "--json", *more, cwd=new)
         assert told.code == 0
         check("relink", told.json)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import pytest
 
-from clihelp import NOW
+from clihelp import NOW, Cli
 from hook_calls import SECONDS, Hooks, wait_for_worker, wait_until
 from memdir.project.settings import read_environment
 from memdir.store.sessions import SessionFile, read_ended, read_queue
@@ -221,3 +221,52 @@ def test_a_worker_leaves_the_processor_to_the_person() -> None:
     code = "import os, memdir.__main__ as m; before = os.nice(0); m._lower_priority(); print(os.nice(0) - before)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "10\n"
+
+
+def call(cli: Cli, *argv: str, before: str = "", **variables: str) -> "subprocess.CompletedProcess[bytes]":
+    """memdir as a process of its own, after a line of shell."""
+    command = ["sh", "-c", f'{before} exec "$@"', "sh", *map(os.fsdecode, cli.command(*argv))]
+    return subprocess.run(
+        command, cwd=cli.project, env=cli.environ(**variables), capture_output=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("mask", ["000", "0777"])
+def test_what_is_written_is_private_and_readable_under_any_umask(cli: Cli, mask: str) -> None:
+    """S10, F5."""
+    words = (
+        "--type",
+        "feedback",
+        "--name",
+        "ferry",
+        "--description",
+        "The ferry to Lindholm leaves at six",
+        "--body",
+        "Six.",
+    )
+    assert call(cli, "save", *words, before=f"umask {mask};").returncode == 0
+    assert call(cli, "install", "codex", "--yes", before=f"umask {mask};").returncode == 0
+    modes = {path: path.stat().st_mode & 0o777 for path in cli.home.rglob("*") if cli.project not in path.parents}
+    assert {path for path, mode in modes.items() if mode & 0o022 or not mode & 0o400} <= {
+        cli.project,
+        cli.project.parent,
+    }
+    assert b"ferry" in call(cli, "list").stdout
+
+
+def test_names_are_utf8_whatever_the_encoding_of_file_names(cli: Cli) -> None:
+    """F5: in ASCII, memories with other names were not listed."""
+    cli.save("ferry")
+    path = cli.memory / "ferry.md"
+    (path.parent / "fähre.md").write_bytes(path.read_bytes())
+    done = call(cli, "list", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert "fähre" in done.stdout.decode()
+
+
+def test_import_refuses_a_fifo_and_a_device(cli: Cli) -> None:
+    """S10: it hung, or read until memory was full."""
+    os.mkfifo(cli.project / "pipe")
+    (cli.project / "pipe.zip").symlink_to(cli.project / "pipe")
+    for name in ("pipe", "pipe.zip", "/dev/zero"):
+        done = call(cli, "import", name)
+        assert done.returncode == 1 and b"not a regular file" in done.stderr

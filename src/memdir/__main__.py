@@ -26,6 +26,12 @@ _FIELD_CHARS = 8_192
 def main() -> int:
     # A call takes a fraction of a second; garbage collection would take a tenth of that and find none.
     gc.disable()
+    # Whatever it is set to, the user can read and write what memdir creates, and nobody else can write it.
+    os.umask((os.umask(0o077) | 0o022) & ~0o700)
+    if sys.getfilesystemencoding() != "utf-8":
+        # Names of memories are UTF-8; in another encoding some cannot be read, and others are read as other names.
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     if sys.argv[1:2] == ["worker"]:
         _lower_priority()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):

@@ -140,8 +140,13 @@ def sync_dir(path: Path) -> None:
         os.close(handle)
 
 
+def describe_errno(code: int, words: str = "") -> tuple[str, str]:
+    """Return what an error of the file system means, by default in its own words, and what to do."""
+    return _WORDS.get(code, (words, "nothing was changed; try again when it is fixed"))
+
+
 def disk_error(error: OSError, path: str | Path) -> DiskError:
-    words, hint = _WORDS.get(error.errno or 0, (_describe(error), "nothing was changed; try again when it is fixed"))
+    words, hint = describe_errno(error.errno or 0, _describe(error))
     message = f"cannot write {shorten(str(path), 120)}: {words}"
     return DiskError(message, path=str(path), errno=error.errno or 0, hint=hint)
 
@@ -178,9 +183,11 @@ def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
 
 
 @contextmanager
-def hold_folder(folder: Path, name: str, *, seconds: float) -> Iterator[int]:
-    """Hold a lock like `hold` in the folder at this path, which must exist."""
+def hold_folder(folder: Path, name: str, *, seconds: float, create: bool = False) -> Iterator[int]:
+    """Hold a lock like `hold` in the folder at this path, which must exist or is created."""
     with raise_disk_errors(folder):
+        if create:
+            make_private_dirs(folder)
         handle = os.open(folder, _FOLDER)
     try:
         with hold(handle, name, seconds=seconds) as lock:
@@ -211,6 +218,15 @@ def _wait_for(handle: int, seconds: float) -> None:
         since=os.fstat(handle).st_mtime,
         hint="wait for it or end it; the lock ends with its process",
     )
+
+
+def find_lock_holder(*paths: Path) -> int | None:
+    """Return the PID of another process that holds a lock on one of these files, where `/proc` tells, or None."""
+    inodes = {str(path.stat().st_ino) for path in paths if path.exists()}
+    for row in map(str.split, _read_text("/proc/locks").splitlines()):
+        if len(row) == 8 and row[5].rpartition(":")[2] in inodes and row[4].isdigit() and int(row[4]) != os.getpid():
+            return int(row[4])
+    return None
 
 
 def is_alive(pid: int) -> bool:

@@ -52,7 +52,6 @@ CONVERSATION_BYTES = 60_000  # of all memories in one conversation, until it is 
 LEDGER_ROWS = 10_000  # newest kept; at five per turn that is two thousand turns
 RECALL_CHARS = 16_000  # of a prompt: start and end of a pasted log or file are enough to search by
 LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kept
-HISTORY_MB = 256  # of versions: some 100,000 edits of a usual memory
 SESSION_DAYS = 60  # a conversation without a turn for this long is over
 SESSION_BYTES = 1_048_576  # memdir writes no larger record
 SESSION_SECONDS = 0.5  # how long to wait for a record: recall has one second in a hook

@@ -60,7 +60,7 @@ _LATIN = {
     "u": "\u03c5\u1d1c\u057f", "v": "\u0475\u03bd\u1d20", "w": "\u051d\u03c9\u1d21", "x": "\u0445\u0425\u03c7\u03a7",
     "y": "\u0443\u0423\u03b3\u03a5\u028f\u04af", "z": "\u0396\u1d22",
 }  # fmt: skip
-_LOOKALIKES = {ord(sign): plain for plain, signs in _LATIN.items() for sign in signs}
+LOOKALIKES = {ord(sign): plain for plain, signs in _LATIN.items() for sign in signs}
 _FOLDED_SIGNS = compile_late(rf"{_WORDS}|[^\w\s.,;:!?…。、，；：！？\"'’‘“”„«»「」()*`]|!(?==)")
 
 
@@ -92,7 +92,7 @@ def fold_words(text: str, *, signs: bool = False) -> str:
         text = text if signs else _TAGS.sub(lambda tag: " " if tag[1] else "", text)
         text = _HYPHENS.sub(r"\1", _MARKUP.sub("", text))
     if not text.isascii():
-        text = fold_text(text).text.translate(_LOOKALIKES)
+        text = fold_text(text).text.translate(LOOKALIKES)
         text = text if signs else _MARKS.sub("", unicodedata.normalize("NFD", text))
     return " ".join((_FOLDED_SIGNS if signs else _FOLDED).findall(fold(text)))
 

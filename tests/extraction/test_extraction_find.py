@@ -290,3 +290,11 @@ def test_not_to_forget_is_to_remember(text: str, word: str) -> None:
 def test_most_of_these_are_heard_at_all() -> None:
     heard = [text for text, _ in [*KEPT, *GAINED] if find_said(text, BEFORE)]
     assert len(heard) >= 0.85 * (len(KEPT) + len(GAINED))
+
+
+def test_without_a_model_uncertain_lines_are_read_where_nothing_looks_pasted() -> None:
+    text = "Please remember:\n- we deploy on Tuesdays\n- the staging db is reset on Sundays"
+    doubtful = f"{text}\n\n2026-11-20 10:00:01 ERROR disk full"
+    for said, bodies in ((text, ["we deploy on Tuesdays\n", "the staging db is reset on Sundays\n"]), (doubtful, [])):
+        requests = find_requests([Message("user", said)], now=NOW, uncertain=True)
+        assert [request.body for request in requests][: len(bodies)] == bodies and len(requests) <= 2

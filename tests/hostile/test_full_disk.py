@@ -87,7 +87,7 @@ def test_a_read_only_directory_can_be_read_and_says_why_it_cannot_be_written() -
                 store.write(sample_memory())
             for path in (memory / ".memdir", memory):
                 path.chmod(0o500)
-            locked = FileStore(memory, cache=folder / "cache")
+            locked = FileStore(memory)
             said = [header.name for header in locked.scan()] + [header.name for header in locked.scan()]
             said += [change.verb for change in locked.changes()]
             for change in (lambda: locked.write(sample_memory(title="No")), lambda: locked.delete("terse-replies")):

@@ -73,7 +73,7 @@ CODEX = b'{"timestamp":"2026-03-05T11:00:00Z","type":"session_meta","payload":{"
     b'{"timestamp":"2026-03-05T11:00:01Z","type":"response_item","payload":{"type":"message","role":"user",'
     b'"content":[{"type":"input_text","text":"hi"}]}}\n'
 )
-TOML = b"[budget]\nrun_tokens = 5\n[history]\nkeep_days = 3\nkeep_mb = 4\n"
+TOML = b"[budget]\nrun_tokens = 5\nday_tokens = 6\n"
 DATA = Path(__file__).parent.parent / "data"
 QWEN = b"".join(
     b'{"uuid":"%d","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"say %d"}]}}\n' % (n, n)

@@ -95,7 +95,8 @@ def test_without_a_tool_call_the_next_prompt_shows_it_beside_its_own(tmp_path: P
         assert BODY in shown and "pier nine" in shown
         assert set(session_of(hooks).read().surfaced) == {"zebra", "ferry"}
         assert [row["moment"] for row in hooks.cli("why", "zebra", "--json").json["surfaced"]] == ["late"]
-        assert "of the last 1 selected in the background 1 came too late" in hooks.cli("status", "--all").out
+        recalled = hooks.cli("status", "--json").json["scopes"][0]["recalled"]
+        assert (recalled["selected"], recalled["late"]) == (1, 1)
 
 
 def test_a_selection_for_an_older_question_or_a_cleared_conversation_is_dropped(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from clihelp import Cli, memory_text
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, SettingsError
-from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool
+from memdir.interfaces.tools import BY_NAME, TOOLS, call_tool
 from memdir.records import Message, Origin, ToolCall
 from memdir.store.open import open_project
 from memdir.store.sessions import SessionFile
@@ -50,12 +50,13 @@ def refused(tool: Tool, name: str, /, **given: object) -> MemdirError:
 
 
 def test_what_a_model_reads_of_the_tools_is_under_two_kilobytes() -> None:
-    shown = [{"name": at.name, "description": at.description, "inputSchema": at.input} for at in OFFERS]
-    assert len(json.dumps(shown, separators=(",", ":")).encode()) <= 2048
+    shown = [{"name": at.name, "description": at.description, "inputSchema": at.input} for at in TOOLS]
+    free = 2048 - len(json.dumps(shown, separators=(",", ":")).encode())
+    assert free >= 0, f"{free} bytes are free: shorten a description, or an `ask` in FIELDS"
 
 
 def test_every_schema_is_one_that_all_hosts_understand() -> None:
-    for offer in OFFERS:
+    for offer in TOOLS:
         for schema in (offer.input, offer.output):
             Draft202012Validator.check_schema(dict(schema))
             assert schema["type"] == "object" and not {"anyOf", "oneOf", "allOf", "$ref"} & set(schema)
@@ -72,6 +73,10 @@ def test_what_was_saved_is_found_read_changed_listed_and_forgotten(tool: Tool, c
     assert read["body"].startswith("Leave out") and read["digest"] == saved["digest"]
     tool("memory_save", **{**SAVED, "name": "cued", "cues": ["wrap up the migration", "what is done?"]})
     assert "wrap up the migration" in (cli.memory / "cued.md").read_text(encoding="utf-8")
+    tool("memory_update", name="cued", cues=[" what\n changed? "])
+    assert '  - "what changed?"\n' in (cli.memory / "cued.md").read_text(encoding="utf-8")
+    for name, given in (("memory_update", {"name": "cued"}), ("memory_save", {**SAVED, "name": "other"})):
+        assert "U+0007" in str(refused(tool, name, **given, cues=["be\a"]))
     tool("memory_forget", name="cued")
     changed = tool("memory_update", name="terse-replies", description="Replies end without a summary")
     assert changed["action"] == "changed"
@@ -173,7 +178,7 @@ def test_a_memory_cannot_speak_with_the_hosts_voice(tool: Tool, cli: Cli) -> Non
 
 @table("host", ["mcp__memdir__{}", "mcp__plugin_memdir_memdir__{}", "mcp_memdir_{}", "memdir.{}", "memdir-{}", "{}"])
 def test_extraction_knows_these_tools_by_every_hosts_name(host: str) -> None:
-    for offer in OFFERS:
+    for offer in TOOLS:
         call = ToolCall("1", host.format(offer.name), {"name": "x"})
         wrote = find_written_memory([Message("assistant", "", calls=(call,))], ["/nowhere"])
         assert bool(wrote) is not offer.reads, (host, offer.name)

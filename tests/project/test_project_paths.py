@@ -1,6 +1,8 @@
 """Where memory is stored."""
 
 import json
+import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from memdir.project.paths import (
     slug,
 )
 from memdir.records import Scope
+from memdir.store.open import open_project
 from tables import read_rows, table
 
 ROWS = read_rows("project_paths")
@@ -189,6 +192,21 @@ def test_files_of_an_unpacked_archive_never_choose_the_directory(tmp_path: Path,
     assert places.private.rule == "default"
     assert "cannot choose" in verdicts(places.private)[f"autoMemoryDirectory in {source} settings"]
     assert any("cannot choose" in note for note in places.notes)
+
+
+@pytest.mark.parametrize("name", ["CLAUDE_CONFIG_DIR", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "XDG_STATE_HOME"])
+@pytest.mark.parametrize("source", ["local", "project"])
+def test_the_env_table_of_a_projects_settings_chooses_no_place(tmp_path: Path, source: str, name: str) -> None:
+    """S4: the host hands the table to every hook; the same variable set by the person counts."""
+    planted = str(project(tmp_path) / "planted")
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], name: planted}
+    with closing(open_project(project(tmp_path), environ=environ)) as opened:
+        assert planted in f"{opened.private.root} {opened.environment.state_home}"
+    claude(tmp_path, source, env={name: planted, "MEMDIR_MODEL": "anthropic:any"})
+    with closing(open_project(project(tmp_path), environ={**environ, "MEMDIR_MODEL": "anthropic:any"})) as opened:
+        assert planted not in f"{opened.private.root} {opened.environment.state_home}"
+        assert any(name in note and "cannot choose" in note for note in opened.places.notes)
+        assert (opened.settings["model"] == "none") == (source == "project")
 
 
 def test_files_of_a_repository_never_choose_the_directory_tracked_or_excluded(tmp_path: Path) -> None:

@@ -49,7 +49,6 @@ def test_with_nothing_set_everything_is_below_home() -> None:
     assert environment.claude_home == Path("/home/me/.claude")
     assert environment.config_file == Path("/home/me/.config/memdir/config.toml")
     assert environment.state_home == Path("/home/me/.local/state/memdir")
-    assert environment.cache_home == Path("/home/me/.cache/memdir")
     assert environment.policy_file.name == "managed-settings.json"
     assert environment.disable_auto_memory is None and environment.now is None
     assert not (environment.simple or environment.remote or environment.no_color)
@@ -67,7 +66,6 @@ def test_each_variable_lands_in_its_field() -> None:
     assert environment.extra_guidelines == "be brief"
     assert environment.config_file == Path("/x/config/memdir/config.toml")
     assert environment.state_home == Path("/x/state/memdir")
-    assert environment.cache_home == Path("/x/cache/memdir")
     assert (environment.editor, environment.session) == ("vi", "abc")
 
 

@@ -343,7 +343,7 @@ def test_a_place_where_no_cache_can_be_made_is_listed_all_the_same(kind: str, me
         state.write_bytes(b"")
     else:  # a linked state is not written to, and its substitute cannot be made
         state.symlink_to(tmp_path / "nowhere")
-    assert [header.name for header in FileStore(memory, cache=blocked / "cache").scan()] == ["terse-replies"]
+    assert [header.name for header in FileStore(memory).scan()] == ["terse-replies"]
 
 
 def test_a_path_too_long_for_sqlite_is_told_as_such_and_can_be_read(tmp_path: Path) -> None:

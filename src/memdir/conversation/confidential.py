@@ -127,7 +127,8 @@ def _list_neighbours(text: str, sentences: Iterable[Span], edge: int, patterns: 
 
 def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
     rest = sentence.replace(asked[0], " ")
-    return len(rest.split()) >= _FACT_WORDS or len(_WIDE.findall(rest)) >= _FACT_CHARS
+    is_long = len(rest.split()) >= _FACT_WORDS or len(_WIDE.findall(rest)) >= _FACT_CHARS
+    return is_long or re.search(r"\d", rest) is not None
 
 
 def _cover_earlier(

@@ -24,7 +24,6 @@ from memdir import files, limits
 from memdir.conversation.confidential import leave_out
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes
 from memdir.conversation.notes_file import (
-    check_update,
     cut_notes,
     make_template,
     measure_notes,
@@ -327,7 +326,7 @@ def _update(
     try:
         after, fork_result = ask_for_notes(model, leave_out(since).messages, task)
         cut, lost = cut_notes(after)
-        new = render_notes(check_update(before, render_notes(cut)))
+        new = render_notes(cut)
         if new != text:
             write_notes_file(file, new, expect=text)
     except (ConflictError, ModelError, BudgetError) as error:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdir import limits
-from memdir.conversation.notes_file import Notes, check_update, is_empty, list_oversize, parse_notes, render_notes
+from memdir.conversation.notes_file import Notes, check_notes, is_empty, list_oversize, parse_notes
 from memdir.errors import FormatError, ReplyError
 from memdir.frozen import dataclass
 from memdir.models.agent import ForkEnd, ForkResult
@@ -97,8 +97,8 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
 def _read_reply(reply: Reply, task: NotesTask) -> Notes:
     """Return the updated notes. Raises ReplyError if the reply cannot be used or would delete all notes."""
     try:
-        text = render_notes(task.notes.with_texts(parse_sections(check_reply(reply), task.notes)))
-        notes = check_update(task.notes, text)
+        notes = task.notes.with_texts(parse_sections(check_reply(reply), task.notes))
+        check_notes(notes)
     except FormatError as error:
         raise ReplyError(f"{error}{f'; {error.hint}' if error.hint else ''}") from None
     if is_empty(notes, task.template) and not is_empty(task.notes, task.template):

@@ -1,8 +1,8 @@
 """Parse, check, shorten and render session notes without disk access.
 
 A section begins at a heading of the template's level or above; headings inside code fences are code. Text before the first
-heading is kept. `check_update` raises FormatError if an update changed a heading, a description or their order, or broke the
-text.
+heading is kept. An update replaces the texts of sections only; `check_notes` raises FormatError if such a text is broken or
+adds a heading.
 
 A cut removes complete lines: from the end of a section, or from the beginning of a section that grows at its end. It states
 how many lines were cut and leaves no code fence open. If all sections together are too long, the longest are cut first.
@@ -98,24 +98,21 @@ def render_section(section: NotesSection) -> str:
     return f"{head}\n\n{section.text}" if section.text else head
 
 
-def check_update(before: Notes, after: str) -> Notes:
-    """Return the updated notes. Raises FormatError if more than the texts changed, or if a text is broken."""
-    if forbidden := find_forbidden(after, lines=True):
+def check_notes(notes: Notes) -> None:
+    """Raise FormatError if the notes would not read back: a text adds or hides a heading, or is broken."""
+    text = render_notes(notes)
+    if forbidden := find_forbidden(text, lines=True):
         raise FormatError(f"the notes contain {forbidden}", field="text", hint="remove it")
-    if find_open_fence(after):
+    if find_open_fence(text):
         raise FormatError("a code block is not closed", field="text", hint="add a closing fence after its last line")
-    notes = parse_notes(after, level=before.level)
-    if notes.preamble != before.preamble:
-        raise FormatError("the text above the first heading was changed", field="heading", hint="restore it")
-    pairs = zip(before.sections, notes.sections, strict=False)
-    sections = tuple(_check_section(old, new) for old, new in pairs)
-    if len(notes.sections) > len(before.sections):
-        added = _show(notes.sections[len(before.sections)].heading)
+    before, after = (
+        [section.heading for section in one.sections] for one in (notes, parse_notes(text, level=notes.level))
+    )
+    if before != after:
+        added = next((heading for heading in after if after.count(heading) > before.count(heading)), "")
+        what = f"the heading {shorten(one_line(added), 80)!r} was added" if added else "a code block hides a heading"
         hint = "write inside the sections that exist, with deeper headings if any"
-        raise FormatError(f"the heading {added} was added", field="heading", hint=hint)
-    if len(notes.sections) < len(before.sections):
-        raise _make_heading_error(before.sections[len(notes.sections)])
-    return replace(notes, sections=sections)
+        raise FormatError(what, field="heading", hint=hint)
 
 
 def is_empty(notes: Notes, template: Notes) -> bool:
@@ -138,28 +135,6 @@ def _make_section(lines: list[str]) -> NotesSection:
     if first and _DESCRIPTION.fullmatch(lines[first]):
         return NotesSection(lines[0].rstrip(), lines[first].strip(), _join(lines[first + 1 :]))
     return NotesSection(lines[0].rstrip(), "", _join(lines[1:]))
-
-
-def _check_section(old: NotesSection, new: NotesSection) -> NotesSection:
-    if new.heading != old.heading:
-        raise _make_heading_error(old)
-    if not old.description and new.description:  # a text may begin with a line in italics
-        return NotesSection(new.heading, "", f"{new.description}\n\n{new.text}".strip("\n"))
-    if new.description != old.description:
-        what = f"the line in italics below {_show(old.heading)} was changed"
-        raise FormatError(what, field="description", hint=f"restore it: {old.description}")
-    return new
-
-
-def _make_heading_error(section: NotesSection) -> FormatError:
-    hint = f"restore it in its place: {section.heading}"
-    return FormatError(
-        f"the heading {_show(section.heading)} was changed, moved or removed", field="heading", hint=hint
-    )
-
-
-def _show(heading: str) -> str:
-    return repr(shorten(one_line(heading), 80))
 
 
 def _join(lines: list[str]) -> str:

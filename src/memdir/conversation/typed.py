@@ -459,8 +459,8 @@ def _join(text: str, regions: Sequence[Region]) -> list[Region]:
     """Join regions of the same origin with nothing but white space between them."""
     joined: list[Region] = []
     for start, end, why, origin in regions:
-        if joined and joined[-1][3] is origin and not text[joined[-1][1] : start].strip():
-            joined[-1] = joined[-1][0], end, joined[-1][2], origin
+        if joined and joined[-1][2:] == (why, origin) and not text[joined[-1][1] : start].strip():
+            joined[-1] = joined[-1][0], end, why, origin
         else:
             joined.append((start, end, why, origin))
     return joined
@@ -562,6 +562,9 @@ _PHRASES = (
     "points_back", "said", "role", "forwarded",
 )  # fmt: skip
 _ASKS = ("text_work", "this_text", "lead_in", "work_text", "voice", "points_back", "?")
+# Without any of these in a message there is no reason to think of a paste.
+_DOUBTS = frozenset((*_SIGNS, *_PHRASES)) - {"item", "voice", "work_text", "said"}
+PLAIN_DOUBT = "no sign of a paste"  # why a line may not be typed, in such a message
 _SURE = frozenset(("machine", "prompt", "quoted", "mail_head", "forwarded", "role"))  # enough on a single line
 
 
@@ -654,6 +657,7 @@ def _find_separate_lines(text: str, marked: Sequence[Region]) -> Iterator[Region
     """Yield the lines that are not typed, or may not be."""
     lines, model = read_lines(text, marked), load_typed_model()
     is_alone = sum(line is not None for line in lines) == 1
+    is_plain = not any(line is not None and (line.is_marked or line.signs & _DOUBTS) for line in lines)
     for number, line in enumerate(lines):
         if line is None or line.is_marked:
             continue
@@ -663,7 +667,8 @@ def _find_separate_lines(text: str, marked: Sequence[Region]) -> Iterator[Region
             score = model.score(describe_line(lines, number, model.words))
         if score >= _TYPED_BELOW:
             origin = SpanOrigin.FOREIGN if score > _PASTED_ABOVE else SpanOrigin.UNKNOWN
-            yield line.start, line.start + len(line.text), "looks pasted", origin
+            why = PLAIN_DOUBT if is_plain and score < 0 else "looks pasted"
+            yield line.start, line.start + len(line.text), why, origin
     if len(lines) > _LINES:
         texts, half = text.split("\n"), _LINES // 2
         start, end = len("\n".join(texts[:half])), len(text) - len("\n".join(texts[-half:]))

@@ -39,7 +39,7 @@ from memdir.extraction.provenance import (
 )
 from memdir.format import frontmatter
 from memdir.format.document import parse_document
-from memdir.format.fields import FieldValue
+from memdir.format.fields import FIELDS, FieldValue, keep_phrases, list_phrases
 from memdir.format.frontmatter import decode, digest_of
 from memdir.format.when import render_when
 from memdir.frozen import dataclass, replace
@@ -57,7 +57,9 @@ _REASON = "tidied by the model"
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]+")
 _NEAREST = 4  # memories shown in the second check of one change
-_OWN_FIELDS = frozenset("name description type modified cues when metadata".split())
+_ALLOWED_KEYS = frozenset(
+    ("name", "description", "type", "modified", "metadata", *(row.key for row in FIELDS if row.is_learned))
+)
 _SHARE = "one dream would delete more than a fifth of the memories, and other changes have better support"
 
 
@@ -230,11 +232,11 @@ class _Review:
             ]
             body = frontmatter.split_frontmatter(memory.text).body
             known = {*parse_terms(f"{body} {old_fields.title} {old_fields.description}")}
-            cues = (cue for cue in fields.cues if cue not in old_fields.cues)
+            phrases = (text for text in list_phrases(fields) if text not in list_phrases(old_fields))
             name = memory.name if memory.before is None else memory.renamed
             new += [
                 text
-                for text in (fields.title, fields.description, name, *cues)
+                for text in (fields.title, fields.description, name, *phrases)
                 if not known.issuperset(parse_terms(text))
             ]
             new += [*list_moments(memory), *filter(None, [render_rule(memory)])]
@@ -265,7 +267,7 @@ class _Review:
         staged = {memory.name: memory for memory in self._staged}
         for name, new in added.items():
             fields = frontmatter.parse_fields(self._after[name])
-            phrases = {*fields.cues, *list_moments(staged[name])}
+            phrases = {*list_phrases(fields), *list_moments(staged[name])}
             usable, cues = self._usable[_is_rule(fields.kind)], tuple(text for text in new if text in phrases)
             own = {name: usable[name]} if name in usable and len(cues) == len(new) else usable
             sources = (*self._list_sources(name, own), *(self._list_typed() if own is usable else ()))
@@ -382,8 +384,8 @@ class _Review:
         title, description = old_fields.title or shorten(text, 60), old_fields.description or shorten(text, 150)
         changes: dict[str, FieldValue] = {"name": title} if fields.title in unfounded else {}
         changes |= {"description": description} if fields.description in unfounded else {}
-        if len(cues := tuple(cue for cue in fields.cues if cue not in unfounded)) < len(fields.cues):
-            changes["cues"] = cues or None
+        if not {*unfounded}.isdisjoint(list_phrases(fields)):
+            changes |= keep_phrases(fields, lambda text: text not in unfounded)
         if fields.when != old_fields.when:
             changes["when"] = render_when(
                 trim_when(staged, {*list_moments(staged), render_rule(staged)} - {*unfounded})
@@ -404,7 +406,7 @@ class _Review:
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
         if fields.pinned:
             return "it would pin itself, and only you can do that"
-        if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _OWN_FIELDS:
+        if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _ALLOWED_KEYS:
             return "it adds an unknown field to the frontmatter"
         sentences = parse_document(staged.text).list_sentences()
         new = next((text for text in self._unfounded.get(staged.name, ()) if text in sentences), "")

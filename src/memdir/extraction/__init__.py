@@ -316,7 +316,7 @@ class _Run:
 
     def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
-        requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now))
+        requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now, uncertain=self.model is None))
         requests = [request for request in requests if not _corrects_message(request)]
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()

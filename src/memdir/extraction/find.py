@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import takewhile
 
-from memdir.conversation.typed import is_by_person, split_typed
+from memdir.conversation.typed import PLAIN_DOUBT, is_by_person, split_typed
 from memdir.errors import FormatError
 from memdir.format.frontmatter import check_description
 from memdir.frozen import dataclass, replace
@@ -113,14 +113,17 @@ class RuleMatch:
     quote: str
 
 
-def find_requests(messages: Sequence[Message], *, now: datetime) -> tuple[MemoryRequest, ...]:
-    """Return the requests and statements in the user's messages, except those that contain a secret."""
-    return tuple(request for request in _read_messages(messages, now) if not request.hides)
+def find_requests(messages: Sequence[Message], *, now: datetime, uncertain: bool = False) -> tuple[MemoryRequest, ...]:
+    """Return the requests and statements in the user's messages, except those that contain a secret.
+
+    With `uncertain`, lines that may not be typed are read too, if nothing in their message looks like a paste.
+    """
+    return tuple(request for request in _read_messages(messages, now, uncertain) if not request.hides)
 
 
 def find_hidden_requests(messages: Sequence[Message], *, now: datetime) -> tuple[MemoryRequest, ...]:
     """Return explicit requests that contain a secret, with the secret masked. They need review."""
-    requests = (request for request in _read_messages(messages, now) if request.hides)
+    requests = (request for request in _read_messages(messages, now, False) if request.hides)
     return tuple(request for request in requests if request.is_explicit and request.action == SAVE)
 
 
@@ -189,18 +192,21 @@ def _find_secret_values(text: str) -> tuple[str, ...]:
     return tuple(sorted(secrets | numbers, key=len, reverse=True))
 
 
-def _read_messages(messages: Sequence[Message], now: datetime) -> Iterator[MemoryRequest]:
+def _read_messages(messages: Sequence[Message], now: datetime, uncertain: bool) -> Iterator[MemoryRequest]:
     for message in messages:
         if is_by_person(message):
-            requests = _read_message(message, message.at or now)
+            requests = _read_message(message, message.at or now, uncertain)
             unique = {(request.action, request.body.casefold()): request for request in requests}
             yield from list(unique.values())[:_REQUESTS]
 
 
-def _read_message(message: Message, now: datetime) -> Iterator[MemoryRequest]:
+def _read_message(message: Message, now: datetime, uncertain: bool) -> Iterator[MemoryRequest]:
     languages = find_request_languages(_TOKEN.sub(" ", message.text))
     # An inline quotation becomes an ellipsis, a pasted block a line end.
-    spans = ((span.text if span.plain else "\n" if "\n" in span.text else " … ") for span in split_typed(message))
+    reads = ("", PLAIN_DOUBT) if uncertain else ("",)
+    spans = (
+        (span.text if span.why in reads else "\n" if "\n" in span.text else " … ") for span in split_typed(message)
+    )
     sentences = split_sentences("".join(spans))
     refused = any(has(language.refusals, sentence.hidden) for language in languages for sentence in sentences)
     if (

@@ -19,7 +19,7 @@ from memdir.errors import FormatError, ReplyError
 from memdir.extraction.find import mask_values
 from memdir.format import frontmatter
 from memdir.format.document import MemoryDocument, PartKind, add_to_fact, drop_sentences, parse_document
-from memdir.format.fields import FieldValue, FrontmatterFields
+from memdir.format.fields import FIELDS, FieldValue, FrontmatterFields, keep_phrases, list_phrases
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.format.shown import TextVoice, show_fenced, show_text
 from memdir.format.when import PATTERN_KEYS, keep_valid, read_when, render_when
@@ -409,18 +409,19 @@ class _Writing:
         fields, document = frontmatter.parse_fields(text), MemoryDocument(frontmatter.split_frontmatter(text).body)
         old_fields, old = frontmatter.parse_fields(before), parse_document(before).list_sentences()
         sentences = document.list_sentences()
-        known = {fold_words(text) for text in (*old, old_fields.title, old_fields.description, *old_fields.cues)}
+        known = {
+            fold_words(text) for text in (*old, old_fields.title, old_fields.description, *list_phrases(old_fields))
+        }
         gone = tuple(sentence for sentence in old if not any(_is_alike(sentence, new) for new in sentences))
         writing = _Writing(staged, source, fields, document, sentences, frozenset(known - {""}), gone)
         said = source.said.add(before)
         texts = [text for text in (*writing._list_head(), *sentences) if fold_words(text) not in known]
         alike = (text for text in texts if _is_among(fold_words(text), shared))
         theirs = {text for text in alike if not any(_is_alike(text, typed) for typed in source.sentences.values())}
+        phrases = list_phrases(fields)
         return replace(
             writing,
-            barred=frozenset(
-                {text for text in texts if find_unsaid(text, said, only_hosts=text in fields.cues)} | theirs
-            ),
+            barred=frozenset({text for text in texts if find_unsaid(text, said, only_hosts=text in phrases)} | theirs),
             is_laundered=not theirs.isdisjoint(sentences),
         )
 
@@ -434,7 +435,7 @@ class _Writing:
         return "" if {fold_words(word)[:_STEM] for word in words} <= stems else " ".join(words)
 
     def _list_head(self) -> tuple[str, ...]:
-        head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
+        head = (self.fields.title, self.fields.description, *list_phrases(self.fields), self.name_words)
         return tuple(filter(None, head))
 
     def list_open(self) -> tuple[str, ...]:
@@ -446,7 +447,7 @@ class _Writing:
     def make_case(self) -> OpinionCase:
         advice = frozenset(self.document.list_sentences(PartKind.HOW))
         phrases, labels = (
-            frozenset((*self.fields.cues, *list_moments(self.staged))),
+            frozenset((*list_phrases(self.fields), *list_moments(self.staged))),
             frozenset({self.name_words} - {""}),
         )
         before = self.staged.before or ""
@@ -484,9 +485,9 @@ class _Writing:
         if not fits(self.name_words) or (self.staged.before is None and not fits(self.fields.title)):
             name = name if renamed else name[: name.rfind("/") + 1] + make_slug(title)
             renamed = ""
-        cues = tuple(cue for cue in self.fields.cues if fits(cue))
+        learned = keep_phrases(self.fields, fits) | {"when": render_when(trim_when(self.staged, follows))}
         try:
-            staged = self._write(name, title, description, body, cues, trim_when(self.staged, follows))
+            staged = self._write(name, title, description, body, learned)
         except FormatError:
             return _Verdict(None, why=UNTYPED)
         return _Verdict(replace(staged, renamed=renamed), tuple(cut))
@@ -502,25 +503,26 @@ class _Writing:
             if self.staged.before is not None:
                 old = frontmatter.parse_fields(self.staged.before)
                 body = _add_sentences(MemoryDocument(frontmatter.split_frontmatter(self.staged.before).body), typed)
-                staged = self._write(self.staged.name, old.title, old.description, body, old.cues, old.when)
+                staged = self._write(self.staged.name, old.title, old.description, body, {})
                 return _Verdict(staged, (), UNCHECKED)
             title, line = shorten(_strip_end(typed[0]), _TITLE_CHARS), shorten(typed[0], _DESCRIPTION_CHARS)
             folder = self.staged.name[: self.staged.name.rfind("/") + 1]
-            staged = self._write(folder + make_slug(title), title, line, " ".join(typed) + "\n", (), When())
+            staged = self._write(folder + make_slug(title), title, line, " ".join(typed) + "\n", {})
             return _Verdict(staged, (), UNCHECKED)
         except FormatError:
             return _Verdict(None, why=UNCHECKED)
 
     def _write(
-        self, name: str, title: str, description: str, body: str, cues: tuple[str, ...], when: When
+        self, name: str, title: str, description: str, body: str, learned: Mapping[str, FieldValue]
     ) -> StagedMemory:
-        """Return the memory with these fields. Other new frontmatter fields are dropped."""
+        """Return the memory with these fields; of the other optional ones it has those that it had before."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
-        values: dict[str, FieldValue] = {"name": title, "description": description, "cues": cues or None}
-        values["when"] = render_when(when)
+        values: dict[str, FieldValue] = {"name": title, "description": description, **learned}
         if self.staged.before is None or not frontmatter.split_frontmatter(self.staged.before).opening:
-            text = frontmatter.set_fields(self.staged.text or "", {**values, "pinned": None})
+            text = frontmatter.set_fields(
+                self.staged.text or "", dict.fromkeys((row.key for row in FIELDS), None) | values
+            )
         else:
             kind = self.fields.kind.value if self.fields.kind else None
             text = frontmatter.set_fields(self.staged.before, {**values, **({"type": kind} if kind else {})})

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, Union
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.format.when import check_when, read_flag, read_when, render_when
-from memdir.frozen import dataclass, field
+from memdir.frozen import dataclass, field, replace
 from memdir.records import Dialect, Draft, Header, Kind, When
 from memdir.text import find_forbidden, one_line, replace_surrogates
 
@@ -49,9 +49,12 @@ class MemoryField:
     """One optional field. `schema` describes its JSON value.
 
     `parse` returns the valid part of a node of the frontmatter, or of such a JSON value; `render` the value to write in a
-    file, None for no field; `dump` the JSON value. `check` raises FormatError. `ask` tells an agent what to pass when it
-    saves a memory; without it, agents cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the
-    nested dialect. `is_personal`: without effect in memories that others can write.
+    file, None for no field; `dump` the JSON value. `check` raises FormatError. `help` says what to enter in the option of
+    `save` and `edit`, which is called `option` or like the key, and in the input of the page's forms; without it, there is
+    neither. `ask` tells an agent what to pass when it saves or changes a memory: "" if the key says enough, None if agents
+    cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the nested dialect. `is_personal`:
+    without effect in memories that others can write. `is_learned`: models that learn and dream may set it, and each of its
+    texts needs evidence.
     """
 
     key: str
@@ -60,10 +63,13 @@ class MemoryField:
     render: Callable[[Any], FieldValue] = lambda value: value or None
     dump: Callable[[Any], Any] = lambda value: value
     check: Callable[[Any], None] = lambda value: None
-    ask: str = ""
+    help: str = ""
+    option: str = ""
+    ask: str | None = None
     is_listed: bool = False
     is_nested: bool = False
     is_personal: bool = False
+    is_learned: bool = False
 
     def read(self, record: object) -> Any:
         """Return the JSON value of the field of a record."""
@@ -72,6 +78,22 @@ class MemoryField:
     def load(self, value: object) -> Any:
         """Return the field's value for a JSON value, or None if it has the wrong type."""
         return self.parse(value) if isinstance(value, _JSON_TYPES[self.schema["type"]]) else None
+
+
+def name_field(key: str) -> str:
+    """Return the name of a field for people."""
+    return key.replace("_", " ")
+
+
+def clean_value(value: Any, key: str) -> Any:
+    """Return the value of a field with each text as one line. Raises FormatError for control and invisible characters."""
+    if isinstance(value, tuple):
+        return tuple(filter(None, (clean_value(text, key) for text in value)))
+    if isinstance(value, str):
+        value = " ".join(value.split())
+        if forbidden := find_forbidden(value, lines=False):
+            raise FormatError(f"`{key}` contains {forbidden}", field=key, hint="remove the character and save again")
+    return value
 
 
 def read_line(node: object) -> str:
@@ -102,18 +124,19 @@ def _check_cues(cues: Sequence[str]) -> None:
         raise FormatError(f"too many cues: {len(cues)}; the limit is {limits.CUES}", field="cues", hint=hint)
     for cue in cues:
         check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
-        if problem := find_forbidden(cue, lines=False):
-            raise FormatError(f"a cue contains {problem}", field="cues", hint="remove the character and save again")
 
 
 # In the order of a new file.
 FIELDS = (
     # Pins are personal: a teammate's pin must not move a line to the top for everybody.
-    MemoryField("pinned", FLAG, read_flag, lambda flag: "true" if flag else None, is_listed=True, is_nested=True, is_personal=True),
-    MemoryField("cues", TEXTS, _parse_lines, dump=list, check=_check_cues, ask="up to 5 tasks or questions it is for"),
+    MemoryField("pinned", FLAG, read_flag, lambda flag: "true" if flag else None, help="Keep it first when the index is truncated.",
+                option="pin", is_listed=True, is_nested=True, is_personal=True),
+    MemoryField("cues", TEXTS, _parse_lines, dump=list, check=_check_cues, help="A task or question that should recall it, at most five.",
+                option="cue", ask="up to 5 tasks or questions", is_learned=True),
     # Nobody else decides what interrupts an agent.
     MemoryField(
-        "when", {"type": "object"}, read_when, render_when, lambda when: render_when(when) or {}, check_when, is_personal=True
+        "when", {"type": "object"}, read_when, render_when, lambda when: render_when(when) or {}, check_when, is_personal=True,
+        is_learned=True,
     ),
 )  # fmt: skip
 _ROWS = {row.key: row for row in FIELDS}
@@ -146,6 +169,34 @@ def load_fields(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields in a JSON object as keyword arguments for a record, skipping values of the wrong type."""
     loaded = ((key, _ROWS[key].load(value)) for key, value in values.items() if key in _ROWS)
     return {key: value for key, value in loaded if value is not None}
+
+
+def clean_fields(draft: Draft) -> Draft:
+    return replace(draft, **{row.key: clean_value(value, row.key) for row, value in list_set(draft)})
+
+
+def list_phrases(fields: FrontmatterFields) -> tuple[str, ...]:
+    """Return the texts of the fields that models may set; the moments of `when` are judged as sentences."""
+    return tuple(text for values in _find_phrases(fields).values() for text in values)
+
+
+def keep_phrases(fields: FrontmatterFields, fits: Callable[[str], bool]) -> dict[str, FieldValue]:
+    """Return the fields that models may set, as values to write, with only the texts that fit."""
+    kept = {key: tuple(filter(fits, texts)) for key, texts in _find_phrases(fields).items()}
+    return {
+        key: (texts and (texts if isinstance(getattr(fields, key), tuple) else texts[0])) or None
+        for key, texts in kept.items()
+    }
+
+
+def _find_phrases(fields: FrontmatterFields) -> dict[str, tuple[str, ...]]:
+    values = {row.key: getattr(fields, row.key) for row in FIELDS if row.is_learned and row.schema in (TEXT, TEXTS)}
+    return {key: value if isinstance(value, tuple) else (value,) if value else () for key, value in values.items()}
+
+
+def describe_fields(header: Header) -> list[str]:
+    """Return the listed fields that are set, each as its name and value."""
+    return [f"{name_field(key)} {text}".rstrip() for key, text in describe_values(header).items()]
 
 
 def describe_values(header: Header) -> dict[str, str]:

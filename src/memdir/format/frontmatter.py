@@ -518,10 +518,12 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if is_shared and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
-    personal = NO_FIELDS if is_shared or scope is Scope.PROJECT else fields
-    own: dict[str, Any] = {row.key: getattr(personal if row.is_personal else fields, row.key) for row in FIELDS}
-    own |= {"signature": signature, "dialect": fields.dialect, "problem": fields.problem}
-    return Header(name, fields.title or name, fields.description, fields.kind, scope, modified, **own)
+    from_others = is_shared or scope is Scope.PROJECT
+    facts: dict[str, Any] = {
+        row.key: getattr(NO_FIELDS if from_others and row.is_personal else fields, row.key) for row in FIELDS
+    }
+    facts |= {"signature": signature, "dialect": fields.dialect, "problem": fields.problem}
+    return Header(name, fields.title or name, fields.description, fields.kind, scope, modified, **facts)
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:

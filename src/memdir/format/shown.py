@@ -22,7 +22,7 @@ from memdir.format.age import render_age, render_freshness
 from memdir.frozen import compile_late
 from memdir.limits import MANIFEST_ENTRIES
 from memdir.records import Excerpt, Header, Kind, Scope
-from memdir.text import fold_link, one_line, printable, shorten
+from memdir.text import LOOKALIKES, fold_link, one_line, printable, shorten
 
 
 class TextVoice(StrEnum):
@@ -218,10 +218,10 @@ def _mark_lines(text: str, voice: TextVoice) -> str:
 
 
 def _reduce(line: str) -> str:
-    """Return a line as it looks, with compatible characters unified, and without invisible characters and accents."""
+    """Return a line as it looks: compatible and look-alike letters unified, without invisible characters and accents."""
     if line.isascii():
         return line
-    letters = unicodedata.normalize("NFKD", line)
+    letters = unicodedata.normalize("NFKD", line).translate(LOOKALIKES)
     return "".join(letter for letter in letters if unicodedata.category(letter) not in ("Cf", "Mn"))
 
 

@@ -33,7 +33,6 @@ from memdir.project.paths import ProjectPaths
 from memdir.project.settings import PROJECT_FILE, Settings
 from memdir.recall.triggers import read_frequent
 from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
-from memdir.store.contract import HistoryKeeper
 from memdir.store.facts import find_stored_secrets
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
@@ -139,7 +138,7 @@ def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
 
 
 def examine_project(
-    project: Project, stores: Sequence[FileStore], *, is_deep: bool = False, is_wide: bool = True
+    project: Project, stores: Sequence[FileStore], *, is_wide: bool = True
 ) -> list[tuple[str, DoctorFinding]]:
     """Return each problem with its scope: `settings`, that of a store, or `background`, which only a wide look has."""
     environment, now = project.environment, project.now()
@@ -150,8 +149,6 @@ def examine_project(
         findings.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
     skip_index = project.settings.flag("skip_index")
     findings += [(store.scope.value, finding) for store in stores for finding in examine(store, skip_index=skip_index)]
-    if is_deep:
-        findings += [(store.scope.value, finding) for store in stores for finding in _check_deep(store)]
     if not is_wide:
         return findings
     # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
@@ -193,6 +190,9 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
     ]
     dead = [finding.message.split("`")[1].removesuffix(".md") for finding in findings if finding.kind == "dead_pointer"]
     unseen = [finding for finding in findings if finding.kind == "out_of_step"]
+    rebuilt = sum(finding.kind == "history" for finding in findings)
+    if rebuilt:
+        store.rebuild_history()
     if unseen:
         store.note_outside()
     context = WriteContext(_ORIGIN, store.clock())
@@ -200,7 +200,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
         carry_out(store, lambda view: plan_pointers(view, orphans), orphans, context, verb="index")
     if dead:
         carry_out(store, lambda view: plan_dead_pointers(view, dead), dead, context, verb="index")
-    return len(orphans) + len(dead) + len(unseen)
+    return len(orphans) + len(dead) + len(unseen) + rebuilt
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
@@ -446,26 +446,20 @@ def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findin
         store.check_history()
         recorded = store.read_digests()
     except MemdirError as error:
-        where = _show_path(store.state / HISTORY_FILE, store.state)
-        yield DoctorFinding("history", where, str(error), error.hint or "move it away; memories are not affected")
+        where, is_damaged = _show_path(store.state / HISTORY_FILE, store.state), "rebuilds it" in error.hint
+        fix = error.hint or "move it away; memories are not affected"
+        yield DoctorFinding("history", where, str(error), fix, fixable=is_damaged)
         return
+    try:
+        store.check_saving()
+    except MemdirError as error:
+        yield DoctorFinding("state_file", _show_path(store.state, store.state), f"saving fails: {error}", error.hint)
     digests = {memory.header.file: memory.digest for memory in memories}
     for path, digest in recorded.items():
         is_gone = path not in digests and not is_index_path(path) and not os.path.exists(store.root / path)
         if is_gone or digests.get(path, digest) != digest:
             message = f"{'deleted' if is_gone else 'changed'} by another program and not recorded in history"
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
-
-
-def _check_deep(store: HistoryKeeper) -> Findings:
-    """Yield every version, change and index line in the history that fails verification."""
-    try:
-        damage = store.find_damage()
-    except MemdirError:
-        return  # `_check_history` reports an unreadable history.
-    for path, what in damage:
-        fix = "memories and other versions are not affected; restore history.db from a backup, or keep it"
-        yield DoctorFinding("history", path, what, fix)
 
 
 def _check_dream(store: FileStore) -> Findings:

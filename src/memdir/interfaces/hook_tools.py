@@ -26,7 +26,7 @@ from memdir.interfaces.hooks import (
     take_saved_titles,
 )
 from memdir.project.hosts import EDITORS, PATH_KEYS, READERS, SHELLS, WRITERS, HookEvent, plain_name
-from memdir.project.paths import ProjectPaths, find_cache_dir, find_root, find_state_dir, read_paths
+from memdir.project.paths import ProjectPaths, find_root, find_state_dir, read_paths
 from memdir.project.settings import Settings
 from memdir.recall.triggers import (
     COMMAND_KEYS,
@@ -42,7 +42,7 @@ from memdir.recall.triggers import (
 )
 from memdir.records import Enforce, Moment, Origin, Scope, ToolCall
 from memdir.store.sessions import ACTED, SELECTION, SessionFile
-from memdir.store.state import digest_text, find_header_cache, note_event
+from memdir.store.state import INDEX, digest_text, note_event
 from memdir.text import cut_middle, one_line, shorten
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ def _find_all_matches(call: HookInput, places: _Places, action: Action) -> list[
     matches = []
     for scope, folder in places.folders.items():
         state = find_state_dir(folder, call.environment)
-        index = find_header_cache(folder, state, find_cache_dir(folder, call.environment), write=False)
-        matches += [(scope, match) for match in find_matches(index, action)]
+        matches += [(scope, match) for match in find_matches(state / INDEX, action)]
     return matches
 
 

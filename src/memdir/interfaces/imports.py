@@ -175,9 +175,9 @@ class _Planning:
         text = candidate.text if candidate.is_whole else follow_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fields = frontmatter.parse_fields(text)
-        if personal := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
+        if removed := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
             # These put a memory before the agent at every start or action, so the user decides about them here.
-            text = frontmatter.set_fields(text, personal)
+            text = frontmatter.set_fields(text, removed)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         same = self._known.get(fact.exact)
         # Keep both of two equal files of the imported directory; a dream may merge them.

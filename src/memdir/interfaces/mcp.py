@@ -87,7 +87,7 @@ TOOLS = [
         # Claude Code shows the core tools without a search for them.
         _meta={"anthropic/alwaysLoad": True} if offer.core else None,
     )
-    for offer in tools.OFFERS
+    for offer in tools.TOOLS
 ]
 TEMPLATE = types.ResourceTemplate(
     name="memory",

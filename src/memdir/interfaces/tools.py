@@ -1,6 +1,6 @@
 """Memory as seven tools for an agent, whatever carries them: MCP or an SDK's own tool protocol.
 
-`OFFERS` has their names, descriptions and JSON schemas; `call_tool` does one call on an open project and returns plain
+`TOOLS` has their names, descriptions and JSON schemas; `call_tool` does one call on an open project and returns plain
 data. A refusal is a MemdirError, whose message and hint are for the model. Nothing is kept between two calls.
 
 The tools' descriptions have to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
@@ -17,7 +17,7 @@ from typing import Any, cast
 from memdir.dream.logs import append_log
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_age
-from memdir.format.fields import FIELDS, LISTED_FIELDS, load_fields
+from memdir.format.fields import FIELDS, LISTED_FIELDS
 from memdir.format.shown import TextVoice, find_voice, list_notes, show_line, show_text, show_value
 from memdir.format.when import describe_when
 from memdir.frozen import dataclass
@@ -36,7 +36,8 @@ from memdir.text import one_line, shorten
 
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
-_PARTS = ("description", "body")
+_REQUIRED_TEXTS = ("description", "body")
+_SAVED_FIELDS = tuple(row for row in FIELDS if row.ask is not None)
 _WRITTEN_FIELDS = frozenset(("title", "description", *LISTED_FIELDS))
 Schema = Mapping[str, object]
 Row = dict[str, object]
@@ -77,7 +78,7 @@ _ALL_SCOPES: Schema = {"type": "string", "enum": [scope.value for scope in Scope
 
 
 def _say(schema: Schema, description: str) -> Schema:
-    return {**schema, "description": description}
+    return {**schema, "description": description} if description else schema
 
 
 def _whole(least: int, most: int | None = None) -> Schema:
@@ -94,16 +95,22 @@ def _result(**properties: Schema) -> Schema:
     return {**_object(properties, list(properties)), "additionalProperties": False}
 
 
-_ROW: Mapping[str, Schema] = {"name": _TEXT, "scope": _TEXT, "type": _MAYBE, "description": _TEXT, "age": _TEXT}
+_COMMON_FIELDS: Mapping[str, Schema] = {
+    "name": _TEXT,
+    "scope": _TEXT,
+    "type": _MAYBE,
+    "description": _TEXT,
+    "age": _TEXT,
+}
 _ACTION: Schema = {"type": "string", "enum": ["created", "changed", "unchanged"]}
 _WRITTEN = _result(name=_TEXT, scope=_TEXT, action=_ACTION, digest=_TEXT, dates=_TEXTS, warnings=_TEXTS)
-_FOUND = _result(**_ROW, text=_TEXT, truncated=_FLAG, note=_TEXT, score={"type": "number"})
+_FOUND = _result(**_COMMON_FIELDS, text=_TEXT, truncated=_FLAG, note=_TEXT, score={"type": "number"})
 
-OFFERS = (
+TOOLS = (
     ToolSpec(
         "memory_search",
         "Search memory",
-        "Find memories on a question. Search before you assume or ask.",
+        "Find memories. Search before you assume or ask.",
         _object({"query": _TEXT, "limit": _whole(1, FOUND_MOST)}, ["query"]),
         _result(memories={"type": "array", "items": _FOUND}, by=_TEXT, skipped=_MAYBE),
         reads=True,
@@ -113,10 +120,10 @@ OFFERS = (
     ToolSpec(
         "memory_read",
         "Read a memory",
-        "Read one memory in full.",
+        "Read a memory.",
         _object({"name": _TEXT}, ["name"]),
         _result(
-            **_ROW,
+            **_COMMON_FIELDS,
             title=_TEXT,
             modified=_TEXT,
             **LISTED_FIELDS,
@@ -132,15 +139,15 @@ OFFERS = (
     ToolSpec(
         "memory_save",
         "Save a memory",
-        "Remember one new thing for later. Not what code or git tell, no secrets.",
+        "Save one new thing. Not what code or git tell, no secrets.",
         _object(
             {
                 "type": _KINDS,
                 "name": _TEXT,
-                "description": _say(_TEXT, "one specific line to find it by"),
-                "body": _say(_TEXT, "feedback, project: with **Why:** and **How to apply:**"),
-                **{row.key: _say(row.schema, row.ask) for row in FIELDS if row.ask},
-                "scope": _say(_SCOPES, "user: for all projects"),
+                "description": _say(_TEXT, "a specific line to find it by"),
+                "body": _say(_TEXT, "feedback, project: **Why:** and **How to apply:**"),
+                **{row.key: _say(row.schema, row.ask or "") for row in _SAVED_FIELDS},
+                "scope": _say(_SCOPES, "user: all projects"),
             },
             ["type", "name", "description", "body"],
         ),
@@ -151,9 +158,14 @@ OFFERS = (
     ToolSpec(
         "memory_update",
         "Change a memory",
-        "Change a memory's description or body.",
+        "Change a memory.",
         _object(
-            {"name": _TEXT, "description": _TEXT, "body": _TEXT, "expect": _say(_TEXT, "the digest you read")}, ["name"]
+            {
+                **dict.fromkeys(("name", *_REQUIRED_TEXTS), _TEXT),
+                **{row.key: row.schema for row in _SAVED_FIELDS},
+                "expect": _say(_TEXT, "digest you read"),
+            },
+            ["name"],
         ),
         _WRITTEN,
         destroys=True,
@@ -172,7 +184,7 @@ OFFERS = (
         "List memories",
         "List memories, newest first.",
         _object({"type": _KINDS, "scope": _ALL_SCOPES, "limit": _whole(1, LISTED_MOST), "offset": _whole(0)}),
-        _result(memories={"type": "array", "items": _result(**_ROW, **LISTED_FIELDS)}, total=_COUNT),
+        _result(memories={"type": "array", "items": _result(**_COMMON_FIELDS, **LISTED_FIELDS)}, total=_COUNT),
         reads=True,
         repeats=True,
     ),
@@ -184,7 +196,7 @@ OFFERS = (
         _result(day=_TEXT, path=_TEXT),
     ),
 )
-BY_NAME: Mapping[str, ToolSpec] = {offer.name: offer for offer in OFFERS}
+BY_NAME: Mapping[str, ToolSpec] = {offer.name: offer for offer in TOOLS}
 
 
 def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin = _AGENT) -> Row:
@@ -197,7 +209,7 @@ def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin =
     context = _ToolContext(project, origin)
     if not BY_NAME[name].reads and context.read_record().private:
         raise SettingsError("this conversation is private, so nothing is saved", hint="ask the person first")
-    return _TOOLS[name](context, arguments)
+    return _CALLS[name](context, arguments)
 
 
 def render_refusal(error: MemdirError) -> str:
@@ -298,7 +310,7 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     if not is_cut:
         context.note_read([str(store.root / header.file)])
     excerpt = make_full_excerpt(store, memory)
-    fields = (*_ROW, "title", "modified", *LISTED_FIELDS)
+    fields = (*_COMMON_FIELDS, "title", "modified", *LISTED_FIELDS)
     (row,) = make_rows([FoundMemory(store, header)], fields, now=context.now)
     return show_fields(row) | {
         "modified": make_tool_time(header.modified),
@@ -315,7 +327,7 @@ def _list(context: _ToolContext, given: Arguments) -> Row:
     start = _read_number(given, "offset", 0)
     listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
     page = listed[start : start + _read_number(given, "limit", LISTED)]
-    rows = make_rows(page, (*_ROW, *LISTED_FIELDS), now=context.now)
+    rows = make_rows(page, (*_COMMON_FIELDS, *LISTED_FIELDS), now=context.now)
     return {"memories": [show_fields(row) for row in rows], "total": len(listed)}
 
 
@@ -327,7 +339,7 @@ def show_fields(row: Row) -> Row:
 def _describe(header: Header, since: datetime, now: datetime) -> Row:
     kind = header.kind.value if header.kind else None
     values = (header.name, header.scope.value, kind, show_line(header.description), render_age(since, now))
-    return dict(zip(_ROW, values, strict=True))
+    return dict(zip(_COMMON_FIELDS, values, strict=True))
 
 
 def _read_number(given: Arguments, key: str, default: int) -> int:
@@ -338,17 +350,21 @@ def _read_number(given: Arguments, key: str, default: int) -> int:
 def make_draft(given: Arguments) -> Draft:
     """Return the memory that the arguments of memory_save describe."""
     name = str(given["name"]).removesuffix(".md")
-    own = {row.key: given.get(row.key) or None for row in FIELDS if row.ask}
-    description, body = (str(given[part]) for part in _PARTS)
-    return Draft(Kind(str(given["type"])), name, description, body, name, **load_fields(own))
+    return Draft(Kind(str(given["type"])), name, name=name, **_read_fields(given))
 
 
-def make_fields(given: Arguments) -> FieldChanges:
+def make_changes(given: Arguments) -> FieldChanges:
     """Return the fields that the arguments of memory_update change; raise FormatError if there are none."""
-    fields = cast(FieldChanges, {part: str(given[part]) for part in _PARTS if part in given})
-    if not fields:
-        raise FormatError("no changes were given", field="body", hint=f"pass one of {', '.join(_PARTS)}")
-    return fields
+    if fields := _read_fields(given):
+        return cast(FieldChanges, fields)
+    keys = (*_REQUIRED_TEXTS, *(row.key for row in _SAVED_FIELDS))
+    raise FormatError("no changes were given", field="body", hint=f"pass one of {', '.join(keys)}")
+
+
+def _read_fields(given: Arguments) -> dict[str, Any]:
+    """Return the fields in the arguments. Texts stay as they are, for the plan to check."""
+    fields = {key: given[key] for key in (*_REQUIRED_TEXTS, *(row.key for row in _SAVED_FIELDS)) if key in given}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
 
 
 def _save(context: _ToolContext, given: Arguments) -> Row:
@@ -365,7 +381,7 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
 
 
 def _update(context: _ToolContext, given: Arguments) -> Row:
-    fields = make_fields(given)
+    fields = make_changes(given)
     store, header = find_visible(context.project, str(given["name"]))
     expect = str(given["expect"]) if "expect" in given else None
     return _make_written(context, update(store, header.name, fields, context.write, expect=expect))
@@ -411,4 +427,4 @@ def _render_warnings(project: Project, done: WriteResult) -> Iterator[str]:
 
 
 _FUNCTIONS: Sequence[Callable[[_ToolContext, Arguments], Row]] = (_search, _read, _save, _update, _forget, _list, _log)
-_TOOLS = dict(zip(BY_NAME, _FUNCTIONS, strict=True))
+_CALLS = dict(zip(BY_NAME, _FUNCTIONS, strict=True))

@@ -31,7 +31,7 @@ class LinearModel:
 
     def score(self, features: Iterable[str]) -> float:
         known = [self.weights[name] for name in features if name in self.weights]
-        return self.bias + sum(known) / math.sqrt(max(1, len(known)))
+        return self.bias + math.fsum(known) / math.sqrt(max(1, len(known)))
 
 
 @cache

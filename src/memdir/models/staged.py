@@ -240,11 +240,11 @@ def parse_draft(name: str, text: str) -> Draft:
         hint = "add name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
     body = split_frontmatter(text).body.lstrip("\r\n")
-    own = {
+    optional = {
         row.key: value
         for row, value in list_set(replace(fields, cues=fields.cues[:CUES], when=keep_valid(fields.when)))
     }
-    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, **own)
+    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, **optional)
 
 
 def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:

@@ -337,8 +337,6 @@ def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
     if not path.exists():
         return UsageReport()
     with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:
-        if book.version < len(MIGRATIONS):
-            return UsageReport()
         since = datetime.fromisoformat(find_week(now - timedelta(weeks=_WEEKS - 1))).astimezone()
         return UsageReport(book.read_spent("", now).day, book.read_totals(since), book.read_last(_LAST))
 

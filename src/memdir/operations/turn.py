@@ -16,9 +16,8 @@ from memdir.project.hosts import plain_name
 from memdir.project.paths import find_root
 from memdir.recall.select import LocalSearch
 from memdir.recall.triggers import Action, find_action, note_frequent
-from memdir.records import Model, Origin
-from memdir.store.contract import Clock, HistoryKeeper, StoreBase
-from memdir.store.history import CompactResult
+from memdir.records import Model
+from memdir.store.contract import Clock, StoreBase
 from memdir.store.open import Project
 from memdir.store.sessions import prune_sessions
 from memdir.store.state import FREQUENT, find_own_sync, read_table, read_time
@@ -36,13 +35,12 @@ class TurnChore(StrEnum):
     VERIFY = "verify"
     INDEX = "index"
     SESSIONS = "sessions"
-    HISTORY = "history"
     DREAM = "dream"
     TEAM_SYNC = "team sync"
     SYNC = "sync"
 
 
-# For a process that a host waits for; another one compacts, dreams and syncs.
+# For a process that a host waits for; another one dreams and syncs.
 QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SESSIONS)
 
 
@@ -81,14 +79,6 @@ def do_chores(
                 report(chore, MemdirError(str(error)))
 
 
-def compact_history(project: Project, store: HistoryKeeper, origin: Origin) -> CompactResult:
-    """Remove old versions from the history if it exceeds the configured limit, and record the removal."""
-    days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
-    before = project.now() - timedelta(days=days) if days else None
-    is_small = not days and (not most or store.measure_history() <= most)
-    return CompactResult() if is_small else store.compact_history(before=before, most=int(most), origin=origin)
-
-
 def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], object]]]:
     project, now = context.project, context.clock
     for update in context.notes:
@@ -100,7 +90,6 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
         yield TurnChore.INDEX, lambda: _count_triggers(project, now())
     yield TurnChore.SESSIONS, lambda: prune_sessions(context.state)
     if project is not None:
-        yield TurnChore.HISTORY, lambda: compact_history(project, project.private, Origin(WHO))
         yield TurnChore.DREAM, lambda: _dream(project, context.session, context.model, now())
         yield TurnChore.TEAM_SYNC, lambda: _sync_team(project, now())
         yield TurnChore.SYNC, lambda: _sync_own(project, now())

@@ -354,14 +354,14 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
     if (kind := fields.get("kind", header.kind)) is None:
         raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")
     body = fields.get("body", split_frontmatter(text).body)
-    own: dict[str, Any] = {row.key: cast(Mapping[str, Any], fields).get(row.key) for row in FIELDS}
+    optional: dict[str, Any] = {row.key: cast(Mapping[str, Any], fields).get(row.key) for row in FIELDS}
     return Draft(
         kind,
         fields.get("title", header.title or name),
         fields.get("description", header.description),
         compose_body(body, fields.get("why"), fields.get("how")),
         name,
-        **own,
+        **optional,
     )
 
 

@@ -26,7 +26,15 @@ from memdir.errors import PathError
 from memdir.files import STATE, ReadResult, check_root, read_head, read_small
 from memdir.frozen import compile_late, dataclass, field, replace
 from memdir.limits import FILE_BYTES, SLUG_UNITS
-from memdir.project.settings import DEFAULT, Environment, Settings, git_environ, parse_flag, read_settings
+from memdir.project.settings import (
+    DEFAULT,
+    Environment,
+    Settings,
+    git_environ,
+    parse_flag,
+    read_environment,
+    read_settings,
+)
 from memdir.records import Scope
 from memdir.text import as_table, as_text, fold, one_line, parse_json, shorten
 
@@ -56,6 +64,18 @@ BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting that the 
 _OVERRIDE, _REMOTE_DIR = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
+# Variables that say where memory and memdir's own files are.
+_STEERING = frozenset(
+    {
+        _OVERRIDE,
+        _REMOTE_DIR,
+        DIR_NAME,
+        "CLAUDE_CONFIG_DIR",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+    }
+)
 _PROJECT_SOURCES = ("local", "project")  # settings files inside the project
 _OWN_FOLDERS = (".claude", "memory")  # the memory folder inside a repository
 _LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
@@ -151,11 +171,6 @@ def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
 
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     return environment.state_home / "dirs" / f"{slug(real)[-60:].strip('-')}-{digest}"
-
-
-def find_cache_dir(memory_dir: Path, environment: Environment) -> Path:
-    """Return the folder for what is derived from a memory directory that cannot be written to."""
-    return environment.cache_home / "dirs" / slug(str(memory_dir))[-100:].strip("-")
 
 
 def find_base(environment: Environment) -> tuple[Path, str]:
@@ -315,6 +330,28 @@ def _check_dir_name(name: str, base: Path) -> Path:
     if name in (".", "..") or re.search(r"[/\\\x00-\x1f]", name) or len(os.fsencode(name)) > 255:
         raise PathError(name, "not a valid directory name")
     return base / "projects" / unicodedata.normalize("NFC", name) / "memory"
+
+
+def drop_project_variables(environment: Environment, cwd: Path) -> tuple[Environment, str]:
+    """Return the environment without variables that Claude Code took from the project's files, and a note of them.
+
+    Its settings may have an `env` table, which reaches every hook. Files of a project may have come with a clone or an
+    archive: they may not say where memory is, and committed ones may not set memdir's settings.
+    """
+    inherited, dropped = environment.inherited, set[str]()
+    has_any = any(name in _STEERING or name.startswith("MEMDIR_") for name in inherited)
+    top = find_root(cwd, worktree="own").path if has_any else environment.home
+    for leaf in (_COMMITTED, _LOCAL) if top != environment.home else ():
+        given = _parse_table(top / leaf, _read_settings_file(top / leaf, False), []).get("env")
+        same = (
+            [name for name, value in given.items() if inherited.get(name) == value] if isinstance(given, dict) else []
+        )
+        dropped |= {name for name in same if name in _STEERING or (leaf == _COMMITTED and name.startswith("MEMDIR_"))}
+    if not dropped:
+        return environment, ""
+    kept = {name: value for name, value in inherited.items() if name not in dropped}
+    note = f"{', '.join(sorted(dropped))} in `env` of the project's settings: refused: {_NOT_BY_PROJECT}"
+    return read_environment(kept, policy_file=environment.policy_file), note
 
 
 def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings:

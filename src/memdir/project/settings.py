@@ -109,8 +109,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("claude", "claude", "The program for `claude-cli`: its name or full path."),
     Setting("codex", "codex", "The program for `codex-cli`."),
     Setting("gemini", "gemini", "The program for `gemini-cli`."),
-    Setting("history.keep_days", 0, "Days to keep old versions; 0 means forever."),
-    Setting("history.keep_mb", limits.HISTORY_MB, "Megabytes of old versions to keep, the newest; 0 means unlimited."),
     Setting("budget.run_tokens", limits.RUN_TOKENS, "Token limit per run; 0 means unlimited."),
     Setting("budget.day_tokens", limits.DAY_TOKENS, "Token limit per day; 0 means unlimited."),
 )
@@ -191,7 +189,6 @@ class Environment:
     gemini_home: Path
     config_file: Path
     state_home: Path
-    cache_home: Path
     policy_file: Path
     memory_override: str = ""
     project_dir_name: str = ""
@@ -263,7 +260,6 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         gemini_home=_read_folder(env, "GEMINI_CLI_HOME", home) / ".gemini",
         config_file=_read_folder(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
         state_home=_read_folder(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
-        cache_home=_read_folder(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
         policy_file=policy_file or Path(managed, "managed-settings.json"),
         memory_override=env.get("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", ""),
         project_dir_name=env.get("CLAUDE_CODE_PROJECT_DIR_NAME", ""),

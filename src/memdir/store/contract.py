@@ -41,7 +41,7 @@ from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
 
 if TYPE_CHECKING:
-    from memdir.store.history import ChangeDate, CompactResult, MemorySource
+    from memdir.store.history import ChangeDate, MemorySource
     from memdir.store.state import Author
 
 Clock = Callable[[], datetime]
@@ -115,21 +115,16 @@ class Folder(Workplace, Protocol):
 
 
 class HistoryKeeper(Protocol):
-    """A store that checks and compacts its own history, and records edits made outside memdir."""
+    """A store that checks its own history, and records edits made outside memdir."""
 
     def check_history(self) -> None:
-        """Raise DiskError if the history cannot be read, or this version of memdir cannot write it."""
+        """Raise DiskError if a part of the history cannot be read or is missing, or a newer memdir has written it."""
 
-    def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> "CompactResult":
-        """Remove old versions from the history, keeping the last version of each file; see `History.compact`."""
-        ...
+    def check_saving(self) -> None:
+        """Raise an error if a save would fail, by doing what a save does without changing anything."""
 
-    def measure_history(self) -> int:
-        """Return the size of the history file in bytes, or 0 if it is missing."""
-        ...
-
-    def find_damage(self) -> tuple[tuple[str, str], ...]:
-        """Check every version, change and index line of the history, and return damaged files with their problems."""
+    def rebuild_history(self) -> bool:
+        """Replace a damaged history by what is whole in it. Return whether it was damaged."""
         ...
 
     def read_digests(self) -> dict[str, str]:

@@ -6,14 +6,15 @@ processes can use it at once. The derived index (`index.db`) caches the header o
 unchanged directory is listed without opening a memory. It may be deleted at any time, and counts as empty if it is damaged.
 """
 
+import errno
 import json
 import os
 import sqlite3
 import stat
+import time
 from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,9 +42,9 @@ from memdir.records import (
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, StoreReader, Workplace, hold_state, utc_now
-from memdir.store.history import CompactResult, History, MemorySource, create_file
+from memdir.store.history import History, MemorySource, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
-from memdir.store.state import INDEX, find_header_cache
+from memdir.store.state import INDEX
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
@@ -52,6 +53,7 @@ SYNC = "sync"  # the origin of teammates' changes, which come with their author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
+_PROBE_BYTES = 65_536  # about what a save needs
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, modified, dialect, problem, fields"
 # The cache is made again for other columns or fields; the number changes if one of them is read differently.
 _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
@@ -60,7 +62,7 @@ _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".e
 class FileStore(StoreBase):
     """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
-    `cache` contains the derived index of a read-only directory. `on_open` is called when a process opens the history
+    `on_open` is called when a process opens the history
     to write. `shared`: other people read this store; `team`: its team memories are shown in conversations;
     `find_author` returns who signs writes to team memories; `review`: an agent's writes to them need review.
     """
@@ -70,7 +72,6 @@ class FileStore(StoreBase):
         root: Path | str,
         *,
         state: Path | None = None,
-        cache: Path | None = None,
         scope: Scope = Scope.PRIVATE,
         skip_index: bool = False,
         lock_seconds: float = LOCK_SECONDS,
@@ -84,7 +85,6 @@ class FileStore(StoreBase):
     ) -> None:
         self.root = guard.resolve_root(root)
         self.state = state or self.root / guard.STATE
-        self._cache = cache
         self.scope = scope
         self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
         self.clock = clock
@@ -115,7 +115,8 @@ class FileStore(StoreBase):
             if root is None:
                 return ()
             signatures = {entry.path: entry.signature for entry in guard.walk(root) if not entry.refusal}
-            cached = _read_headers(find_header_cache(self.root, self.state, self._cache, write=False))
+            index = self.find_index_file(write=False)
+            cached = {} if index is None else _read_headers(index)
             fresh: dict[str, _CachedHeader] = {}
             for path, signature in signatures.items():
                 if path in cached and cached[path].signature == signature:
@@ -159,10 +160,14 @@ class FileStore(StoreBase):
 
     def find_index_file(self, *, write: bool = True) -> Path | None:
         """Return the path of the derived index. With `write`, creates its folder and returns None if that fails."""
-        try:
-            return find_header_cache(self.root, self.state, self._cache, write=write)
-        except (OSError, DiskError):
+        if os.path.islink(self.state):
             return None
+        if write:
+            with suppress(OSError, DiskError):
+                guard.make_private_dirs(self.state)
+            if not os.access(self.state, os.W_OK):
+                return None
+        return self.state / INDEX
 
     def has_any(self) -> bool:
         with guard.open_existing(self.root) as root:
@@ -214,21 +219,37 @@ class FileStore(StoreBase):
     def check_history(self) -> None:
         with self._reading_history() as past:
             past.check_version()
-            past.read_changes(limit=1)
+            past.check_tables()
 
-    def compact_history(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
-        with self._holding() as (_, past):
-            return past.compact(self.clock(), origin, before=before, most=most)
+    def check_saving(self) -> None:
+        if not os.path.isfile(self.state / history.FILE):
+            return  # memdir has not written here yet
+        with (
+            self._holding(seconds=min(self._lock_seconds, 1.0)) as (_, past),
+            guard.open_root(self.state) as state,
+            past.transaction(durable=True),
+            guard.disk_errors(str(self.root)),
+        ):
+            if not os.access(self.root, os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            guard.stage_file(state, "probe", bytes(_PROBE_BYTES))
+            guard.remove_temps(state, "")
 
-    def measure_history(self) -> int:
-        try:
-            return os.lstat(self.state / history.FILE).st_size
-        except OSError:
-            return 0
+    def rebuild_history(self) -> bool:
+        # Imported here: a history is rebuilt once in its life, if at all.
+        from memdir.store.rebuild import rebuild_history
 
-    def find_damage(self) -> tuple[tuple[str, str], ...]:
-        with self._reading_history() as past:
-            return tuple(past.find_damage())
+        with self._threads, hold_state(self, "lock", self._lock_seconds):
+            try:
+                self.check_history()
+                return False
+            except DiskError as error:
+                if "rebuilds it" not in error.hint:
+                    raise
+            self.close()
+            rebuild_history(self.state, self.clock())
+        self.note_outside()
+        return True
 
     def read_digests(self) -> dict[str, str]:
         with self._reading_history() as past:
@@ -298,11 +319,13 @@ class FileStore(StoreBase):
             # `relink` moves the history of a replaced directory into the state folder, which must be purged too.
             aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
-                with closing(History(path)) as older:
-                    count += older.purge(name)
+                try:
+                    with closing(History(path)) as older:
+                        count += older.purge(name)
+                except DiskError:  # damaged, so that nothing shows what it contains
+                    for ending in history.ENDINGS:
+                        path.with_name(path.name + ending).unlink(missing_ok=True)
         purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
-        if self._cache is not None:
-            drop_index(self._cache / INDEX)
         return count
 
     def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
@@ -356,7 +379,7 @@ class FileStore(StoreBase):
                     heal(root, past)
                 raise
             # The files and the record are on the disk; if this fails, healing finishes the change at the next open.
-            with suppress(DiskError):
+            with suppress(DiskError, LockedError):
                 past.finish(change, written)
             if self._find_author is not None and origin.who != SYNC:
                 self._sign([file for file in changes if is_team(file.path) and not file.is_index], self._find_author)
@@ -380,6 +403,7 @@ class FileStore(StoreBase):
     @contextmanager
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
+        deadline = time.monotonic() + wait
         with self._threads, hold_state(self, "lock", wait) as (root, state):
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
@@ -392,10 +416,11 @@ class FileStore(StoreBase):
                 note_problem(self.state, "store", text, self.clock())
             if past is None:
                 guard.check_target(state, history.FILE, history.FILE)
-                past = self._history = History(self.state / history.FILE)
+                past = self._history = History(self.state / history.FILE, busy_seconds=wait)
                 self._pid = os.getpid()
                 if self._on_open is not None:
                     self._on_open()
+            past.wait_at_most(max(deadline - time.monotonic(), 0.05))
             heal(root, past)
             yield root, past
 
@@ -424,14 +449,17 @@ class FileStore(StoreBase):
                 return
             path = self.state / history.FILE
             is_there = os.path.isfile(path) and not os.path.islink(path) and not os.path.islink(self.state)
-            with closing(History(path, readonly=True) if is_there else History(Path(history.IN_MEMORY))) as past:
+            wait = self._lock_seconds
+            with closing(
+                History(path, readonly=True, busy_seconds=wait) if is_there else History(Path(history.IN_MEMORY))
+            ) as past:
                 yield past
 
     @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox | None]:
+    def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox]:
         if not write:
             with self._reading_history() as past, past.reading() as db:
-                yield None if past.version < inbox.SINCE else inbox.SqliteInbox(db)
+                yield inbox.SqliteInbox(db)
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
             yield inbox.SqliteInbox(db)
@@ -640,7 +668,7 @@ def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
     facts = (str(signature.inode), signature.size, signature.mtime_ns, signature.ctime_ns)
     texts = (fields.title, fields.description, fields.kind, fields.modified, fields.dialect, fields.problem)
-    return path, *facts, *texts, json.dumps(own) if (own := dump_fields(fields)) else ""
+    return path, *facts, *texts, json.dumps(optional) if (optional := dump_fields(fields)) else ""
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:

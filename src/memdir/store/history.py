@@ -23,20 +23,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memdir.errors import DiskError, NotFoundError
-from memdir.files import is_plain_file
+from memdir.errors import DiskError, LockedError, NotFoundError
+from memdir.files import describe_errno, find_lock_holder, is_plain_file
 from memdir.format.frontmatter import digest_of
-from memdir.format.index import apply_splice, find_splice
+from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Change, ChangedFile, Header, Moment, Origin, RecallCounts, Signature, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.plan import FileChange, is_index_path
-from memdir.text import fold_words, replace_surrogates
+from memdir.text import fold_words, one_line, replace_surrogates
 
 FILE = "history.db"
+ENDINGS = ("", "-wal", "-shm")  # of the files of a database
 IN_MEMORY = ":memory:"
 OUTSIDE = "outside"
+REBUILD = "rebuild"  # the verb of a change that says what was lost when a damaged history was rebuilt
 MIGRATIONS = (
     """
     CREATE TABLE acts (
@@ -78,13 +80,6 @@ MIGRATIONS = (
     "ALTER TABLE seen ADD COLUMN who TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE recalls ADD COLUMN moment TEXT NOT NULL DEFAULT 'prompt'",
 )
-# The migrations that added a table or columns: only writers migrate, so a reader may meet an older format.
-_RECALLS_SINCE = 2
-_MARKS_SINCE = 3
-_DATES_SINCE = 5
-_SEEN_SINCE = 6
-_AUTHORS_SINCE = 7
-_MOMENTS_SINCE = 8
 SHOWN_MOMENTS = str(tuple(moment.value for moment in Moment if moment.is_shown))  # in SQL
 # Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
@@ -92,9 +87,10 @@ _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "pro
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
 _LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN acts ON act = id WHERE NOT pending)"
-_COMPACT = "compact"  # the verb of a change that removed old versions; its session is the last change that lost them
+_COMPACT = "compact"  # the verb of a change by which an earlier memdir removed old versions
 _CREATING = allocate_lock()
 _FEW_NAMES = 100  # more are read together
+_CODES = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO}
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
@@ -111,7 +107,7 @@ class Database:
             # A link would lead to another file, and opening a FIFO would block.
             hint = "move it away; memories are not affected, and a new one begins"
             raise DiskError(f"cannot use {path.name}: it is not a plain file", path=str(path), hint=hint)
-        with sqlite_errors(path):
+        with sqlite_errors(path, is_write=not readonly):
             if not readonly and str(path) != IN_MEMORY:
                 create_file(path)  # SQLite would make it readable for everybody
             # In a read-only folder SQLite cannot create its log, unless it may assume that nothing writes.
@@ -123,12 +119,22 @@ class Database:
                 uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
             try:
+                with suppress(sqlite3.DatabaseError):  # whoever reads gets the error
+                    if readonly and self._read_version() < len(migrations):
+                        self._copy_into_memory()  # only writers migrate the file
                 if not readonly:
                     self._prepare()
                     self._file = self._find_file()
             except (sqlite3.Error, DiskError):
                 self._db.close()
                 raise
+
+    def _copy_into_memory(self) -> None:
+        copy = sqlite3.connect(IN_MEMORY, isolation_level=None, check_same_thread=False)
+        with closing(self._db):
+            self._db.backup(copy)
+        self._db = copy
+        self._prepare()
 
     def _prepare(self) -> None:
         self.check_version()
@@ -174,13 +180,32 @@ class Database:
     def _read_version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
+    def wait_at_most(self, seconds: float) -> None:
+        """Set how long each statement waits for a lock of another process."""
+        self._db.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+    def check_tables(self) -> None:
+        """Raise DiskError if a page or version is damaged, or a table, column or index is missing. Reads the whole file."""
+        with self.reading() as db:
+            row = db.execute("PRAGMA quick_check(1)").fetchone()
+            parts = "SELECT m.name || '.' || p.name FROM sqlite_master AS m, pragma_table_info(m.name) AS p"
+            select = f"SELECT name FROM sqlite_master UNION {parts}"
+            with closing(History(Path(IN_MEMORY))) as model:
+                missing = {*model._db.execute(select)} - {*db.execute(select)}
+            if row[0] != "ok" or (missing and self.version == len(self._migrations)):
+                words = f"no such part: {min(missing)[0]}" if row[0] == "ok" else f"damaged: {row[0]}"
+                raise sqlite3.DatabaseError(one_line(words))
+            for digest, data in db.execute("SELECT digest, data FROM contents"):
+                if digest_of(bytes(data)) != digest:
+                    raise sqlite3.DatabaseError(f"damaged: version {digest[:12]}")
+
     def close(self) -> None:
         self._db.close()
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
         """Open a transaction; with `durable`, its commit survives a power cut."""
-        with sqlite_errors(self.path):
+        with sqlite_errors(self.path, is_write=True):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -211,16 +236,26 @@ def create_file(path: Path) -> None:
 
 
 @contextmanager
-def sqlite_errors(path: Path) -> Iterator[None]:
-    """Convert SQLite errors to DiskError, with a hint for a full disk, permissions, a damaged file or a long path."""
+def sqlite_errors(path: Path, *, is_write: bool = False) -> Iterator[None]:
+    """Convert SQLite errors to DiskError with a hint that fits, and a lock that stops a writer to LockedError."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        words = str(error)
-        full = "full" in words or "I/O" in words
-        hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
-        if "malformed" in words or "not a database" in words:
-            hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
+        words, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+        hint = "check the disk and who owns the folder"
+        if code == sqlite3.SQLITE_BUSY:
+            pid = find_lock_holder(path, path.with_name(f"{path.name}-shm"))
+            words = f"it is locked by {f'process {pid}' if pid else 'another process'}"
+            hint = "wait for it or end it; the lock ends with its process"
+            if is_write:
+                raise LockedError(f"cannot use {path.name}: {words}", pid=pid, hint=hint) from None
+        elif code in _CODES:
+            hint = describe_errno(_CODES[code])[1]
+        elif code == sqlite3.SQLITE_READONLY:
+            is_readonly = bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+            hint = describe_errno(errno.EROFS if is_readonly else errno.EACCES)[1]
+        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or words.startswith(("no such", "damaged")):
+            hint = "the history is damaged; memories are not affected: `memdir doctor --fix` rebuilds it from what is whole"
         if "unable to open" in words and (size := len(os.fsencode(path.absolute()))) > _PATH_BYTES:
             hint = f"its path has {size} bytes, and SQLite's limit is {_PATH_BYTES}: choose a shorter directory"
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
@@ -231,14 +266,6 @@ class MemorySource(NamedTuple):
 
     since: datetime
     who: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CompactResult:
-    """The number of old versions removed from a history, and their size."""
-
-    versions: int = 0
-    bytes: int = 0
 
 
 class History(Database):
@@ -328,85 +355,13 @@ class History(Database):
             for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
             self._drop_recalls(name)
-        self._vacuum()
+        self.vacuum()
         return len(marks)
 
-    def compact(self, at: datetime, origin: Origin, *, before: datetime | None, most: int) -> CompactResult:
-        """Remove versions older than `before`, then the oldest until the rest has at most `most` bytes (0 means
-        unlimited). Keeps the last version of each file, even if deleted, and the author, time and reason of each
-        change. The removal is recorded as a change."""
-        with self.transaction(durable=True) as db:
-            sizes = dict(db.execute("SELECT digest, length(data) FROM contents").fetchall())
-            needed = {row[0] for row in db.execute("SELECT digest FROM files")}
-            newest: dict[str, str] = {}
-            last: dict[str, int] = {}
-            select = "SELECT act, path, before, after FROM changes ORDER BY act"
-            for change, path, old, new in db.execute(select).fetchall():
-                newest[path] = new or old or newest.get(path, "")
-                last |= {digest: change for digest in (old, new) if digest}
-            needed |= set(newest.values())
-            is_old = "SELECT max(id) FROM acts WHERE at < ? AND NOT pending"
-            horizon = (db.execute(is_old, (before.isoformat(),)).fetchone()[0] or 0) if before else 0
-            size = sum(sizes.values())
-            gone: list[str] = []
-            for digest in sorted(sizes.keys() - needed, key=lambda digest: last.get(digest, 0)):
-                if last.get(digest, 0) > horizon and not (most and size > most):
-                    break
-                gone.append(digest)
-                size -= sizes[digest]
-            if not gone:
-                return CompactResult()
-            horizon = max(horizon, *(last.get(digest, 0) for digest in gone))
-            db.executemany("DELETE FROM contents WHERE digest = ?", [(digest,) for digest in gone])
-            freed = sum(sizes[digest] for digest in gone)
-            why = f"{len(gone)} old versions removed, {freed:,} bytes"
-            self._insert((at.isoformat(), _COMPACT, origin.who, why, str(horizon), None, False, ""), [])
-        self._vacuum()
-        return CompactResult(len(gone), freed)
-
-    def _vacuum(self) -> None:
+    def vacuum(self) -> None:
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def find_damage(self) -> Iterator[tuple[str, str]]:
-        """Read the whole history and yield the file and problem for each content that does not match its digest."""
-        with self.reading() as db:
-            for (line,) in db.execute("PRAGMA integrity_check(20)").fetchall():
-                if line != "ok":
-                    yield self.path.name, str(line)
-            known = set()
-            for digest, data in db.execute("SELECT digest, data FROM contents"):
-                known.add(digest)
-                if digest_of(bytes(data)) != digest:
-                    yield self.path.name, f"version {digest[:12]} is damaged"
-            old = db.execute("SELECT max(CAST(session AS INTEGER)) FROM acts WHERE verb = ?", (_COMPACT,)).fetchone()[0]
-            select = "SELECT act, path, before, after FROM changes WHERE act > ? AND splice_at IS NULL"
-            for change, path, *digests in db.execute(select, (old or 0,)):
-                # An index whose lines were purged has digests and no text.
-                missing = [digest for digest in digests if digest and digest not in known and not is_index_path(path)]
-                if missing:
-                    yield path, f"change {change} names version {missing[0][:12]}, which is not there"
-            for path, digest in db.execute("SELECT path, digest FROM files").fetchall():
-                if not is_index_path(path) and digest not in known:
-                    yield path, f"its last recorded version {digest[:12]} is not there"
-            for path, data in db.execute("SELECT path, data FROM indexes").fetchall():
-                yield from self._find_index_damage(path, bytes(data))
-
-    def _find_index_damage(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
-        """Check the changes of an index by reverting them one by one from its last content and comparing digests."""
-        select = "SELECT act, before, after, splice_at, removed, inserted FROM changes JOIN acts ON act = id"
-        rows = self._db.execute(f"{select} WHERE path = ? AND NOT pending ORDER BY act DESC, seq DESC", (path,))
-        for change, before, after, offset, removed, inserted in rows.fetchall():
-            if after is not None and (not data or digest_of(data) != after):
-                yield path, f"after change {change} it should have been another text"
-                return
-            if removed is None or inserted is None or offset is None:
-                return  # purged
-            data = apply_splice(data, (offset, bytes(inserted), bytes(removed)))
-            if before is not None and digest_of(data) != before:
-                yield path, f"change {change} does not lead back to the text before it"
-                return
 
     # Reading
 
@@ -420,8 +375,8 @@ class History(Database):
 
     def find_last(self) -> Change | None:
         """Return the newest change that can be undone, ignoring undos, undone changes and edits made outside memdir."""
-        where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
-        changes = self._read_changes(where, (OUTSIDE, _COMPACT))
+        where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?, ?) ORDER BY id DESC"
+        changes = self._read_changes(where, (OUTSIDE, _COMPACT, REBUILD))
         return next((change for change in changes if change.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
@@ -434,7 +389,7 @@ class History(Database):
 
     def find_marked(self, mark: str) -> int | None:
         """Return the ID of the completed change with this idempotency key, or None."""
-        if not mark or self.version < _MARKS_SINCE:
+        if not mark:
             return None
         select = "SELECT min(id) FROM acts WHERE mark = ? AND mark <> '' AND NOT pending"
         with self.reading() as db:
@@ -449,10 +404,10 @@ class History(Database):
         with sqlite_errors(self.path):
             row = self._db.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
         if row is None:
-            hint = "it was purged, or removed as old by `memdir history --compact`"
+            hint = "it was purged, or an earlier memdir removed it as old"
             raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
         if digest_of(data := bytes(row[0])) != digest:
-            hint = "nothing was changed; `memdir doctor --deep` lists other damage"
+            hint = "nothing was changed; `memdir doctor --fix` removes what is damaged"
             raise DiskError(f"version {digest[:12]} in {self.path.name} is damaged", path=str(self.path), hint=hint)
         return data
 
@@ -466,9 +421,8 @@ class History(Database):
             where += f" AND path IN ({','.join('?' * len(names))})"
             values += [f"{name}.md" for name in names]
         with self.reading() as db:
-            who = f"coalesce({source}, who)" if self.version >= _AUTHORS_SINCE else "who"
             last = f"SELECT {columns} FROM changes JOIN acts ON act = id {where} GROUP BY path"
-            select = f"SELECT path, act, at, verb, {who}, why, session FROM ({last}) AS last"
+            select = f"SELECT path, act, at, verb, coalesce({source}, who), why, session FROM ({last}) AS last"
             rows = db.execute(select, values).fetchall()
         steps = {path.removesuffix(".md"): row for path, *row in rows if not is_index_path(path)}
         return {
@@ -480,7 +434,7 @@ class History(Database):
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
         """Return the known dates of each memory's content."""
         with self.reading() as db:
-            return tuple(_find_dates(db, memory.header, memory.digest, self.version) for memory in memories)
+            return tuple(_find_dates(db, memory.header, memory.digest) for memory in memories)
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
         """Return the last recorded digest and signature of every file, by path."""
@@ -516,10 +470,7 @@ class History(Database):
 
     def read_recalls(self, name: str | None, limit: int) -> tuple[Surfacing, ...]:
         """Return the rows of one memory, or of all, newest first."""
-        if self.version < _RECALLS_SINCE:
-            return ()
-        moment = "moment" if self.version >= _MOMENTS_SINCE else f"'{Moment.PROMPT}'"
-        select = f"SELECT name, at, query, session, selector, score, {moment} FROM recalls"
+        select = "SELECT name, at, query, session, selector, score, moment FROM recalls"
         where = "WHERE :name IS NULL OR name = :name ORDER BY id DESC LIMIT :limit"
         with self.reading() as db:
             rows = db.execute(f"{select} {where}", {"name": name, "limit": limit}).fetchall()
@@ -529,11 +480,9 @@ class History(Database):
         )
 
     def count_recalls(self) -> RecallCounts:
-        if self.version < _RECALLS_SINCE:
-            return RecallCounts()
         with self.reading() as db:
-            shown = f"WHERE moment IN {SHOWN_MOMENTS}" if self.version >= _MOMENTS_SINCE else ""
-            by_name = dict(db.execute(f"SELECT name, count(*) FROM recalls {shown} GROUP BY name"))
+            select = f"SELECT name, count(*) FROM recalls WHERE moment IN {SHOWN_MOMENTS} GROUP BY name"
+            by_name = dict(db.execute(select).fetchall())
         return RecallCounts(sum(by_name.values()), by_name)
 
     def _drop_recalls(self, name: str) -> None:
@@ -665,13 +614,12 @@ class ChangeDate:
     is_known: bool = False  # history knows the file, with these bytes or others
 
 
-def _find_dates(db: sqlite3.Connection, header: Header, digest: str, version: int) -> ChangeDate:
+def _find_dates(db: sqlite3.Connection, header: Header, digest: str) -> ChangeDate:
     since, touched, path = None, None, header.file
-    if version >= _DATES_SINCE:
-        times = db.execute(_FILE_TIMES, (path,)).fetchone()
-        if times is not None and times[0] == digest:
-            since, touched = map(_make_time, _find_times(times, digest, header.signature))
-    changed, brought = _find_change(db, path, digest, since, version)
+    times = db.execute(_FILE_TIMES, (path,)).fetchone()
+    if times is not None and times[0] == digest:
+        since, touched = map(_make_time, _find_times(times, digest, header.signature))
+    changed, brought = _find_change(db, path, digest, since)
     known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
     return ChangeDate(changed, brought, since, touched, known is not None)
 
@@ -690,7 +638,7 @@ def _find_times(
 
 
 def _find_change(
-    db: sqlite3.Connection, path: str, digest: str, since: datetime | None, version: int
+    db: sqlite3.Connection, path: str, digest: str, since: datetime | None
 ) -> tuple[datetime | None, bool]:
     """Return when these bytes were written and whether they were copied from elsewhere, with the date in the file.
 
@@ -717,8 +665,6 @@ def _find_change(
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == digest and earliest is not None:
             earliest = min(earliest, moment)  # this change replaced them, so they are older
-    if version < _SEEN_SINCE:
-        return earliest, brought or has_dreamed
     # memdir did not write these bytes: use a date that came with them, or the file's when memdir first replaced them.
     row = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
     moments = [moment for moment in (earliest, _make_time(row[0]) if row else None) if moment is not None]

@@ -27,7 +27,6 @@ from memdir.text import fold, replace_surrogates
 
 MASK = "[masked]"
 PARTS = frozenset(("edits", "evidence", "secrets"))  # of a payload; other fields are facts to show
-SINCE = 4  # the `history` migration that added the inbox
 MIGRATION = """
     CREATE TABLE inbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -87,8 +86,8 @@ class Inbox(ABC):
     clock: Callable[[], datetime]
 
     @abstractmethod
-    def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable | None]:
-        """Yield the inbox rows, or None if there is no inbox. With `write`, takes the lock and opens a transaction."""
+    def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable]:
+        """Yield the inbox rows. With `write`, takes the lock and opens a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """Add items and return them as stored; items decided earlier stay decided."""
@@ -96,7 +95,7 @@ class Inbox(ABC):
         if not new:
             return ()
         with self._using_inbox(write=True) as table:
-            return tuple(_add(table, item) for item in new) if table is not None else ()
+            return tuple(_add(table, item) for item in new)
 
     def inbox_replace(self, prefix: str, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """Add items as `inbox_add` does, and remove other pending items whose keys begin with `prefix`."""
@@ -104,7 +103,6 @@ class Inbox(ABC):
         if not prefix or any(not item.key.startswith(prefix) for item in new):
             raise FormatError(f"the keys of these items must begin with {prefix!r}", field="key")
         with self._using_inbox(write=True) as table:
-            assert table is not None
             keys = {item.key for item in new}
             for old in list(table.read(state=InboxState.WAITING.value)):
                 if old.key.startswith(prefix) and old.key not in keys:
@@ -115,7 +113,7 @@ class Inbox(ABC):
         """Return the items in this state, oldest first, or all items if it is None."""
         with self._using_inbox(write=False) as table:
             equal = {} if state is None else {"state": str(state)}
-            return () if table is None else tuple(table.read(**equal))
+            return tuple(table.read(**equal))
 
     def inbox_item(self, id: int) -> InboxItem:
         with self._using_inbox(write=False) as table:
@@ -123,7 +121,7 @@ class Inbox(ABC):
 
     def inbox_find(self, key: str) -> InboxItem | None:
         with self._using_inbox(write=False) as table:
-            return None if table is None or not key else next(iter(table.read(key=key)), None)
+            return next(iter(table.read(key=key)), None) if key else None
 
     def inbox_decide(
         self, id: int, state: InboxState | str, note: str = "", *, name: str = "", was: InboxState | None = None
@@ -133,7 +131,6 @@ class Inbox(ABC):
             old = _read_one(table, id)
             if was is not None and old.state is not was:
                 raise ConflictError(f"item {id} is already {old.state.value}", hint=f"`memdir inbox show {id}`")
-            assert table is not None
             decided, comment = self.clock().isoformat(), replace_surrogates(note)
             table.update(id, state=InboxState(state).value, decided=decided, note=comment, name=name or old.name)
             return _read_one(table, id)
@@ -141,14 +138,13 @@ class Inbox(ABC):
     def inbox_withdraw(self, id: int) -> None:
         """Remove a pending item that its source no longer proposes."""
         with self._using_inbox(write=True) as table:
-            if table is not None and _read_one(table, id).state is InboxState.WAITING:
+            if _read_one(table, id).state is InboxState.WAITING:
                 table.remove(id)
 
     def inbox_reopen(self, id: int) -> InboxItem:
         """Make a decided item pending again, with a new number because a change already uses the old one as its key."""
         with self._using_inbox(write=True) as table:
             old = _read_one(table, id)
-            assert table is not None
             table.remove(id)
             return _add(table, old)
 
@@ -203,8 +199,8 @@ def _find_names(value: object) -> Iterator[str]:
         yield from _find_names(part)
 
 
-def _read_one(table: InboxTable | None, id: int) -> InboxItem:
-    for item in () if table is None else table.read(id=id):
+def _read_one(table: InboxTable, id: int) -> InboxItem:
+    for item in table.read(id=id):
         return item
     raise NotFoundError(f"inbox item {id} not found", name=str(id), hint="`memdir inbox` lists pending items")
 

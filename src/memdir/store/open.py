@@ -39,7 +39,7 @@ from memdir.files import (
     write_private,
 )
 from memdir.format import frontmatter
-from memdir.frozen import asdict, dataclass
+from memdir.frozen import asdict, dataclass, replace
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES, INDEX_BYTES, INDEX_LINES
 from memdir.project import paths
 from memdir.project.paths import (
@@ -47,7 +47,6 @@ from memdir.project.paths import (
     MEMBERSHIP,
     MemoryDirectory,
     ProjectPaths,
-    find_cache_dir,
     find_git_dir,
     find_root,
     find_state_dir,
@@ -167,8 +166,10 @@ def open_project(
     cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
 ) -> Project:
     """Open all stores for a working directory; `directory` replaces the project's memory directory."""
-    environment = read_environment(environ)
-    settings, places = paths.read_paths(environment, (cwd or Path.cwd()).absolute())
+    cwd = (cwd or Path.cwd()).absolute()
+    environment, note = paths.drop_project_variables(read_environment(environ), cwd)
+    settings, places = paths.read_paths(environment, cwd)
+    places = replace(places, notes=(*places.notes, note)) if note else places
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
     root = places.root.path
@@ -234,7 +235,6 @@ def _open_files(
     return FileStore(
         path,
         state=state,
-        cache=find_cache_dir(path, environment),
         scope=scope,
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),
@@ -453,8 +453,7 @@ def check_identity(state_dir: Path, root: Path) -> None:
     raise PathError(
         str(root),
         f"its memory directory already belongs to {known.root}, whose path has the same short name",
-        hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory,"
-        " or run `memdir relink --claim` if it is the same project",
+        hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory",
     )
 
 
@@ -542,15 +541,6 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
             held.enter_context(_hold_still(state, seconds))
         relink(source, target, environment=environment)
     write_identity(find_state_dir(target, environment), identity)
-
-
-def claim(target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
-    """Record `identity` as the owner of an existing memory directory."""
-    if not target.is_dir():
-        raise NotFoundError(f"cannot claim {target}: memory directory not found", name=str(target))
-    state = find_state_dir(target, environment)
-    with _hold_still(state, seconds):
-        write_identity(state, identity)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, SecretError, SettingsError
 from memdir.files import check_name, check_path
 from memdir.format import frontmatter, index
-from memdir.format.fields import NO_FIELDS, FieldValue, FrontmatterFields, check_fields, list_set
+from memdir.format.fields import NO_FIELDS, FieldValue, FrontmatterFields, check_fields, clean_fields, list_set
 from memdir.format.frontmatter import check_description, decode, digest_of, encode, make_slug
 from memdir.format.when import keep_enforce, render_when
 from memdir.frozen import dataclass, replace
@@ -496,6 +496,7 @@ def check_draft(draft: Draft, rules: WriteRules) -> Draft:
     frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
+    draft = clean_fields(draft)
     check_fields(draft)
     if draft.kind not in list(Kind):
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="use user, feedback, project or reference")

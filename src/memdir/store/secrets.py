@@ -384,6 +384,7 @@ def _find_contextual(text: str, low: str) -> Iterator[SecretFinding]:
                 yield SecretFinding("url-password", "a password in a URL", *match.span("value"))
     if "curl" in low and "-u" in low:
         yield from _find_users(text)
+    yield from _find_arguments(text, low)
     yield from _find_assigned(text)
     if "bearer" in low:
         for match in _pattern("contexts", "bearer").finditer(text):
@@ -404,6 +405,16 @@ def _find_users(text: str) -> Iterator[SecretFinding]:
         value = (password or (user if argument.endswith(":") else "")).removeprefix("{").removesuffix("}")
         if len(value) > 3 and "{" not in value and not _is_standin(value) and not (value.isalpha() and value.islower()):
             yield SecretFinding("curl-password", "a password on a command line", *match.span("given"))
+
+
+def _find_arguments(text: str, low: str) -> Iterator[SecretFinding]:
+    """Yield passwords that a program takes as an argument, whatever they look like."""
+    for command in _read_tables()["contexts"]["commands"]:
+        if any(hint in low for hint in command["hints"]):
+            for lead in compile_pattern(command["pattern"]).finditer(text):
+                match = _pattern("contexts", "argument").match(text, lead.end())
+                if match and not _is_standin(match["value"]):
+                    yield SecretFinding("command-password", "a password on a command line", *match.span("value"))
 
 
 def _find_assigned(text: str) -> Iterator[SecretFinding]:

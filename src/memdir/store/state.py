@@ -141,16 +141,6 @@ def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> Non
                 row.purge(folder, memory)
 
 
-def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
-    """Return the path of the derived index: in the state folder or, if that is read-only, in the user's cache."""
-    folder = state
-    if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
-        folder = cache or state
-    if write and not os.path.isdir(folder) and (folder is cache or os.access(root, os.W_OK)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / INDEX
-
-
 def find_link(folder: Path) -> Path | None:
     """Return the folder or its parent if that is a symbolic link, or None."""
     return next((path for path in (folder.parent, folder) if os.path.islink(path)), None)
@@ -455,9 +445,8 @@ def read_authors(state: Path) -> Mapping[str, Author]:
         match row:
             case {"name": str(author), **rest}:
                 email = rest.get("email")
-                authors[name] = make_author(
-                    author, email if isinstance(email, str) else "", read_time(rest.get("when"))
-                )
+                email = email if isinstance(email, str) else ""
+                authors[name] = make_author(author, email, read_time(rest.get("when")))
     return authors
 
 

@@ -25,19 +25,7 @@ from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.history import MemorySource
 from memdir.store.state import Author, make_author
-from memdir.sync.state import (
-    BRANCH,
-    DATES,
-    PLAIN_MODE,
-    PushResult,
-    PushState,
-    RemoteError,
-    RemoteTree,
-    TeamCommit,
-    TreeEntry,
-    is_loopback,
-    parse_sources,
-)
+from memdir.sync import state
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
@@ -85,12 +73,8 @@ _DENIED = re.compile(
 )
 
 
-class GitError(RemoteError):
-    """A git call failed. `said` is its output on one line."""
-
-    def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.said, self.is_late = said, is_late
+class GitError(state.RemoteError):
+    """A git call failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +122,17 @@ def make_git_error(verb: str, result: GitResult) -> GitError:
     """Return the error to raise for a failed git call."""
     if result.code == LATE:
         hint = "retry with a longer --timeout"
-        return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
+        return GitError(f"git {verb} timed out", hint=hint)
     if result.code == ABSENT:
-        return GitError("git is not installed", said=result.said, hint="install git, which team memory needs")
+        return GitError("git is not installed", hint="install git, which team memory needs")
     if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
-        return GitError(f"the team's branch is larger than {size} MiB", said=result.said, hint="no files were imported")
+        return GitError(f"the team's branch is larger than {size} MiB", hint="no files were imported")
     error_line = re.search(r"(?:fatal|error|ERROR|remote): (.*)", result.said)
     # Without git's remarks before and its advice after.
     reason = re.split(r" (?:fatal|hint): | Please make sure ", error_line.group(1) if error_line else result.said)[0]
     reason = shorten(reason.strip(), 300)
-    return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", said=result.said, hint=_HINT)
+    return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
@@ -158,7 +142,7 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
     env |= dict.fromkeys(("GIT_NO_LAZY_FETCH", "GIT_NO_REPLACE_OBJECTS", "GIT_ATTR_NOSYSTEM"), "1")
     env |= dict.fromkeys(("SSH_ASKPASS_REQUIRE", "GCM_INTERACTIVE"), "never")
-    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https" + (":http" if is_loopback(remote) else "")}
+    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https" + (":http" if state.is_loopback(remote) else "")}
     env["GIT_SSH_COMMAND"] = "ssh -oBatchMode=yes -oConnectTimeout=15"
     if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -224,18 +208,17 @@ class GitRemote:
         return hash_blob(data)
 
     def find_head(self) -> str:
-        ref = f"refs/heads/{self.branch}"
-        result = self._copy.run("ls-remote", "--quiet", self.address, ref, remote=self.address)
+        result = self._copy.run("ls-remote", self.address, f"refs/heads/{self.branch}", remote=self.address)
         if result.code != 0:
             raise make_git_error("ls-remote", result)
         return result.out.decode("ascii", "replace").partition("\t")[0]
 
-    def fetch(self) -> RemoteTree:
+    def fetch(self) -> state.RemoteTree:
         head = self.fetch_head() if self.address else None
         if head is not None:
             return self.look_at(head)
         last_head = self._copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
-        return self.look_at(last_head, is_gone=True) if self._has(last_head) else RemoteTree()
+        return self.look_at(last_head, is_gone=True) if self._has(last_head) else state.RemoteTree()
 
     def fetch_head(self) -> str | None:
         """Fetch the branch and return its commit, or None if the remote has no such branch. Raises GitError."""
@@ -253,21 +236,23 @@ class GitRemote:
             raise GitError("git fetch did not report the fetched commit", hint=hint)
         return commit.group()
 
-    def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
+    def look_at(self, head: str, *, is_gone: bool = False) -> state.RemoteTree:
         tree = self._read_tree(head)
         mark = tree.pop(self.mark, None)
-        is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _MARK_BYTES
-        return RemoteTree(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None)
+        is_plain = mark is not None and mark.mode == state.PLAIN_MODE and mark.size <= _MARK_BYTES
+        return state.RemoteTree(
+            head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None
+        )
 
-    def check_ours(self, branch: RemoteTree) -> None:
+    def check_ours(self, branch: state.RemoteTree) -> None:
         """Raise SettingsError if the branch contains other files, because memdir must not add to it."""
         if branch.head and not branch.is_ours:
             what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
-            hint = f"choose another with --branch, such as {BRANCH}; memdir's own branch contains {self.mark}"
+            hint = f"choose another with --branch, such as {state.BRANCH}; memdir's own branch contains {self.mark}"
             message = f"the branch {self.branch} is not {what}: it contains other files"
             raise SettingsError(message, key="branch", hint=hint)
 
-    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
+    def find_common(self, known: str, head: str) -> Mapping[str, state.TreeEntry] | None:
         if known in ("", head) or self._copy.run("merge-base", "--is-ancestor", known, head).code == 0:
             return None
         result = self._copy.run("merge-base", known, head) if self._has(known) else None
@@ -293,11 +278,11 @@ class GitRemote:
         return blobs
 
     def push(
-        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
-    ) -> tuple[str, PushState]:
+        self, tree: state.RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> tuple[str, state.PushState]:
         head = self._write_commit(tree.head, files, author, now, message) if files else tree.head
         pushed = self._push_commit(head)
-        return (head if pushed.answer is PushResult.DONE else tree.head), pushed
+        return (head if pushed.answer is state.PushResult.DONE else tree.head), pushed
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
         """Return the objects of these paths before and after each commit since `after`, or {} if git fails."""
@@ -315,15 +300,17 @@ class GitRemote:
         return {path: commit.author for commit in reversed(self.read_log(head, after)) for path in commit.changes}
 
     def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
-        return {path: row for text in self.read_date_lines(head, after) for path, row in parse_sources(text).items()}
+        return {
+            path: row for text in self.read_date_lines(head, after) for path, row in state.parse_sources(text).items()
+        }
 
     def read_date_lines(self, head: str, after: str) -> list[str]:
         """Return the date lines in the commit messages since `after`, oldest first."""
         result = self._copy.run("log", "--first-parent", "--reverse", "--format=%B", *_make_span(head, after))
         lines = result.out.decode("utf-8", "replace").splitlines() if result.code == 0 and head else []
-        return [line.removeprefix(DATES) for line in lines if line.startswith(DATES)]
+        return [line.removeprefix(state.DATES) for line in lines if line.startswith(state.DATES)]
 
-    def read_log(self, head: str, after: str = "") -> tuple[TeamCommit, ...]:
+    def read_log(self, head: str, after: str = "") -> tuple[state.TeamCommit, ...]:
         """Return the commits since `after` with their changes, newest first."""
         mark = os.urandom(12).hex()  # nobody can have written it into a name
         row = f"--format={mark}%x00{_RECORD}"
@@ -355,7 +342,7 @@ class GitRemote:
     def _has(self, commit: str) -> bool:
         return bool(_SHA.fullmatch(commit)) and self._copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 
-    def _read_tree(self, commit: str) -> dict[str, TreeEntry]:
+    def _read_tree(self, commit: str) -> dict[str, state.TreeEntry]:
         """Return all entries of a commit's tree except folders. Raises FormatError if there are too many."""
         result = self._copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
         rows = result.out.split(b"\0")
@@ -364,14 +351,14 @@ class GitRemote:
             raise FormatError(message, hint="`memdir team log` shows who wrote last")
         if result.code != 0:
             raise make_git_error("ls-tree", result)
-        entries: dict[str, TreeEntry] = {}
+        entries: dict[str, state.TreeEntry] = {}
         for row in rows:
             facts, tab, name = row.partition(b"\t")
             if tab:
                 mode, kind, sha, size = facts.decode("ascii", "replace").split()
                 if kind != "tree":
                     path, is_text = _read_name(name)
-                    entries[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
+                    entries[path] = state.TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
         return entries
 
     def _write_commit(
@@ -392,10 +379,10 @@ class GitRemote:
         out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
         sha = out.decode("ascii", "replace").strip()
         if not _SHA.fullmatch(sha):
-            raise GitError("git fast-import did not report the new commit", said=sha)
+            raise GitError("git fast-import did not report the new commit")
         return sha
 
-    def _push_commit(self, commit: str) -> PushState:
+    def _push_commit(self, commit: str) -> state.PushState:
         """Push a commit as the head of the branch; does not raise if the remote rejects it."""
         remote, ref = self.address, f"refs/heads/{self.branch}"
         options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
@@ -403,14 +390,14 @@ class GitRemote:
         command = ["-c", "core.bigFileThreshold=64m", "push", *options]
         result = self._copy.run(*command, remote, f"{commit}:{ref}", remote=remote)
         if result.code == 0:
-            return PushState(PushResult.DONE)
+            return state.PushState(state.PushResult.DONE)
         if result.code in (LATE, ABSENT):
-            return PushState(PushResult.SILENT, str(make_git_error("push", result)))
+            return state.PushState(state.PushResult.SILENT, str(make_git_error("push", result)))
         pushed = _read_refusal(result)
         # A remote that goes away during a push sounds as if it refused.
-        is_denied = pushed.answer is PushResult.DENIED
+        is_denied = pushed.answer is state.PushResult.DENIED
         if is_denied and self._copy.run("ls-remote", "--quiet", remote, ref, remote=remote).code != 0:
-            return PushState(PushResult.SILENT, pushed.said)
+            return state.PushState(state.PushResult.SILENT, pushed.said)
         return pushed
 
 
@@ -419,7 +406,7 @@ def _make_span(head: str, after: str) -> tuple[str, ...]:
     return "-n", str(TEAM_LOG), f"{after}..{head}" if after else head, "--"
 
 
-def _parse_commit(part: bytes) -> TeamCommit:
+def _parse_commit(part: bytes) -> state.TeamCommit:
     sha, name, email, timestamp, *rest = part.removeprefix(b"\0").split(b"\0")
     words = [word.strip(b"\n") for word in rest if word.strip(b"\n")]
     pairs = zip(words[::2], words[1::2], strict=False)
@@ -429,7 +416,7 @@ def _parse_commit(part: bytes) -> TeamCommit:
     except (ValueError, OverflowError, OSError):
         when = None
     author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), when)
-    return TeamCommit(sha.decode("ascii", "replace"), author, changes)
+    return state.TeamCommit(sha.decode("ascii", "replace"), author, changes)
 
 
 def _read_name(name: bytes) -> tuple[str, bool]:
@@ -439,16 +426,18 @@ def _read_name(name: bytes) -> tuple[str, bool]:
         return name.decode("utf-8", "backslashreplace"), False
 
 
-def _read_refusal(result: GitResult) -> PushState:
+def _read_refusal(result: GitResult) -> state.PushState:
     rows = [row for row in result.out.decode("utf-8", "replace").splitlines() if row.startswith("!")]
     rejection = " ".join(rows) or result.said
     error = str(make_git_error("push", result))
     if _BLOCKED.search(f"{rejection} {result.said}"):
         reason = "the remote has a branch whose name is in the way; choose another with --branch"
-        return PushState(PushResult.DENIED, reason)
+        return state.PushState(state.PushResult.DENIED, reason)
     if _QUICKER.search(rejection):
-        return PushState(PushResult.QUICKER, error)
+        return state.PushState(state.PushResult.QUICKER, error)
     if rows or _DENIED.search(result.said):
         cause = re.search(r"\(([^()]*)\)\s*$", rejection)
-        return PushState(PushResult.DENIED, f"the remote refused: {cause.group(1)}" if rows and cause else error)
-    return PushState(PushResult.SILENT, error)
+        return state.PushState(
+            state.PushResult.DENIED, f"the remote refused: {cause.group(1)}" if rows and cause else error
+        )
+    return state.PushState(state.PushResult.SILENT, error)

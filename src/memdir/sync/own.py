@@ -21,7 +21,7 @@ import os
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from time import monotonic
 from typing import Any
 
 from memdir.errors import DiskError, FormatError, PathError, SettingsError, hint_extra
-from memdir.files import hold_folder, make_private_dirs, raise_disk_errors, read_small, write_private
+from memdir.files import hold_folder, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
 from memdir.frozen import asdict, dataclass, fill, replace
 from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
@@ -53,21 +53,6 @@ from memdir.store.state import (
 )
 from memdir.sync import git, state
 from memdir.sync.git import GitRemote, TeamClone
-from memdir.sync.state import (
-    DATES,
-    OWN_RECORD,
-    PLAIN_MODE,
-    PushState,
-    Remote,
-    RemoteTree,
-    SyncOutcome,
-    SyncPart,
-    SyncResult,
-    TreeEntry,
-    find_stat,
-    parse_sources,
-    read_local,
-)
 from memdir.sync.sync import SyncTask, find_point, sync
 from memdir.text import as_list, as_table, one_line, parse_json, shorten
 
@@ -136,12 +121,11 @@ def _read_needed_setup(environment: Environment) -> OwnSetup:
 
 def start(
     project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool | None = None, seconds: float = TEAM_SECONDS
-) -> SyncResult:
+) -> state.SyncResult:
     """Set up the remote and sync. Raises an error if it is unreachable or contains other files, or if the key is wrong.
 
     `encrypt` without recipients uses the key in `key_file`, which is created if missing. By default an encrypted remote
-    is read with that key; with a key, another remote needs False. Whoever hosts an encrypted remote could delete its branch, and the
-    next machine would begin a plain one.
+    is read with that key. If there is a key, a plain remote needs False: its host may have deleted the encrypted branch.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -184,7 +168,7 @@ def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
         return False
     with _hold(environment, TEAM_SECONDS):
         drop_copy(folder, OWN_COPY)
-        for file in (OWN_SETUP, OWN_RECORD, OBJECTS):
+        for file in (OWN_SETUP, state.OWN_RECORD, OBJECTS):
             (folder / file).unlink(missing_ok=True)
         for store in stores:
             for file in (OWN_POINT, OWN_PROJECT):
@@ -192,30 +176,32 @@ def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
     return True
 
 
-def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) -> SyncResult:
+def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) -> state.SyncResult:
     """Sync every directory of this user. Raises SettingsError if no remote is set up.
 
     Directories of one project, such as two clones, are synced in turn, each merged with the changes of the others.
     """
     setup = _read_needed_setup(project.environment)
     with open_directories(project) as directories:
-        rounds, opened = _Rounds(directories), list[Remote]()
+        rounds, opened = _Rounds(directories), list[state.Remote]()
 
-        def open_remote() -> Remote:
+        def open_remote() -> state.Remote:
             opened.append(_open_remote(project, setup, seconds))
             return opened[-1]
-
-        def find_head() -> str:
-            return _open_branch(project, setup, seconds).find_head()
 
         is_sealed = bool(setup.recipients)
         author = Author("memdir") if is_sealed else find_own_author(project.settings, project.environment, None)
         folder = find_own_sync(project.environment)
-        task = SyncTask(open_remote, find_head, partial(_look, project, setup, directories), rounds.arrange,
-                        lambda: _hold(project.environment), author, folder, OWN_RECORD, is_named=not is_sealed,
-                        is_last=rounds.is_last)  # fmt: skip
+        task = SyncTask(
+            open_remote,
+            lambda: _open_branch(project, setup, seconds).find_head(),
+            partial(_look, project, setup, directories),
+            rounds.arrange,
+            lambda: _hold(project.environment),
+            author, folder, state.OWN_RECORD, is_named=not is_sealed, is_last=rounds.is_last,
+        )  # fmt: skip
         results = [sync(task, now=now)]
-        while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
+        while rounds.advance() and results[-1].outcome is state.SyncOutcome.SYNCED:
             results.append(sync(task, now=now))
     if is_sealed and opened and isinstance(opened[-1], SealedRemote) and opened[-1].names != setup.names:
         write_table(folder, OWN_SETUP, asdict(replace(setup, names=opened[-1].names)))
@@ -256,13 +242,13 @@ def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identit
 
 def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
     """Return every directory, with its path in the branch at the last sync and the names of memories to send."""
-    rows, withheld = [], state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
+    rows, withheld = [], state.read_sync_record(find_own_sync(project.environment), state.OWN_RECORD).withheld
     with open_directories(project) as directories:
         for store, identity in directories:
             id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
             prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
             part = _make_part(store, prefix)
-            point, files = find_point(part), read_local(part).files
+            point, files = find_point(part), state.read_local(part).files
             if not files and not point.head:
                 continue
             is_known = identity is not None and (_find_address(identity) or identity.root_commit)
@@ -273,8 +259,8 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
     return rows
 
 
-def _make_part(store: FileStore, prefix: str) -> SyncPart:
-    return SyncPart(store, "", prefix, OWN_POINT, is_shared=False)
+def _make_part(store: FileStore, prefix: str) -> state.SyncPart:
+    return state.SyncPart(store, "", prefix, OWN_POINT, is_shared=False)
 
 
 def has_unsent(project: Project) -> bool:
@@ -282,13 +268,13 @@ def has_unsent(project: Project) -> bool:
     setup = _read_needed_setup(project.environment)
     with open_directories(project) as directories:
         here = _look(project, setup, directories)
-    return not here or here != state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).here
+    return not here or here != state.read_sync_record(find_own_sync(project.environment), state.OWN_RECORD).here
 
 
 def _look(project: Project, setup: OwnSetup, directories: Sequence[tuple[FileStore, Identity | None]]) -> str:
     parts = [_make_part(store, str(store.root)) for store, _ in directories]
-    known = [(identity, find_stat(store.state / OWN_PROJECT)) for store, identity in directories]
-    rules = find_stat(project.environment.config_file.with_name(SECRET_RULES))
+    known = [(identity, state.find_stat(store.state / OWN_PROJECT)) for store, identity in directories]
+    rules = state.find_stat(project.environment.config_file.with_name(SECRET_RULES))
     return state.look(parts, asdict(setup), project.settings.values, known, rules)
 
 
@@ -315,14 +301,16 @@ class _Rounds:
     def is_last(self) -> bool:
         return not self._later
 
-    def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
+    def arrange(
+        self, remote: state.Remote, tree: state.RemoteTree
+    ) -> tuple[Sequence[state.SyncPart], Mapping[str, bytes]]:
         """Return the parts of a tree to sync and the files to add to it: its marker file and new project records."""
         assert isinstance(remote, GitRemote | SealedRemote)
         remote.check_ours(tree)
         files = (
             {} if tree.head else {SYNC_FILE: remote.make_mark() if isinstance(remote, SealedRemote) else _PLAIN_MARK}
         )
-        records, parts = _read_records(remote, tree), dict[str, SyncPart]()
+        records, parts = _read_records(remote, tree), dict[str, state.SyncPart]()
         self._later = []
         for store, identity in self._now:
             prefix = USER
@@ -330,7 +318,7 @@ class _Rounds:
                 record = find_record(identity, read_table(store.state, OWN_PROJECT), records)
                 is_known = record.id in records
                 prefix = f"{_PROJECTS}{record.id}/"
-                if not record.id or not (is_known or read_local(_make_part(store, "")).files):
+                if not record.id or not (is_known or state.read_local(_make_part(store, "")).files):
                     continue
                 if records.get(record.id) != record:
                     records[record.id] = record
@@ -385,9 +373,11 @@ def _find_address(identity: Identity) -> str:
     return "" if is_path else parse_address(remote)
 
 
-def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
+def _read_records(remote: state.Remote, tree: state.RemoteTree) -> dict[str, ProjectRecord]:
     entries = {
-        path: entry for path, entry in tree.tree.items() if _RECORD_PATH.fullmatch(path) and entry.mode == PLAIN_MODE
+        path: entry
+        for path, entry in tree.tree.items()
+        if _RECORD_PATH.fullmatch(path) and entry.mode == state.PLAIN_MODE
     }
     blobs = remote.read([entry.sha for entry in entries.values() if entry.size <= _RECORD_BYTES])
     records = {}
@@ -400,13 +390,8 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
     return records
 
 
-@contextmanager
-def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
-    folder = find_own_sync(environment)
-    with raise_disk_errors(folder):
-        make_private_dirs(folder)
-    with hold_folder(folder, LOCK, seconds=seconds):
-        yield
+def _hold(environment: Environment, seconds: float = 0) -> AbstractContextManager[int]:
+    return hold_folder(find_own_sync(environment), LOCK, seconds=seconds, create=True)
 
 
 def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> GitRemote:
@@ -415,7 +400,7 @@ def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
     return GitRemote(copy, remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
 
 
-def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> Remote:
+def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> state.Remote:
     branch = _open_branch(project, setup, seconds, is_offline=is_offline)
     return SealedRemote(branch, setup, find_own_sync(project.environment)) if setup.recipients else branch
 
@@ -441,11 +426,8 @@ class SealedRemote:
     def hash(self, data: bytes) -> str:
         return git.hash_blob(data)
 
-    def check_ours(self, tree: RemoteTree) -> None:
+    def check_ours(self, tree: state.RemoteTree) -> None:
         self.inner.check_ours(tree)
-
-    def find_head(self) -> str:
-        return self.inner.find_head()
 
     def make_mark(self) -> bytes:
         """Return the content of the marker file for a new branch."""
@@ -453,7 +435,7 @@ class SealedRemote:
         sealed = self._age.encrypt(bytes.fromhex(self.names), self._recipients)
         return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
 
-    def fetch(self) -> RemoteTree:
+    def fetch(self) -> state.RemoteTree:
         tree = self.inner.fetch()
         if not tree.head:
             return tree
@@ -468,7 +450,7 @@ class SealedRemote:
         self.names = names
         return replace(tree, tree=self._open_tree(tree.tree), mark="")
 
-    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
+    def find_common(self, known: str, head: str) -> Mapping[str, state.TreeEntry] | None:
         common = self.inner.find_common(known, head)
         return None if common is None else self._open_tree({path: common[path] for path in common if path != SYNC_FILE})
 
@@ -480,8 +462,8 @@ class SealedRemote:
         return {**{sha: self._texts[sha] for sha in names if sha in self._texts}, **texts}
 
     def push(
-        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
-    ) -> tuple[str, PushState]:
+        self, tree: state.RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> tuple[str, state.PushState]:
         sealed: dict[str, bytes | None] = {}
         for path, data in self._cut_indexes(files).items():
             name = path if path == SYNC_FILE else self._name(path)
@@ -489,10 +471,10 @@ class SealedRemote:
             if data is not None and path != SYNC_FILE:
                 sealed[name] = encrypted = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
                 self._note(git.hash_blob(encrypted), path, data)
-        words, has_dates, dates = message.partition(DATES)
+        words, has_dates, dates = message.partition(state.DATES)
         if has_dates:
             secret = self._age.encrypt(dates.encode(), self._recipients)
-            words += f"{DATES}{base64.b64encode(secret).decode('ascii')}\n"
+            words += f"{state.DATES}{base64.b64encode(secret).decode('ascii')}\n"
         return self.inner.push(tree, sealed, author, now, words)
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
@@ -509,7 +491,7 @@ class SealedRemote:
         sources: dict[str, MemorySource] = {}
         for line in self.inner.read_date_lines(head, after):
             with suppress(ValueError, self._age.DecryptError):
-                sources |= parse_sources(
+                sources |= state.parse_sources(
                     self._age.decrypt(base64.b64decode(line), self._keys).decode("utf-8", "replace")
                 )
         return sources
@@ -535,12 +517,12 @@ class SealedRemote:
             if nul:
                 self._note(sha, path.decode("utf-8", "surrogateescape"), data)
 
-    def _open_tree(self, tree: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
+    def _open_tree(self, tree: Mapping[str, state.TreeEntry]) -> dict[str, state.TreeEntry]:
         self._open({entry.sha for entry in tree.values()})
         texts = dict[str, bytes]()
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
-            if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
+            if not path or entry.mode != state.PLAIN_MODE or self._name(path) != name:
                 message = f"cannot decrypt {name[:12]}… with the key on this machine; nothing was changed"
                 raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
             texts[path] = data
@@ -554,7 +536,7 @@ class SealedRemote:
                 data = b"".join(texts[piece] for piece in pieces)
                 self._texts[git.hash_blob(data)] = data
             if path not in self._pieces:
-                opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
+                opened[path] = state.TreeEntry(state.PLAIN_MODE, git.hash_blob(data), len(data))
         return opened
 
     def _cut_indexes(self, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
@@ -587,7 +569,7 @@ def _cut_lines(data: bytes) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def find_names(branch: GitRemote, tree: RemoteTree) -> str:
+def find_names(branch: GitRemote, tree: state.RemoteTree) -> str:
     """Return the encrypted filename key of a branch, or "" if the branch is not encrypted."""
     return str(as_table(parse_json(branch.read([tree.mark]).get(tree.mark, b"null"))).get("names") or "")
 

@@ -38,18 +38,8 @@ from memdir.limits import (
 from memdir.records import TEAM_FOLDER, Kind
 from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_secrets, mask, render_findings
+from memdir.sync import state
 from memdir.sync.merge import merge_memory
-from memdir.sync.state import (
-    PLAIN_MODE,
-    LocalTree,
-    Remote,
-    RemoteTree,
-    SyncPart,
-    SyncPoint,
-    TreeEntry,
-    cut_tree,
-    hash_path,
-)
 from memdir.text import as_table, find_forbidden, fold, one_line, parse_json, shorten
 
 _MODES = {
@@ -114,7 +104,7 @@ class IncomingChanges:
     """The changes to import. `files` maps paths to content, or None to delete; `received` has the changes by others."""
 
     files: Mapping[str, bytes | None]
-    point: SyncPoint
+    point: state.SyncPoint
     received: Mapping[str, ArrivedChange] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     waiting: tuple[WaitingChange, ...] = ()
@@ -127,13 +117,13 @@ class SyncInputs:
 
     def __init__(
         self,
-        part: SyncPart,
-        local: LocalTree,
+        part: state.SyncPart,
+        local: state.LocalTree,
         ours: Mapping[str, str],
-        point: SyncPoint,
-        theirs: Mapping[str, TreeEntry],
+        point: state.SyncPoint,
+        theirs: Mapping[str, state.TreeEntry],
         *,
-        common: Mapping[str, TreeEntry] | None = None,
+        common: Mapping[str, state.TreeEntry] | None = None,
     ) -> None:
         self.part, self.local, self.point, self.theirs, self.common = part, local, point, theirs, common
         self.ours = ours  # path -> object of the files here
@@ -165,14 +155,14 @@ class SyncInputs:
         data = None if sha is None else self.blobs.get(sha)
         return None if data is None else decode(data)
 
-    def judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
+    def judge(self, path: str, entry: state.TreeEntry) -> AdmitVerdict:
         if (path, entry.sha) not in self._verdicts:
             self._verdicts[path, entry.sha] = self._judge(path, entry)
         return self._verdicts[path, entry.sha]
 
     def judge_own(self, path: str, data: bytes) -> str:
         """Return why a local file is not sent, or ""."""
-        return self.judge_place(path, PLAIN_MODE, len(data)) or self._judge_text(path, data).refused
+        return self.judge_place(path, state.PLAIN_MODE, len(data)) or self._judge_text(path, data).refused
 
     def judge_place(self, path: str, mode: str, size: int) -> str:
         return judge_place(path, mode, size, folder=self.part.folder)
@@ -184,7 +174,7 @@ class SyncInputs:
         """Return a path with its secrets masked."""
         return mask(path, self.find(path))
 
-    def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
+    def _judge(self, path: str, entry: state.TreeEntry) -> AdmitVerdict:
         why = "" if entry.is_text else "its name is not UTF-8"
         why = why or self.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
         if not why and path in self._twins:
@@ -201,23 +191,26 @@ class SyncInputs:
         return self._judge_text(path, self.blobs[entry.sha])
 
 
-def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
+def asks_review(branch: state.RemoteTree, inputs: SyncInputs) -> bool:
     """Return whether the team requires its members to review changes by others."""
     return as_table(parse_json(inputs.blobs.get(branch.mark, b"null"))).get("review") is True
 
 
 def make_inputs(
-    remote: Remote,
-    part: SyncPart,
-    local: LocalTree,
-    point: SyncPoint,
-    branch: RemoteTree,
-    common: Mapping[str, TreeEntry] | None,
+    remote: state.Remote,
+    part: state.SyncPart,
+    local: state.LocalTree,
+    point: state.SyncPoint,
+    branch: state.RemoteTree,
+    common: Mapping[str, state.TreeEntry] | None,
 ) -> SyncInputs:
     """Collect the inputs of planning; raises FormatError if the incoming files exceed the limits."""
-    ours, theirs = {path: remote.hash(data) for path, data in local.files.items()}, cut_tree(branch.tree, part.prefix)
+    ours, theirs = (
+        {path: remote.hash(data) for path, data in local.files.items()},
+        state.cut_tree(branch.tree, part.prefix),
+    )
     inputs = SyncInputs(
-        part, local, ours, point, theirs, common=None if common is None else cut_tree(common, part.prefix)
+        part, local, ours, point, theirs, common=None if common is None else state.cut_tree(common, part.prefix)
     )
     inputs.local = replace(local, blocked={**local.blocked, **_find_blocked(inputs)})
     needed, limit = _find_needed(inputs), TEAM_BYTES if part.is_shared else SYNC_BYTES
@@ -247,7 +240,7 @@ def _find_needed(inputs: SyncInputs) -> dict[str, int]:
     return needed
 
 
-def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
+def restore_if_all_lost(local: state.LocalTree, point: state.SyncPoint) -> state.SyncPoint:
     """Return the merge base, but without files if all of them and the index are missing here, so that a folder deleted
     by hand or not mounted does not delete the memories of all members."""
     if local.files or local.index is not None or len(point.files) < _MANY:
@@ -255,7 +248,7 @@ def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
     return replace(point, files={}, index=None)
 
 
-def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[str, str]:
+def _find_seen(remote: state.Remote, inputs: SyncInputs, branch: state.RemoteTree) -> dict[str, str]:
     """Return path and object of local files whose version the remote has had since the merge base. A new team member
     sends all files, so only files still in the branch count. Between a user's own machines, a file that the remote no
     longer has is an old copy, not a new memory."""
@@ -268,7 +261,9 @@ def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[s
     changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
     if not changed:
         return {}
-    versions = cut_tree(remote.find_versions(branch.head, point.head, [prefix + path for path in changed]), prefix)
+    versions = state.cut_tree(
+        remote.find_versions(branch.head, point.head, [prefix + path for path in changed]), prefix
+    )
     return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
 
 
@@ -383,7 +378,7 @@ class _OutgoingPlan:
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
         tidied = self._renew_lines(tidied)
-        if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
+        if why := judge_place(INDEX_FILE, state.PLAIN_MODE, len(data := encode(tidied))):
             self.withheld[INDEX_FILE] = why
         elif tidied != (there or ""):
             self.files[INDEX_FILE] = data
@@ -402,7 +397,7 @@ class _OutgoingPlan:
 
 def plan_incoming(
     inputs: SyncInputs,
-    branch: Mapping[str, TreeEntry],
+    branch: Mapping[str, state.TreeEntry],
     sent: OutgoingChanges | None,
     *,
     head: str,
@@ -414,7 +409,7 @@ def plan_incoming(
     for path in sorted({*branch, *inputs.ours, *inputs.list_known()} - {INDEX_FILE}):
         plan.add(path)
     text = plan.add_index() if inputs.has_index else inputs.point.index
-    point = SyncPoint(head, plan.point, text)
+    point = state.SyncPoint(head, plan.point, text)
     return IncomingChanges(plan.files, point, plan.received, plan.refused, tuple(plan.waiting))
 
 
@@ -422,7 +417,7 @@ class _IncomingPlan:
     def __init__(
         self,
         inputs: SyncInputs,
-        branch: Mapping[str, TreeEntry],
+        branch: Mapping[str, state.TreeEntry],
         sent: OutgoingChanges | None,
         review: bool,
         approved: Approved,
@@ -441,7 +436,7 @@ class _IncomingPlan:
         elif entry is None:
             self._add_absent(path, mine)
         elif entry.sha == mine:
-            self.point[hash_path(path)] = entry.sha
+            self.point[state.hash_path(path)] = entry.sha
         else:
             self._add_other(path, entry)
 
@@ -455,7 +450,7 @@ class _IncomingPlan:
         else:
             self._write(path, None)
 
-    def _add_other(self, path: str, entry: TreeEntry) -> None:
+    def _add_other(self, path: str, entry: state.TreeEntry) -> None:
         verdict = self.inputs.judge(path, entry)
         if verdict.refused:
             self.refused[self.inputs.show(path)] = verdict.refused
@@ -480,7 +475,7 @@ class _IncomingPlan:
                 return
             data = None if merged is None else encode(merged)
         self._write(path, data)
-        self.point[hash_path(path)] = entry.sha
+        self.point[state.hash_path(path)] = entry.sha
 
     def _is_back(self, path: str) -> bool:
         """Return whether this member's change to a file is currently not sent."""
@@ -490,7 +485,7 @@ class _IncomingPlan:
     def _keep_point(self, path: str) -> None:
         base = self.inputs.seen.get(path) or self.inputs.point.find(path)
         if base is not None:
-            self.point[hash_path(path)] = base
+            self.point[state.hash_path(path)] = base
 
     def _write(self, path: str, data: bytes | None) -> None:
         before = self.inputs.local.files.get(path)
@@ -517,7 +512,7 @@ class _IncomingPlan:
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
         new_index = tidy_index(merged, names, branch_index, revived=revived, known=(branch_index, base))
-        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(new_index)))
+        why = judge_place(INDEX_FILE, state.PLAIN_MODE, len(encode(new_index)))
         if why and new_index != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
         if new_index != ours and (why or list(inputs.find(new_index))):
@@ -582,7 +577,7 @@ def _render_line(name: str, data: bytes) -> str:
 
 def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -> str:
     """Return why this file cannot be a memory in `folder`, or "". Checks name, mode and size; the index is separate."""
-    if mode != PLAIN_MODE:
+    if mode != state.PLAIN_MODE:
         return _MODES.get(mode, "not a regular file")
     if not path.endswith(".md"):
         return "not a memory: the name does not end in .md"

@@ -270,7 +270,6 @@ class SyncResult:
     notes: tuple[str, ...] = ()
     change: int | None = None
     commit: str = ""
-    is_news: bool = True  # whether the error is another than last time
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,9 +436,6 @@ class Remote(Protocol):
     def hash(self, data: bytes) -> str:
         """Return the object ID for this content."""
 
-    def find_head(self) -> str:
-        """Return the current head, or "", at the least cost."""
-
     def fetch(self) -> RemoteTree:
         """Return the current tree."""
 
@@ -469,6 +465,9 @@ class Remote(Protocol):
 
 class TeamRemote(Remote, Protocol):
     """A remote that records the author of each change."""
+
+    def find_head(self) -> str:
+        """Return the current head, or "", at the least cost."""
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
         """Return the commits up to a head, newest first."""

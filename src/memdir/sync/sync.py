@@ -44,22 +44,6 @@ from memdir.sync import git, merge, plan, server, state
 from memdir.sync.git import GitRemote, TeamClone
 from memdir.sync.plan import IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
 from memdir.sync.server import ServerRemote
-from memdir.sync.state import (
-    LocalTree,
-    Membership,
-    PushResult,
-    PushState,
-    Remote,
-    RemoteError,
-    RemoteTree,
-    SyncOutcome,
-    SyncPart,
-    SyncPoint,
-    SyncResult,
-    TeamCommit,
-    TeamNews,
-    TeamRemote,
-)
 from memdir.text import fold, merge_units, one_line, shorten
 
 LOCK = "team.lock"
@@ -67,9 +51,9 @@ _LOSS = "all memories of {} were gone here, and the index with them: they were t
 _BRANCH_LOST = "the remote had lost the branch; it was put back from here"
 _REWRITTEN = "the branch's history was rewritten; what it had dropped and was still here was put back"
 _OUTCOMES = {
-    PushResult.DONE: SyncOutcome.SYNCED,
-    PushResult.DENIED: SyncOutcome.DENIED,
-    PushResult.SILENT: SyncOutcome.OFFLINE,
+    state.PushResult.DONE: state.SyncOutcome.SYNCED,
+    state.PushResult.DENIED: state.SyncOutcome.DENIED,
+    state.PushResult.SILENT: state.SyncOutcome.OFFLINE,
 }
 WAIT = "team:wait:"
 CLASH = "team:clash:"
@@ -82,11 +66,11 @@ class SyncTask:
     the parts of a tree and the files that the tree lacks, `is_last` whether no directory waits for another sync, and
     `folder` and `record` locate the stored result."""
 
-    open_remote: Callable[[], Remote]
+    open_remote: Callable[[], state.Remote]
     find_head: Callable[[], str]
     look: Callable[[], str]
-    arrange: Callable[[Remote, RemoteTree], tuple[Sequence[SyncPart], Mapping[str, bytes]]]
-    hold: Callable[[], AbstractContextManager[None]]
+    arrange: Callable[[state.Remote, state.RemoteTree], tuple[Sequence[state.SyncPart], Mapping[str, bytes]]]
+    hold: Callable[[], AbstractContextManager[object]]
     author: Author
     folder: Path
     record: str = TEAM_RECORD
@@ -96,7 +80,7 @@ class SyncTask:
     is_last: Callable[[], bool] = lambda: True
 
 
-def sync(task: SyncTask, *, now: datetime) -> SyncResult:
+def sync(task: SyncTask, *, now: datetime) -> state.SyncResult:
     """Sync both sides as far as possible and return the result. If the remote is unreachable or rejects the push, that
     is reported in the result; it does not raise."""
     before, here = state.read_sync_record(task.folder, task.record), ""
@@ -105,24 +89,26 @@ def sync(task: SyncTask, *, now: datetime) -> SyncResult:
             here = task.look()
             if here and here == before.here and task.find_head() == before.head:
                 refused, withheld = map(state.list_refusals, (before.refused, before.withheld))
-                result = SyncResult(SyncOutcome.SYNCED, refused=refused, withheld=withheld, commit=before.head)
+                result = state.SyncResult(
+                    state.SyncOutcome.SYNCED, refused=refused, withheld=withheld, commit=before.head
+                )
             else:
                 result = _sync_held(task, now)
     except LockedError:
-        return SyncResult(SyncOutcome.BUSY, "another sync is under way")
+        return state.SyncResult(state.SyncOutcome.BUSY, "another sync is under way")
     except MemdirError as error:
-        outcome = SyncOutcome.OFFLINE if isinstance(error, RemoteError) else SyncOutcome.FAILED
-        result = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
+        outcome = state.SyncOutcome.OFFLINE if isinstance(error, state.RemoteError) else state.SyncOutcome.FAILED
+        result = state.SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
     known = (state.mark_known(result.refused, before.refused), state.mark_known(result.withheld, before.withheld))
-    result = replace(result, is_news=result.error != before.error, refused=known[0], withheld=known[1])
+    result = replace(result, refused=known[0], withheld=known[1])
     moved = (result.sent, result.received, result.clashes, result.waiting, result.notes, result.change)
-    is_same = result.outcome is SyncOutcome.SYNCED and not any(moved) and task.is_last()
+    is_same = result.outcome is state.SyncOutcome.SYNCED and not any(moved) and task.is_last()
     state.write_sync_record(task.folder, result, now, task.record, here=here if is_same else "")
     return result
 
 
-def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
-    remote, parts_done = task.open_remote(), list[SyncResult]()
+def _sync_held(task: SyncTask, now: datetime) -> state.SyncResult:
+    remote, parts_done = task.open_remote(), list[state.SyncResult]()
     for attempt in range(TEAM_TRIES):
         branch = remote.fetch()
         parts, more = task.arrange(remote, branch)
@@ -131,10 +117,10 @@ def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
         files: dict[str, bytes | None] = dict(more)
         for inputs, out in plans:
             files |= {inputs.part.prefix + path: data for path, data in out.files.items()}
-        head, pushed = branch.head, PushState(PushResult.DONE)
+        head, pushed = branch.head, state.PushState(state.PushResult.DONE)
         if not task.read_only and (files or branch.is_gone):
             head, pushed = remote.push(branch, files, task.author, now, message)
-        if pushed.answer is PushResult.QUICKER:
+        if pushed.answer is state.PushResult.QUICKER:
             # A random time, so that members who push at the same time do not collide again.
             time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
             continue
@@ -148,11 +134,13 @@ def _sync_held(task: SyncTask, now: datetime) -> SyncResult:
         if branch.is_gone:
             notes.append(_BRANCH_LOST)
         return _join(parts_done, pushed, head, notes)
-    raise RemoteError("the remote changed during every push", hint="the next sync will retry; no changes are lost")
+    raise state.RemoteError(
+        "the remote changed during every push", hint="the next sync will retry; no changes are lost"
+    )
 
 
 def _plan_parts(
-    remote: Remote, branch: RemoteTree, parts: Sequence[SyncPart]
+    remote: state.Remote, branch: state.RemoteTree, parts: Sequence[state.SyncPart]
 ) -> tuple[list[str], list[tuple[SyncInputs, OutgoingChanges]]]:
     notes, plans = list[str](), []
     commons: dict[str, Mapping[str, state.TreeEntry] | None] = {}
@@ -175,11 +163,11 @@ def _plan_parts(
 
 
 @contextmanager
-def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
+def _leave_out(part: state.SyncPart, notes: list[str]) -> Iterator[None]:
     """Skip a part if it cannot be read or written, keeping its merge base. The other parts are still synced."""
     try:
         yield
-    except (RemoteError, ConflictError):
+    except (state.RemoteError, ConflictError):
         raise
     except MemdirError as error:
         if part.is_shared:
@@ -198,7 +186,7 @@ def _write_message(task: SyncTask, plans: Sequence[tuple[SyncInputs, OutgoingCha
     return f"memdir: {named}\n{state.render_sources(sources)}"
 
 
-def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySource]:
+def _find_sources(part: state.SyncPart, out: OutgoingChanges) -> dict[str, MemorySource]:
     """Return the age and author of the outgoing files by path."""
     paths = {part.name(path): path for path, data in out.files.items() if data is not None and path != INDEX_FILE}
     memories = [
@@ -209,7 +197,7 @@ def _find_sources(part: SyncPart, out: OutgoingChanges) -> dict[str, MemorySourc
     return {part.prefix + paths[name]: source for name, source in find_sources(part.store, memories).items()}
 
 
-def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
+def find_point(part: state.SyncPart, *, settle: bool = False) -> state.SyncPoint:
     """Return the merge base, or that of an interrupted sync if its change was made. `settle` stores the choice."""
     folder, file = part.store.state, part.point_file
     point, pending = state.read_point(folder, file)
@@ -222,14 +210,14 @@ def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
 
 def _receive(
     task: SyncTask,
-    remote: Remote,
+    remote: state.Remote,
     inputs: SyncInputs,
-    branch: RemoteTree,
+    branch: state.RemoteTree,
     out: OutgoingChanges,
     head: str,
-    pushed: PushState,
-) -> SyncResult:
-    part, is_sent = inputs.part, pushed.answer is PushResult.DONE and not task.read_only
+    pushed: state.PushState,
+) -> state.SyncResult:
+    part, is_sent = inputs.part, pushed.answer is state.PushResult.DONE and not task.read_only
     sent = out if is_sent else None
     after = dict(inputs.theirs)
     for path, data in (sent.files if sent else {}).items():
@@ -259,7 +247,7 @@ def _receive(
     turned_away = {part.prefix + path: why for path, why in come.refused.items()}
     kept_back = {part.prefix + inputs.show(path): why for path, why in withheld.items()}
     refused, held_back = map(state.list_refusals, (turned_away, kept_back))
-    return SyncResult(
+    return state.SyncResult(
         _OUTCOMES[pushed.answer],
         sent=tuple(part.show(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
         received=received,
@@ -271,16 +259,18 @@ def _receive(
     )
 
 
-def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequence[str]) -> SyncResult:
+def _join(
+    parts: Sequence[state.SyncResult], pushed: state.PushState, head: str, notes: Sequence[str]
+) -> state.SyncResult:
     """Combine the results of all parts, including those of every attempt of a retried part."""
     last = (
         {refusal.path: refusal for part in parts for refusal in part.refused},
         {refusal.path: refusal for part in parts for refusal in part.withheld},
     )
     changes = [part.change for part in parts if part.change is not None]
-    return SyncResult(
+    return state.SyncResult(
         _OUTCOMES[pushed.answer],
-        pushed.said if pushed.answer is not PushResult.DONE else "",
+        pushed.said if pushed.answer is not state.PushResult.DONE else "",
         sent=tuple(dict.fromkeys(chain.from_iterable(part.sent for part in parts))),
         received=tuple(chain.from_iterable(part.received for part in parts)),
         clashes=tuple(dict.fromkeys(chain.from_iterable(part.clashes for part in parts))),
@@ -295,7 +285,7 @@ def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequ
 
 def _tell_people(
     inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
-) -> tuple[TeamNews, ...]:
+) -> tuple[state.TeamNews, ...]:
     """Store a team's changes to show later, except conflicts, and return the incoming ones."""
     part, store = inputs.part, inputs.part.store
     put_in_inbox(part, come.waiting, inputs.local, authors, asked)
@@ -335,7 +325,7 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
     return result.change
 
 
-def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
+def _note_sources(remote: state.Remote, inputs: SyncInputs, come: IncomingChanges, head: str) -> None:
     """Record the age and author of files from other machines in history, so that a sync does not reset their age."""
     part, files = inputs.part, {path: data for path, data in come.files.items() if data is not None}
     files |= {change.path: encode(change.text) for change in come.waiting if change.text is not None}
@@ -347,7 +337,12 @@ def _note_sources(remote: Remote, inputs: SyncInputs, come: IncomingChanges, hea
 
 
 def _find_authors(
-    task: SyncTask, remote: Remote, inputs: SyncInputs, head: str, branch: RemoteTree, sent: OutgoingChanges | None
+    task: SyncTask,
+    remote: state.Remote,
+    inputs: SyncInputs,
+    head: str,
+    branch: state.RemoteTree,
+    sent: OutgoingChanges | None,
 ) -> dict[str, Author]:
     """Return who last changed each path, from the commits since the last sync, or from all if history was rewritten."""
     after = inputs.point.head if inputs.common is None else ""
@@ -369,9 +364,9 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 
 
 def put_in_inbox(
-    part: SyncPart,
+    part: state.SyncPart,
     waiting: Sequence[WaitingChange],
-    local: LocalTree,
+    local: state.LocalTree,
     authors: Mapping[str, Author],
     asked: Sequence[InboxItem],
 ) -> None:
@@ -391,7 +386,7 @@ def put_in_inbox(
         store.inbox_replace(WAIT, items)
 
 
-def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
+def report_clashes(part: state.SyncPart, clashes: Sequence[SyncClash]) -> None:
     now, items, prefix = part.store.clock(), [], CLASH if part.is_shared else OWN_CLASH
     for clash in clashes:
         key = f"{prefix}{clash.path}:{digest_of((clash.ours + chr(0) + clash.theirs).encode('utf-8', 'replace'))[:16]}"
@@ -402,7 +397,7 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
     part.store.inbox_add(items)
 
 
-def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
+def keep_authors(part: state.SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
     """Record who last changed each memory here, keeping known authors that the new commits do not mention."""
     before = read_authors(part.store.state)
     folder, names = part.locate(""), [*map(part.name, paths)]
@@ -416,7 +411,9 @@ def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[
 _NOBODY: Mapping[str, Author] = {}
 
 
-def make_news(part: SyncPart, come: IncomingChanges, authors: Mapping[str, Author] = _NOBODY) -> tuple[TeamNews, ...]:
+def make_news(
+    part: state.SyncPart, come: IncomingChanges, authors: Mapping[str, Author] = _NOBODY
+) -> tuple[state.TeamNews, ...]:
     """Return a row for each incoming file, with its description or the first line of its body."""
     rows = []
     for path, change in sorted(come.received.items()):
@@ -424,11 +421,11 @@ def make_news(part: SyncPart, come: IncomingChanges, authors: Mapping[str, Autho
         words = parse_fields(text).description or split_frontmatter(text).body.strip().partition("\n")[0]
         author, line = authors.get(path), shorten(one_line(words), 200)
         who, when = (author.name, author.when) if author else ("", None)
-        rows.append(TeamNews(part.show(path), change.value, who, line, when))
+        rows.append(state.TeamNews(part.show(path), change.value, who, line, when))
     return tuple(rows)
 
 
-def _make_edits(pending: WaitingChange, name: str, local: LocalTree) -> tuple[Edit, ...]:
+def _make_edits(pending: WaitingChange, name: str, local: state.LocalTree) -> tuple[Edit, ...]:
     before = local.files.get(pending.path)
     digest = None if before is None else digest_of(before)
     if pending.text is None:
@@ -451,7 +448,7 @@ def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
     return _make_sync(project, read_member(project), seconds)
 
 
-def read_member(project: Project) -> Membership:
+def read_member(project: Project) -> state.Membership:
     member = state.read_membership(project.private.state)
     if member is None:
         hint = "`memdir team init` creates one, `memdir team join` joins one"
@@ -459,7 +456,7 @@ def read_member(project: Project) -> Membership:
     return member
 
 
-def open_team(project: Project) -> TeamRemote:
+def open_team(project: Project) -> state.TeamRemote:
     """Return the remote of this project's team; a branch is read from memdir's clone, as of the last sync."""
     member = read_member(project)
     if member.is_server:
@@ -467,21 +464,21 @@ def open_team(project: Project) -> TeamRemote:
     return _open_branch(project, member, TEAM_SECONDS, "")
 
 
-def _open_branch(project: Project, member: Membership, seconds: float, address: str) -> GitRemote:
+def _open_branch(project: Project, member: state.Membership, seconds: float, address: str) -> GitRemote:
     copy = TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
     return GitRemote(copy, address, member.branch)
 
 
-def _open_server(project: Project, member: Membership, seconds: float) -> ServerRemote:
+def _open_server(project: Project, member: state.Membership, seconds: float) -> ServerRemote:
     token = server.find_token(project.environment, member.remote)
     api = server.ServerApi(member.remote, token, deadline=time.monotonic() + seconds)
     return ServerRemote(api, member.branch, project.private.state)
 
 
-def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
-    part = SyncPart(project.private)
+def _make_sync(project: Project, member: state.Membership, seconds: float) -> SyncTask:
+    part = state.SyncPart(project.private)
 
-    def open_remote() -> TeamRemote:
+    def open_remote() -> state.TeamRemote:
         if member.is_server:
             return _open_server(project, member, seconds)
         return _open_branch(project, member, seconds, state.resolve_remote(member, project.places.root.path))
@@ -490,7 +487,7 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
         rules = project.environment.config_file.with_name(SECRET_RULES)
         return state.look([part], member, project.settings.values, state.find_stat(rules))
 
-    def arrange(remote: Remote, branch: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
+    def arrange(remote: state.Remote, branch: state.RemoteTree) -> tuple[Sequence[state.SyncPart], Mapping[str, bytes]]:
         team_file = json.dumps({"review": member.review}).encode("ascii") + b"\n"
         return [part], {} if branch.head else {git.TEAM_FILE: team_file}
 
@@ -508,8 +505,8 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
 
 
 def enter(
-    project: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
-) -> SyncResult:
+    project: Project, member: state.Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
+) -> state.SyncResult:
     """Join a team, or with `create` start one if there is none. Raises an error if the remote is unreachable."""
     store, known = project.private, state.read_membership(project.private.state)
     state.check_branch(member.branch)
@@ -529,9 +526,9 @@ def enter(
 
 
 def enter_server(
-    project: Project, address: str, token: str, *, store: str = "", member: Membership, now: datetime,
+    project: Project, address: str, token: str, *, store: str = "", member: state.Membership, now: datetime,
     create: bool = False, seconds: float = TEAM_SECONDS,
-) -> SyncResult:  # fmt: skip
+) -> state.SyncResult:  # fmt: skip
     """Join a store on a server, with `create` creating it first; an empty token means the stored one."""
     api = server.ServerApi(address, token or server.find_token(project.environment, address),
                            deadline=time.monotonic() + seconds)  # fmt: skip
@@ -549,13 +546,13 @@ def enter_server(
     return _begin(project, member, now, seconds)
 
 
-def _check_only_team(known: Membership | None, member: Membership) -> None:
+def _check_only_team(known: state.Membership | None, member: state.Membership) -> None:
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
         hint = "run `memdir team leave` first; the files are kept"
         raise SettingsError("this project is already in another team", key="team", hint=hint)
 
 
-def _begin(project: Project, member: Membership, now: datetime, seconds: float) -> SyncResult:
+def _begin(project: Project, member: state.Membership, now: datetime, seconds: float) -> state.SyncResult:
     place, known = project.places.private, read_identity(project.private.state)
     if known is None and place.is_keyed and project.private.root == place.path:
         # Recorded at the first change otherwise; if the project is moved before, its team would not be found again.
@@ -575,13 +572,13 @@ def leave(project: Project) -> bool:
         for file in state.FILES:
             (store.state / file).unlink(missing_ok=True)
         asked = [item for item in store.inbox() if item.key.startswith(WAIT)]
-        put_in_inbox(SyncPart(store), (), LocalTree({}), {}, asked)
+        put_in_inbox(state.SyncPart(store), (), state.LocalTree({}), {}, asked)
     return True
 
 
-def read_remote_head(store: FileStore) -> SyncPoint:
+def read_remote_head(store: FileStore) -> state.SyncPoint:
     """Return the merge base of this member and the branch; raises NotFoundError before the first sync."""
-    point = find_point(SyncPart(store))
+    point = find_point(state.SyncPart(store))
     if not point.head:
         raise NotFoundError("never synced", hint="run `memdir team sync`")
     return point
@@ -598,23 +595,15 @@ class RevertResult:
 
 
 def revert_author(
-    store: FileStore,
-    remote: TeamRemote,
-    head: str,
-    wanted: str,
-    *,
-    since: datetime | None = None,
-    origin: Origin = PERSON,
+    store: FileStore, remote: state.TeamRemote, head: str, wanted: str, *, origin: Origin = PERSON
 ) -> RevertResult:
     """Revert a teammate's changes as one change. Raises NotFoundError if the branch has none.
 
     Reverts each of the author's commits, newest first, keeping later changes by others. `undo` reverts the change, and
     the next sync sends it. `wanted` is a full name, a full email address, or both as git writes them.
     """
-    part = SyncPart(store)
+    part = state.SyncPart(store)
     commits = [commit for commit in remote.read_log(head) if _is_by(commit.author, wanted)]
-    if since is not None:
-        commits = [commit for commit in commits if commit.author.when is not None and commit.author.when >= since]
     if not commits:
         hint = "`memdir team log` shows who wrote what; pass the full name or email address"
         raise NotFoundError(f"the team's branch contains no changes by {wanted}", name=wanted, hint=hint)
@@ -648,7 +637,9 @@ def _is_by(author: Author, wanted: str) -> bool:
     return bool(wanted.strip()) and fold(wanted.strip()) in {fold(spelling) for spelling in known if spelling}
 
 
-def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
+def _reverse(
+    remote: state.TeamRemote, commits: Sequence[state.TeamCommit], before: Mapping[str, str]
+) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
     changes = [(commit.sha, path) for commit in commits for path in commit.changes]
     usable = [one for one in changes if one[1] != INDEX_FILE and not plan.judge_place(one[1], state.PLAIN_MODE, 0)]

@@ -44,16 +44,8 @@ def test_two_projects_with_one_short_name_are_told_everywhere(cli: Cli) -> None:
     told = cli("doctor", "--json", cwd=other)
     assert told.code == 1 and told.json["counts"]["slug_collision"] == 1
     (finding,) = told.json["findings"]
-    assert finding["level"] == "error" and "relink --claim" in finding["fix"]
+    assert finding["level"] == "error" and "CLAUDE_CODE_PROJECT_DIR_NAME" in finding["fix"]
     assert cli("doctor", "--fix", cwd=other).code == 1
-
-
-def test_a_claim_ends_the_dispute(cli: Cli) -> None:
-    other = collide(cli)
-    row = cli("relink", "--claim", "--json", cwd=other).json
-    assert (row["action"], row["root"]) == ("claimed", str(other))
-    assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
-    assert "memory directory not found" in cli("relink", "--claim", cwd=cli.home / "work").refusal
 
 
 @pytest.fixture
@@ -111,7 +103,6 @@ def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
 
 
 def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
-    assert cli("relink", "--from", "x", "--claim").code == 2
     assert "memory directory not found" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
     assert cli("relink", "--from", "a\0b", "--yes").refusal
     assert "selects this" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
@@ -138,9 +129,8 @@ def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
     assert sum(parts.values()) == told["loads"]["guidance_tokens"] + told["loads"]["index_tokens"]
     assert sum(parts.values()) == cli("context", "--json").json["total"]["tokens"]
     assert [at["key"] for at in told["settings"]] == [item.key for item in SETTINGS]
-    out = cli("status", "--all").out
-    assert f"about {private['index']['tokens']} tokens" in out and "starts with about" in out
-    assert "save b by person" in out
+    out = cli("status").out
+    assert "starts with about" in out and "save b by person" in out
 
 
 def test_status_fits_one_screen_and_says_what_matters(cli: Cli) -> None:
@@ -150,7 +140,7 @@ def test_status_fits_one_screen_and_says_what_matters(cli: Cli) -> None:
     cli("recall", "on which day do we deploy?", MEMDIR_NOW="2026-03-05T13:00:00Z")
     lines = cli("status").lines
     assert len(lines) <= 24 and "settings" not in "".join(lines)
-    for words in ("memory is on", "agents", "this project  8 memories", "lately", "save a6 by person", "recalled deploy-on-tuesdays-only for", "needs you  nothing", "a session in memdir chat starts with", "status --all"):  # fmt: skip
+    for words in ("memory is on", "agents", "this project  8 memories", "lately", "save a6 by person", "recalled deploy-on-tuesdays-only for", "needs you  nothing", "a session in memdir chat starts with", "status --json"):  # fmt: skip
         assert any(words in line for line in lines), words
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from clihelp import Cli, memory_text
+from memdir.format.fields import LISTED_FIELDS
 
 
 def names(cli: Cli, *argv: str) -> list[str]:
@@ -33,12 +34,12 @@ def test_the_order_can_be_chosen(cli: Cli) -> None:
     assert names(cli, "--type", "user") == ["b"]
 
 
-def test_in_a_pipe_each_memory_is_one_line_of_seven_cells(cli: Cli) -> None:
+def test_in_a_pipe_each_memory_is_one_line_with_a_cell_for_each_listed_field(cli: Cli) -> None:
     cli.save("long", "Text.", "--pin")
     cli.file("odd", memory_text("Odd", '"a\\tb\\nc ' + "word " * 100 + '"'))
     lines = cli("list").lines
-    assert all(line.count("\t") == 6 for line in lines) and len(lines) == 2
-    assert any(line.endswith("word word") for line in lines), "nothing is cut in a pipe"
+    assert all(line.count("\t") == 5 + len(LISTED_FIELDS) for line in lines) and len(lines) == 2
+    assert any(line.split("\t")[6].endswith("word word") for line in lines), "nothing is cut in a pipe"
     assert any(line.split("\t")[4] == "pinned" for line in lines)
 
 

@@ -27,6 +27,11 @@ def test_cues_are_kept_in_the_file_and_find_the_memory(cli: Cli) -> None:
     many = [part for number in range(6) for part in ("--cue", f"question number {number}?")]
     refused = cli("save", "--name", "other", *GOOD, *many)
     assert refused.code == 1 and "too many cues: 6" in refused.err
+    assert "`cues` contains the character U+0007" in cli("edit", "terse", "--cue", "be\a").refusal
+    header = cli("edit", "terse", "--cue", " what\n changed?  ", "--pin", "--json").json
+    assert '  - "what changed?"\n' in (cli.memory / "terse.md").read_text(encoding="utf-8") and header["pinned"]
+    cli("edit", "terse", "--cue", "", "--not-pin")
+    assert not {"cues:", "pinned:"} & {*(cli.memory / "terse.md").read_text(encoding="utf-8").split()}
 
 
 def test_name_or_title_must_be_there_and_one_flag_at_most(cli: Cli) -> None:

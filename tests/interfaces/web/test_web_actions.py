@@ -61,6 +61,9 @@ def test_a_save_changes_only_the_fields_that_differ(site: Site, project: Project
     done = submit(site, title="Pins", cues="pin it\n\nkeep it first")
     memory = project.private.read(NAME)
     assert memory.title == "Pins" and memory.header.cues == ("pin it", "keep it first")
+    assert submit(site, title="Pins", cues=" pin  it \nkeep it first").undo == ()
+    with pytest.raises(FormatError, match=r"U\+0007"):
+        submit(site, title="Pins", cues="be\a")
     assert memory.body == "Write pinned: true.\n"
     actions.undo(site, Form({"change": list(done.undo)}))
     assert project.private.read(NAME).text == before

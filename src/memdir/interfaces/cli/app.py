@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from memdir import __version__
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, SettingsError
+from memdir.format.fields import FIELDS, FLAG, TEXTS
 from memdir.format.when import PATTERN_KEYS, check_when
 from memdir.frozen import replace
 from memdir.interfaces import cli
@@ -153,6 +154,25 @@ def model_option(decorated: Decorated) -> Decorated:
 def scope_option(decorated: Decorated) -> Decorated:
     text = "Only this scope: yours for this project, the team's, yours for all projects, or the repository's."
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
+
+
+def field_options(*, is_edit: bool) -> Callable[[Decorated], Decorated]:
+    """Return an option for each optional field that has a help text; its value is that of the field, or None."""
+
+    def decorate(decorated: Decorated) -> Decorated:
+        for row in reversed([row for row in FIELDS if row.help]):
+            flag, text = f"--{row.option or row.key.replace('_', '-')}", row.help
+            form: dict[str, Any] = {}
+            if row.schema is FLAG:
+                flag, form = f"{flag}/--not-{flag[2:]}" if is_edit else flag, {"is_flag": True, "default": None}
+            elif row.schema is TEXTS:
+                text += " Can be repeated."
+                form = {"multiple": True, "callback": lambda context, option, texts: texts or None}
+            text += " An empty one removes it." if is_edit and row.schema is not FLAG else ""
+            decorated = click.option(flag, row.key, help=text, **form)(decorated)
+        return decorated
+
+    return decorate
 
 
 def when_options(prefix: str) -> Callable[[Decorated], Decorated]:

@@ -154,9 +154,7 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
         yes, no, kind = *(f"`memdir inbox {verb} {placed.id}`" for verb in ("approve", "reject")), KINDS[item.kind]
         out.line(f"{yes} {kind.approving}, {no} {kind.rejecting}")
         if texts:
-            out.line(
-                f"`memdir inbox approve {placed.id} --take ours` (or theirs) keeps one side; merged is the default"
-            )
+            out.line(f"`memdir inbox approve {placed.id} --take ours` or theirs keeps one side")
 
 
 @inbox_verb.command(

@@ -26,7 +26,7 @@ from memdir.project.settings import (
     write_setting,
 )
 from memdir.records import Scope
-from memdir.store.open import RelinkCandidate, check_identity, claim, find_identity, find_moved_directories, move_memory
+from memdir.store.open import RelinkCandidate, check_identity, find_identity, find_moved_directories, move_memory
 from memdir.text import one_line, shorten
 
 _SETTINGS = (
@@ -106,18 +106,13 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row
     "memdir relink", "memdir relink --from ~/.claude/projects/-old-place/memory --yes",
 )  # fmt: skip
 @click.option("--from", "source", metavar="DIR", help="The memory directory to move.")
-@click.option(
-    "--claim", "is_claim", is_flag=True, help="Record this project as the owner of the directory it already uses."
-)
 @click.option("--yes", is_flag=True, help="Do not ask; without --from, use the only clear candidate.")
-def relink_verb(call: CliContext, source: str | None, is_claim: bool, yes: bool, as_json: bool) -> None:
+def relink_verb(call: CliContext, source: str | None, yes: bool, as_json: bool) -> None:
     """Find the memory of a project that was moved, renamed or cloned again, and move it here.
 
     Without options it lists the candidates and the reasons. It never mixes two memories: a directory that is not empty
     is refused.
     """
-    if source is not None and is_claim:
-        raise click.UsageError("--from and --claim cannot be used together")
     environment = call.environment
     settings, paths = read_paths(environment, call.cwd.absolute())
     own, seconds = paths.private, settings.number("lock_seconds")
@@ -125,20 +120,16 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, yes: bool,
         rule = own.rule if call.directory is None else "--dir"
         raise PathError(str(own.path), f"{rule} selects this directory", hint="change that setting")
     identity, out = find_identity(paths.root.path), call.out
-    candidates = () if is_claim else find_moved_directories(environment, identity)
-    chosen = None if is_claim else _choose(call, source, candidates, yes=yes)
-    action = "claimed" if is_claim else "found" if chosen is None else "moved"
-    if is_claim:
-        claim(own.path, identity, environment=environment, seconds=seconds)
-    elif chosen is not None:
+    candidates = find_moved_directories(environment, identity)
+    chosen = _choose(call, source, candidates, yes=yes)
+    action = "found" if chosen is None else "moved"
+    if chosen is not None:
         confirm(f"Move {str(chosen)!r} to {str(own.path)!r}?", "this moves a directory", yes=yes)
         move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
     if as_json:
         candidate_rows = [fill("path root reason", candidate) for candidate in candidates]
         facts = {"target": own.path, "root": identity.root, "candidates": candidate_rows}
         out.json({"action": action, "dry_run": False, "source": chosen, **facts})
-    elif is_claim:
-        out.line(f"{own.path} recorded as the memory of {identity.root}")
     elif chosen is not None:
         out.line(f"moved {chosen}")
         out.line(f"to {own.path}")

@@ -6,7 +6,7 @@ from operator import itemgetter
 import click
 
 from memdir.errors import NotFoundError
-from memdir.format.fields import FLAG, LISTED_FIELDS, describe_values
+from memdir.format.fields import FLAG, LISTED_FIELDS, describe_fields, name_field
 from memdir.format.rules import find_rules
 from memdir.format.when import describe_when, dump_when
 from memdir.interfaces import cli
@@ -39,25 +39,30 @@ _MEMORIES = (
     TableColumn("TYPE", "magenta", lambda row: row["type"] or cli.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "since", is_time=True),
-    *(TableColumn("" if schema is FLAG else key.upper(), "yellow", key) for key, schema in LISTED_FIELDS.items()),
+    TableColumn("", "yellow", "pinned"),
     TableColumn("", "yellow", "always"),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
-)
+    # A later field comes last, so that scripts find the others where they were.
+    *(
+        TableColumn("" if schema is FLAG else name_field(key).upper(), "yellow", key)
+        for key, schema in LISTED_FIELDS.items() if key != "pinned"
+    ),
+)  # fmt: skip
+_LIST_HELP = f"""List the memories of the project, its team, and all projects, newest first.
+
+In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing,
+{", ".join(column.title.lower() or f"`{column.cell}` or nothing" for column in _MEMORIES[6:])}, separated by tabs. `always` marks standing
+rules, which conversations have from their start. The authors of team memories are shown on a terminal and in JSON.
+"""
 
 
 @verb(
     "list", "List memories.",
-    "memdir list", "memdir list --type feedback", "memdir list --json",
+    "memdir list", "memdir list --type feedback", "memdir list --json", help=_LIST_HELP,
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
-    """List the memories of the project, its team, and all projects, newest first.
-
-    In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing, description,
-    separated by tabs. `always` marks standing rules, which conversations have from their start. The authors of team
-    memories are shown on a terminal and in JSON.
-    """
     project = call.open()
     listed = list_memories(project.stores)
     chosen = [
@@ -102,8 +107,12 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
             raise NotFoundError(f"{header.name} was deleted", name=header.name)
         out.raw(data)
         return
-    facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, since, project.now())]
-    facts += [f"{key} {text}".rstrip() for key, text in describe_values(header).items()]
+    facts = [
+        header.kind or "no type",
+        _render_scope(row),
+        cli.show_time(out, since, project.now()),
+        *describe_fields(header),
+    ]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join(facts), "dim"))
     out.line(Styled(row["path"], "dim"))
@@ -143,35 +152,15 @@ _CHANGES = (
     "List changes with time, author and reason.",
     "memdir history",
     "memdir history terse-replies --limit 5",
-    "memdir history --compact",
 )
 @name_argument(required=False)
 @limit_option(50, "Maximum number of changes, newest first; 0 for all.", least=0)
-@click.option(
-    "--compact", "is_compacting", is_flag=True, help="Remove old versions by `history.keep_days` and `history.keep_mb`."
-)
 @scope_option
-def history_verb(
-    call: CliContext, name: str | None, limit: int, is_compacting: bool, scope: str | None, as_json: bool
-) -> None:
+def history_verb(call: CliContext, name: str | None, limit: int, scope: str | None, as_json: bool) -> None:
     """List the changes of this directory, or of one memory, even if forgotten. Includes edits made outside memdir.
 
     In a pipe: ID, time, author, command, memories, reason, `undone by ID` or `undoes ID`, separated by tabs.
-
-    --compact first removes the oldest versions above the configured limits. The last version of each memory, even if
-    forgotten, and the list of changes are kept; removed versions can no longer be restored.
     """
-    if is_compacting:
-        if name is not None:
-            raise click.UsageError("--compact works on the full history, not on one memory")
-        from memdir.operations.turn import compact_history  # a listing does not pay for it
-
-        project = call.open_to_write()
-        store = choose_store(project, scope)
-        removed = compact_history(project, store, call.origin())
-        if not as_json:
-            call.out.line(f"removed {cli.count_words(removed.versions, 'old version')}, {removed.bytes:,} bytes")
-            return
     store, past_name = _find_store(call.open(), name, scope)
     rows = [make_change_row(change) for change in store.changes(past_name, limit=limit or -1)]
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="no changes yet")

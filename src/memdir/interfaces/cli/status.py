@@ -73,15 +73,14 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 @verb(
     "status", "Show activity and cost.",
-    "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
+    "memdir status", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
-@click.option("--all", "is_all", is_flag=True, help="Also show sizes and model usage.")
 @click.option("--usage", is_flag=True, help="Only show model usage, with the last requests.")
-def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
+def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     """Print on one screen whether memory is on, its recent activity, what needs review, and what it costs.
 
-    --all adds the size of each index and of history, and model usage. --json also has every setting, and the reasons why
-    nothing is recalled or learned.
+    --json also has the size of each index and of history, verdicts, every setting, and the reasons why nothing is
+    recalled or learned.
     """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
@@ -128,25 +127,21 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         out.json(row)
         return
     _show_brief(out, project, row, report, problem)
-    if is_all:
-        _show_scopes(out, project, row)
-        out.line()
-        _show_usage(out, project, report, problem)
-    else:
-        out.line(
-            Styled(
-                "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
-                "dim",
-            )
-        )
+    more = (
+        "`memdir status --json` has the rest, `memdir ui --open` shows it as a page, `memdir doctor` looks for faults"
+    )
+    out.line(Styled(more, "dim"))
 
 
 def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    used, uses = measure_index(index, headers), store.count_recalls().by_name
+    used = measure_index(index, headers)
+    uses: Mapping[str, int] = {}
+    selected = {"selected": 0, "late": 0}
     try:
         last, waiting, changes = store.changes(limit=1), len(store.inbox()), store.count_changes()
+        uses, selected = store.count_recalls().by_name, _count_selected(store)
     except DiskError:  # `doctor` says what is wrong with it
         last, waiting, changes = (), 0, 0
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
@@ -167,8 +162,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
-        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)}
-        | _count_selected(store),
+        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)} | selected,
         verdicts=_count_verdicts(store, headers),
     )
 
@@ -267,31 +261,6 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         out.line(f"  a session in {start['title']} starts with about {start['tokens']:,} tokens{loaded}")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}{'' if model != 'none' else '; session notes need a model'}")
-
-
-def _show_scopes(out: Output, project: Project, row: Row) -> None:
-    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in row["loads"]["parts"]):
-        out.line(Styled(f"  `memdir prompt`: {parts}; `memdir context` adds the instruction files", "dim"))
-    for scope, store in zip(row["scopes"], project.stores, strict=True):
-        out.line()
-        out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
-        types = ", ".join(f"{count} {kind}" for kind, count in scope["types"].items() if count)
-        pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
-        out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
-        used, history, recalled = scope["index"], scope["history"], scope["recalled"]
-        size = f"{used['lines']} lines, {used['bytes']:,} bytes; about {used['tokens']:,} tokens"
-        out.line(f"  index     {used['share']:.0%} full ({size})")
-        unread = "" if history["changes"] or not history["bytes"] else " (`memdir doctor` says whether it can be read)"
-        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes{unread}")
-        late = f"; of the last {recalled['selected']} selected in the background {recalled['late']} came too late"
-        selected = late if recalled["selected"] else ""
-        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled{selected}")
-        if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
-            counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
-            out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
-        if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
-            when = cli.show_time(out, last.at, project.now())
-            out.line(f"  last      {last.verb} {', '.join(cli.find_change_names(last))} by {last.origin.who}, {when}")
 
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str) -> None:
@@ -438,14 +407,13 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep",
+    "doctor", "Find problems with memdir and fix them.", "memdir doctor", "memdir doctor --fix",
     "memdir doctor --probe claude-code",
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild derived data, such as index lines. Memories are not changed.",
 )  # fmt: skip
-@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @click.option(
     "--probe", metavar="AGENT", is_flag=False, flag_value="",
     help="Run the agent itself against a model on this machine, and show what reaches it. Without AGENT, all that are installed.",
@@ -455,7 +423,6 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 def doctor_verb(
     call: CliContext,
     is_fixing: bool,
-    is_deep: bool,
     probe: str | None,
     seconds: float,
     scope: str | None,
@@ -468,7 +435,7 @@ def doctor_verb(
     out = call.out
     if probe is not None:
         return _probe(call, probe, seconds, as_json=as_json)
-    findings, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
+    findings, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -536,9 +503,7 @@ def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int
     return cli.REFUSED if is_bad else cli.DONE
 
 
-def _look(
-    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
-) -> tuple[list[tuple[str, DoctorFinding]], int]:
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -556,7 +521,7 @@ def _look(
     project, is_wide = call.open(), scope is None
     stores = choose_stores(project, scope)
     fixed = doctor.repair_project(project, stores, is_wide=is_wide) if is_fixing else 0
-    return doctor.examine_project(project, stores, is_deep=is_deep, is_wide=is_wide), fixed
+    return doctor.examine_project(project, stores, is_wide=is_wide), fixed
 
 
 def _name_place(row: Row) -> str:

@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import closing
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -315,11 +314,10 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 
 @team_verb.command(
     "revert",
-    examples=("memdir team revert --author ada@example.org", "memdir team revert --author Ada --since 2026-03-01"),
+    examples=("memdir team revert --author ada@example.org",),
 )
 @click.option("--author", metavar="NAME", required=True, help="The full name or email, as `team log` shows it.")
-@click.option("--since", metavar="DAY", help="Only changes from this day or later: YYYY-MM-DD.")
-def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
+def _revert(call: CliContext, author: str, as_json: bool) -> None:
     """Revert one author's changes; changes of others in the same memories are kept.
 
     This is one change: `memdir undo` reverts it, and the next sync sends it to the others.
@@ -327,12 +325,8 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     project, out = call.open_to_write(), call.out
     remote = syncing.open_team(project)
     origin = Origin(why=f"reverted the changes of {author}", session=project.environment.session)
-    try:
-        begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
-    except ValueError:
-        raise click.BadParameter(f"invalid date {since!r}; write it as 2026-03-05") from None
     head = syncing.read_remote_head(project.private).head
-    reverted = syncing.revert_author(project.private, remote, head, author, since=begin, origin=origin)
+    reverted = syncing.revert_author(project.private, remote, head, author, origin=origin)
     if as_json:
         out.json(fill("commits names left change", reverted, author=author))
         return

@@ -86,11 +86,10 @@ def _make_context(call: CliContext, project: Project) -> WriteContext:
     help=f"{app.SCOPE_HELP} Default: private. With --agent: user, project or local.",
 )  # fmt: skip
 @click.option("--agent", metavar="NAME", help="Save to this agent's own memory, chosen by its definition or --scope.")
-@click.option("--cue", "cues", multiple=True, help="A task or question that should recall it; up to five times.")
+@app.field_options(is_edit=False)
 @app.when_options("when-")
 @click.option("--always", is_flag=True, default=None, help="A standing rule: conversations have it from their start.")
 @click.option("--enforce", type=click.Choice(app.DECISIONS), help="At a matching command or text, ask you, or refuse.")
-@click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index is truncated.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is in use, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory with this name.")
 def save_verb(
@@ -296,6 +295,7 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 @click.option(
     "--enforce", type=click.Choice((*app.DECISIONS, "none")), help="At a matching action ask, refuse, or neither."
 )
+@app.field_options(is_edit=True)
 @scope_option
 def edit_verb(
     call: CliContext,

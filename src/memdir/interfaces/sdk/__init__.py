@@ -10,7 +10,7 @@ from memdir.errors import FormatError, MemdirError, SettingsError, hint_extra
 from memdir.files import disk_error
 from memdir.format.frontmatter import check_description
 from memdir.frozen import replace
-from memdir.interfaces.tools import OFFERS, ToolSpec, call_tool, render_refusal
+from memdir.interfaces.tools import TOOLS, ToolSpec, call_tool, render_refusal
 from memdir.models.agent import ToolResult
 from memdir.models.prompts import render_prompt
 from memdir.records import Origin
@@ -31,7 +31,7 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
 class SdkTools:
     """The memory tools for a project and its settings, or for one store with default settings."""
 
-    offers: tuple[ToolSpec, ...] = OFFERS
+    offers: tuple[ToolSpec, ...] = TOOLS
 
     def __init__(self, where: StoreBase | Project, *, by: str, session: str = "") -> None:
         if not isinstance(where, Project):

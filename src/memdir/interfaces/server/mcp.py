@@ -146,7 +146,7 @@ def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
     elif name == "memory_save":
         step = partial(save, store, tools.make_draft(asked), context)
     else:
-        step = partial(update, store, path, tools.make_fields(asked), context, expect=asked.get("expect"))
+        step = partial(update, store, path, tools.make_changes(asked), context, expect=asked.get("expect"))
     status, answer = opened.write(step)
     return answer if status == 200 else {"needs_review": answer["review"]["id"], "why": answer["review"]["why"]}
 

@@ -112,6 +112,9 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
             log.setFormatter(JsonLog())
             logging.getLogger().addHandler(log)
             logging.getLogger("memdir").setLevel(logging.INFO)
+            sys.setswitchinterval(
+                0.0005
+            )  # a request waits for one interval per request that computes, by default 5 ms each
             app = build_app(context, public_url=options.public_url, page=MemberPage)
             HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
         finally:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from memdir.dream import apply_preview, find_dream_context, preview_dream
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
-from memdir.format.fields import FIELDS, FLAG, TEXTS
+from memdir.format.fields import FIELDS, FLAG, TEXTS, clean_value
 from memdir.format.frontmatter import parse_fields, split_frontmatter
 from memdir.format.when import PATTERN_KEYS
 from memdir.frozen import dataclass, replace
@@ -112,8 +112,13 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 
 def _read_fields(form: Form) -> dict[str, Any]:
     """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
-    given = [row for row in FIELDS if form.has(f"{row.key}_shown" if row.schema is FLAG else row.key)]
-    values = {row.key: row.parse(form[row.key].split("\n") if row.schema is TEXTS else form[row.key]) for row in given}
+    values = dict[str, Any]()
+    for row in FIELDS:
+        if row.schema is FLAG and form.has(f"{row.key}_shown"):
+            values[row.key] = row.parse(form[row.key])
+        elif row.schema is not FLAG and form.has(row.key):
+            text = form[row.key]
+            values[row.key] = clean_value(tuple(text.split("\n")) if row.schema is TEXTS else text, row.key)
     return values | ({"when": _read_when(form)} if form.has("when_shown") else {})
 
 
@@ -213,9 +218,9 @@ def remember(site: Site, form: Form) -> ActionResult:
     store, context = site.store(home), _make_context(site)
     if form.has("body"):
         kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
-        own = {key: value for key, value in _read_fields(form).items() if value}
+        optional = {key: value for key, value in _read_fields(form).items() if value}
         about = form["title"].strip(), form["description"].strip(), form["body"]
-        result = write.save(store, Draft(kind, *about, **own), context)
+        result = write.save(store, Draft(kind, *about, **optional), context)
     else:
         if not form["words"].strip():
             raise FormatError("the text is empty", field="words", hint="enter the text to remember")

@@ -14,7 +14,7 @@ from typing import Any
 from memdir.conversation.start import measure_starts
 from memdir.errors import DiskError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import find_half_life, make_targets
-from memdir.format.fields import describe_values
+from memdir.format.fields import FIELDS, NO_FIELDS, FrontmatterFields, describe_values, name_field
 from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
 from memdir.format.index import clip_index, find_lines, measure_index
 from memdir.format.rules import find_rules
@@ -33,7 +33,19 @@ from memdir.interfaces.web.render import (
 from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled
-from memdir.records import Change, InboxState, Kind, Pick, Query, Scope, StoredMemory, Surfacing, When, count_outcomes
+from memdir.records import (
+    Change,
+    Header,
+    InboxState,
+    Kind,
+    Pick,
+    Query,
+    Scope,
+    StoredMemory,
+    Surfacing,
+    When,
+    count_outcomes,
+)
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.facts import find_ages, find_authors, trace_sentences
 from memdir.store.history import OUTSIDE
@@ -319,7 +331,7 @@ def _measure(site: Site) -> Row | None:
 def show_new(site: Site, params: Params) -> Row:
     if not site.can_edit:
         raise SettingsError("this memory is read-only for you")
-    return {"homes": list(site.stores), "words": params.get("words", "")}
+    return {"homes": list(site.stores), "words": params.get("words", ""), "inputs": _make_inputs(NO_FIELDS)}
 
 
 def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> Row:
@@ -354,7 +366,8 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "scope_words": name_scope(memory.header.scope if memory else Scope(home)),
         "pinned": bool(memory and memory.header.pinned),
         "can_pin": memory is not None and memory.header.scope is not Scope.TEAM,
-        "fields": _make_fields(site, store, memory, now) if memory else None,
+        "fields": _describe_memory(site, store, memory, now) if memory else None,
+        "inputs": _make_inputs(memory.header) if memory else [],
         "cues": list(memory.header.cues) if memory else [],
         "when": dump_when(memory.header.when if memory else When()),
         "is_rule": bool(memory and memory.header in find_rules(store.scan())),
@@ -479,7 +492,24 @@ def _find_quotes(store: StoreBase, name: str) -> dict[int, list[str]]:
     return quotes
 
 
-def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, now: datetime) -> Row:
+def _make_inputs(record: Header | FrontmatterFields) -> list[Row]:
+    """Return what the forms ask for the optional fields: their labels, and their values as they are stored."""
+    rows = [
+        row for row in FIELDS if row.help and not (row.is_personal and getattr(record, "scope", None) is Scope.TEAM)
+    ]
+    return [
+        {
+            "key": row.key,
+            "type": row.schema["type"],
+            "label": name_field(row.key).capitalize(),
+            "help": row.help,
+            "value": row.read(record),
+        }
+        for row in rows
+    ]
+
+
+def _describe_memory(site: Site, store: StoreBase, memory: StoredMemory, now: datetime) -> Row:
     header = memory.header
     path, short = index_path(header.name)
     folder = path.rpartition("/")[0]
