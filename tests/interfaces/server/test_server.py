@@ -672,3 +672,28 @@ def test_an_unexpected_error_is_json_and_stands_in_the_log_with_its_request(post
     assert error["error"] == "RuntimeError" and any("fail" in at for at in error["at"])
     assert request["route"] == "/v1/stores/{store}/memories/{path:path}" and request["organisation"] == str(org.tenant)
     assert "the body of a memory" not in log.getvalue()
+
+
+def test_preconditions_are_those_of_http_and_lists_have_pages(org: Organisation, store: str) -> None:
+    path, text, other = f"{store}/memories/deploys", memory(), memory(body="No.")
+    made = org.admin.raw("PUT", path, {"content": text}, If_None_Match="*")[0]
+    etag = org.admin.raw("GET", path)[2]["etag"]
+    answers = {
+        "made": made, "made again": org.admin("PUT", path, {"content": other}, If_None_Match="*")[0],
+        "not modified": org.admin.raw("GET", path, If_None_Match=etag)[:2],
+        "other ETag": org.admin("PUT", path, {"content": other}, If_Match=f'"{"0" * 64}"')[0],
+        "weak ETag": org.admin("DELETE", path, If_Match=f"W/{etag}")[0],
+        "two": org.admin("PUT", path, {"content": other, "content_sha256": "0" * 64}, If_Match=etag)[0],
+        "changed": org.admin("PUT", path, {"content": other}, If_Match=etag)[0],
+        "stale": org.admin("DELETE", path, If_Match=etag)[1]["error"]["type"],
+    }  # fmt: skip
+    assert answers == {
+        "made": 201, "made again": 412, "not modified": (304, b""), "other ETag": 412, "weak ETag": 412, "two": 400, "changed": 200,
+        "stale": "precondition",
+    }  # fmt: skip
+    assert org.admin("POST", "/v1/stores", {"name": "more"})[0] == 201
+    first = org.admin("GET", "/v1/stores?limit=1")[1]
+    rest = org.admin("GET", f"/v1/stores?cursor={first['next']}")[1]
+    assert [row["name"] for row in (*first["stores"], *rest["stores"])] == ["main", "more"] and rest["next"] is None
+    schemas = org.admin("GET", "/openapi.json")[1]["components"]["schemas"]
+    assert {"Store", "Memory", "Version", "Error"} <= schemas.keys()

@@ -110,6 +110,7 @@ class Call:
     body: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     who: str = "api"
+    is_conditional: bool = False  # the digest came from If-Match or If-None-Match
 
     @property
     def database(self) -> PostgresDatabase:
@@ -275,7 +276,7 @@ def list_stores(call: Call) -> Answer:
     visible = [
         OpenStore(call, row).render() for row in store_rows if call.caller.may_see(row[0], row[2], row[3], row[4])
     ]
-    return 200, {"stores": visible}
+    return 200, _cut_page(call, "stores", visible, "name")
 
 
 def make_store(call: Call) -> Answer:
@@ -512,7 +513,7 @@ def _check_file(path: str, content: str | None) -> None:
 def list_items(call: Call) -> Answer:
     state = call.query.get("state", InboxState.WAITING.value)
     items = call.find_store().store.inbox(None if state == "all" else state)
-    return 200, {"items": [render_item(item) for item in items]}
+    return 200, _cut_page(call, "items", [render_item(item) for item in items], "id")
 
 
 def decide_item(call: Call) -> Answer:
@@ -542,7 +543,7 @@ def list_members(call: Call) -> Answer:
     (member_rows,) = call.ask(
         "SELECT member, issuer, subject, name, role FROM memdir.members WHERE tenant = %(tenant)s"
     )
-    return 200, {"members": [_make_row(MEMBER, row) for row in member_rows]}
+    return 200, _cut_page(call, "members", [_make_row(MEMBER, row) for row in member_rows], "id")
 
 
 def make_member(call: Call) -> Answer:
@@ -575,7 +576,7 @@ def list_teams(call: Call) -> Answer:
     )
     mine = [row for row in teams if call.caller.rules_organisation or row[0] in call.caller.teams]
     listed = [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in mine]
-    return 200, {"teams": listed}
+    return 200, _cut_page(call, "teams", listed, "name")
 
 
 def make_team(call: Call) -> Answer:
@@ -605,7 +606,7 @@ def list_tokens(call: Call) -> Answer:
     columns = "token, name, access, stores, member, expires"
     where = "tenant = %(tenant)s AND revoked IS NULL ORDER BY created"
     (token_rows,) = call.ask(f"SELECT {columns} FROM memdir.tokens WHERE {where}")
-    return 200, {"tokens": [_make_row(table(TOKEN_ROW), row) for row in token_rows]}
+    return 200, _cut_page(call, "tokens", [_make_row(table(TOKEN_ROW), row) for row in token_rows], "id")
 
 
 def make_token(call: Call) -> Answer:
@@ -636,6 +637,15 @@ def list_audit(call: Call) -> Answer:
         before=clean_text(call.query.get("before") or "g"),
     )
     return 200, {"entries": [_make_row(AUDIT, row) for row in entries]}
+
+
+def _cut_page(call: Call, name: str, items: list[Json], key: str) -> Json:
+    """Return the items after the cursor, in the order of a key, and the cursor of the following page."""
+    cursor, limit = call.query.get("cursor"), call.query.get("limit", _PAGE_MOST)
+    page = sorted(items, key=lambda item: item[key])
+    if cursor is not None:
+        page = [item for item in page if item[key] > (int(cursor) if isinstance(item[key], int) else cursor)]
+    return {name: page[:limit], "next": str(page[limit - 1][key]) if len(page) > limit else None}
 
 
 def show_usage(call: Call) -> Answer:
@@ -675,6 +685,7 @@ class Endpoint:
     query: Mapping[str, Schema] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     body: Schema | None = None
+    precondition: str | None = None  # where If-Match puts its digest: body or query
 
 
 _S = "/v1/stores/{store}"
@@ -686,12 +697,14 @@ _FILE = result(
 _FOUND = result(**HEADER, text=STRING, truncated=FLAG, score={"type": "number"})
 _DELETED = result(deleted=STRING)
 _LIMIT = {"limit": whole(1, _PAGE_MOST)}
+_CURSOR = {**_LIMIT, "cursor": text(1000, 1)}
 _PAGED = {**_LIMIT, "before": whole(0)}
 ENDPOINTS = (
     Endpoint("GET", "/v1/me", "Who is asking", show_me, {200: result(
         organisation=result(id=STRING, name=STRING), actor=STRING, role=STRING, access=STRING, member=maybe(STRING),
         teams=rows(STRING), stores=rows(STRING), expires=maybe(STRING))}),
-    Endpoint("GET", "/v1/stores", "Stores", list_stores, {200: result(stores=rows(STORE))}),
+    Endpoint("GET", "/v1/stores", "Stores", list_stores, {200: result(stores=rows(STORE), next=maybe(STRING))},
+             query=_CURSOR),
     Endpoint("POST", "/v1/stores", "Make a store", make_store, {201: STORE}, "write", body=table(
         {"name": NAME, "scope": one_of("team", "private"), "team": maybe(ID), "review": FLAG, "agents": FLAG}, "name")),
     Endpoint("GET", _S, "One store", show_store, {200: STORE}),
@@ -705,9 +718,9 @@ ENDPOINTS = (
              {200: result(**HEADER, content=STRING)}),
     Endpoint("PUT", f"{_S}/memories/{{path:path}}", "Write a memory", write_memory,
              {200: WRITTEN, 201: WRITTEN, 202: WAITING}, "write",
-             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content")),
+             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content"), precondition="body"),
     Endpoint("DELETE", f"{_S}/memories/{{path:path}}", "Forget a memory", forget_memory, {200: WRITTEN, 202: WAITING},
-             "write", query={"content_sha256": SHA}),
+             "write", query={"content_sha256": SHA}, precondition="query"),
     Endpoint("GET", f"{_S}/index", "MEMORY.md", read_index, {200: result(content=STRING, content_sha256=maybe(STRING))}),
     Endpoint("GET", f"{_S}/search", "Memories that match a question", search_store,
              {200: result(memories=rows(_FOUND), skipped=maybe(STRING), complete=FLAG)},
@@ -730,18 +743,19 @@ ENDPOINTS = (
         200: result(revision=NUMBER, version=maybe(NUMBER), repeated=FLAG,
                     files=rows(result(path=STRING, content_sha256=maybe(STRING)))), 202: WAITING},
              "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files")),
-    Endpoint("GET", f"{_S}/inbox", "Items that need review", list_items, {200: result(items=rows(ITEM))},
-             query={"state": one_of("waiting", "approved", "rejected", "all")}),
+    Endpoint("GET", f"{_S}/inbox", "Items that need review", list_items, {200: result(items=rows(ITEM), next=maybe(STRING))},
+             query={**_LIMIT, "cursor": text(19, 1, pattern="^[0-9]+$"), "state": one_of("waiting", "approved", "rejected", "all")}),
     Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
              {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
-    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}, "admin"),
+    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER), next=maybe(STRING))}, "admin",
+             query=_CURSOR),
     Endpoint("POST", "/v1/members", "Add a member", make_member, {201: MEMBER}, "admin", body=table(
         {"issuer": text(500, 1), "subject": text(500, 1), "name": text(200), "role": one_of(*access.ROLES)},
         "issuer", "subject", "role")),
     Endpoint("PATCH", "/v1/members/{id:uuid}", "Change a member's role", change_member, {200: MEMBER}, "admin",
              body=table({"role": one_of(*access.ROLES)}, "role")),
     Endpoint("DELETE", "/v1/members/{id:uuid}", "Remove a member and their tokens", delete_member, {200: _DELETED}, "admin"),
-    Endpoint("GET", "/v1/teams", "Teams", list_teams, {200: result(teams=rows(TEAM))}),
+    Endpoint("GET", "/v1/teams", "Teams", list_teams, {200: result(teams=rows(TEAM), next=maybe(STRING))}, query=_CURSOR),
     Endpoint("POST", "/v1/teams", "Create a team", make_team, {201: TEAM}, "admin", body=table({"name": NAME}, "name")),
     Endpoint("DELETE", "/v1/teams/{id:uuid}", "Delete a team", delete_team, {200: _DELETED}, "admin"),
     Endpoint("PUT", "/v1/teams/{id:uuid}/members/{member:uuid}", "Add a member to a team", join_team,
@@ -749,7 +763,7 @@ ENDPOINTS = (
     Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Remove a member from a team", leave_team,
              {200: result(team=STRING, member=STRING)}, "admin"),
     Endpoint("GET", "/v1/tokens", "Tokens", list_tokens,
-             {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
+             {200: result(tokens=rows(result(**TOKEN_ROW)), next=maybe(STRING))}, "admin", query=_CURSOR),
     Endpoint("POST", "/v1/tokens", "Create a token; its text is returned once", make_token,
              {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
                  {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),

@@ -42,6 +42,7 @@ from memdir.errors import (
     SecretError,
 )
 from memdir.format.frontmatter import digest_of
+from memdir.frozen import replace
 from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
 from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
@@ -71,7 +72,7 @@ _STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
 
 
 _DENIED = {
-    401: "unauthenticated", 403: "forbidden", 405: "method", 422: "idempotency", 413: "too_large", 415: "format",
+    401: "unauthenticated", 403: "forbidden", 405: "method", 412: "precondition", 422: "idempotency", 413: "too_large", 415: "format",
 }  # fmt: skip
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
@@ -220,7 +221,12 @@ class ApiServer:
             call = self._make_call(endpoint, request, caller, body)
             if call.key and endpoint.right != "read":
                 _check_key(call, [request.method, request.url.path, dict(call.query)])
-            status, answer = endpoint.work(call)
+            try:
+                status, answer = endpoint.work(call)
+            except ConflictError as error:
+                if not call.is_conditional:
+                    raise
+                raise DeniedError(str(error), status=412, hint=error.hint) from None
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
@@ -243,7 +249,8 @@ class ApiServer:
         if key and not _KEY.fullmatch(key):
             hint = "use 1 to 200 visible ASCII characters"
             raise FormatError("invalid Idempotency-Key", field="Idempotency-Key", hint=hint)
-        return Call(self.context, caller, params, query, body_values, key)
+        call = Call(self.context, caller, params, query, body_values, key)
+        return call if endpoint.precondition is None else _read_precondition(call, endpoint, request.headers)
 
     def note(self, caller: Caller, action: str, target: str, status: int) -> None:
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
@@ -359,7 +366,10 @@ def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callab
         async with server.turns.hold(caller.tenant):
             status, data = await run_sync(server.run, endpoint, request, caller, body, limiter=server.turns.work)
         digest = data.get("content_sha256") if status == 200 else None
-        return _answer(status, data, {"etag": f'"{digest}"'} if digest else {})
+        headers = {"etag": f'"{digest}"'} if digest else {}
+        if digest and endpoint.method == "GET" and headers["etag"] in _list_etags(request, "if-none-match"):
+            return Response(status_code=304, headers={**_HEADERS, **headers})
+        return _answer(status, data, headers)
 
     return answer
 
@@ -481,6 +491,28 @@ def _check_key(call: Call, asked: list[object]) -> None:
         if call.ask(select, key=key)[0] != [(digest,)]:
             message, hint = "this Idempotency-Key was used for another request", "use a new key for a new request"
             raise DeniedError(message, status=422, hint=hint) from None
+
+
+def _list_etags(request: Request, name: str) -> list[str]:
+    return [part.strip() for part in request.headers.get(name, "").split(",") if part.strip()]
+
+
+def _read_precondition(call: Call, endpoint: Endpoint, headers: Mapping[str, str]) -> Call:
+    """Return the call with the digest that If-Match or If-None-Match demands, as if it were in the request."""
+    match, none = headers.get("if-match", "").strip(), headers.get("if-none-match", "").strip()
+    if none not in ("", "*") or (match and none):
+        raise FormatError("only If-None-Match: * can be used here", field="If-None-Match", hint="use one precondition")
+    if not (match or none):
+        return call
+    digest = match.strip('"') if re.fullmatch(r'"[0-9a-f]{64}"', match) else None
+    if match and digest is None:
+        raise DeniedError("this ETag is not one of this server", status=412, hint="use the ETag of the memory")
+    values = dict(call.query if endpoint.precondition == "query" else call.body)
+    if values.get("content_sha256", digest) != digest:
+        raise FormatError("two preconditions differ", field="content_sha256", hint="use one precondition")
+    values = {**values, "content_sha256": digest}
+    changed = replace(call, query=values) if endpoint.precondition == "query" else replace(call, body=values)
+    return replace(changed, is_conditional=True)
 
 
 async def show_absent(_: Request, error: Exception) -> Response:

@@ -160,7 +160,11 @@ _ERROR = table(
     {"error": {"type": "object", "properties": {"type": STRING, "message": STRING, "hint": STRING}, "required": ["type", "message", "hint"]}},
     "error",
 )  # fmt: skip
-_FAILS = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
+_FAILS = (400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 429, 500, 503)
+_NAMED: Mapping[str, Schema] = {
+    "Store": STORE, "Memory": result(**HEADER), "Version": VERSION, "InboxItem": ITEM, "Written": WRITTEN, "NeedsReview": WAITING,
+    "Member": MEMBER, "Team": TEAM, "Token": result(**TOKEN_ROW), "AuditEntry": AUDIT, "Usage": USAGE, "Error": _ERROR,
+}  # fmt: skip
 
 
 def render_openapi(endpoints: "Iterable[Endpoint]") -> Json:
@@ -185,13 +189,19 @@ def render_openapi(endpoints: "Iterable[Endpoint]") -> Json:
             **{str(status): {"description": "done", "content": _json(schema)} for status, schema in endpoint.answers.items()},
             **{str(status): {"description": "refused", "content": _json(_ERROR)} for status in _FAILS},
         }}  # fmt: skip
+        if endpoint.precondition is not None:
+            parameters += [{"name": name, "in": "header", "schema": STRING} for name in ("If-Match", "If-None-Match")]
         if endpoint.body is not None:
             operation["requestBody"] = {"required": True, "content": _json(endpoint.body)}
         paths.setdefault(plain, {})[endpoint.method.lower()] = operation
+    components = {
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        "schemas": {name: {key: _refer(value) for key, value in schema.items()} for name, schema in _NAMED.items()},
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "memdir", "version": __version__},
-        "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+        "components": components,
         "security": [{"bearer": []}],
         "paths": paths,
     }
@@ -202,4 +212,13 @@ _PATH_NAMES = {"content_sha256": SHA, "decision": one_of("approve", "reject"), "
 
 
 def _json(schema: Schema) -> Json:
-    return {"application/json": {"schema": schema}}
+    return {"application/json": {"schema": _refer(schema)}}
+
+
+def _refer(value: Any) -> Any:
+    """Return a schema with references to the named ones in it."""
+    if isinstance(value, Mapping):
+        if name := next((name for name, schema in _NAMED.items() if schema == value), ""):
+            return {"$ref": f"#/components/schemas/{name}"}
+        return {key: _refer(member) for key, member in value.items()}
+    return [_refer(member) for member in value] if isinstance(value, list) else value
