@@ -225,8 +225,9 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
 
 def test_where_nothing_is_found_it_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "nothing found at" in cli("import", str(tmp_path / "nowhere")).refusal
-    odd = write(tmp_path / "odd.txt", "just a line\n")
-    assert "--from" in cli("import", str(odd)).refusal
+    for text in ("just a line\n", '{"type": "entity", "name": "default_user", "observations": ["Likes tea"]}\n'):
+        odd = write(tmp_path / "odd.txt", text)
+        assert "--from" in cli("import", str(odd)).refusal
     (tmp_path / "empty").mkdir()
     assert "--from" in cli("import", str(tmp_path / "empty")).refusal
 

@@ -148,7 +148,8 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
 
 def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one line in three mentions "the user".
     lines = [line for line in text.lower().split("\n") if line.strip()]
-    return bool(lines) and sum("user" in line for line in lines) * 3 >= len(lines)
+    is_prose = bool(lines) and not lines[0].lstrip().startswith(("{", "["))
+    return is_prose and sum("user" in line for line in lines) * 3 >= len(lines)
 
 
 def read_files(path: Path) -> SourceFiles:

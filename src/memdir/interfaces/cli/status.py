@@ -136,12 +136,9 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
 def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    used = measure_index(index, headers)
-    uses: Mapping[str, int] = {}
-    selected = {"selected": 0, "late": 0}
+    used, uses = measure_index(index, headers), store.count_recalls().by_name
     try:
         last, waiting, changes = store.changes(limit=1), len(store.inbox()), store.count_changes()
-        uses, selected = store.count_recalls().by_name, _count_selected(store)
     except DiskError:  # `doctor` says what is wrong with it
         last, waiting, changes = (), 0, 0
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
@@ -162,7 +159,8 @@ def _make_scope(store: FileStore, order: str) -> Row:
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
-        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)} | selected,
+        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)}
+        | _count_selected(store),
         verdicts=_count_verdicts(store, headers),
     )
 
