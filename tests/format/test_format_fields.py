@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memdir.errors import FormatError
-from memdir.format.fields import FIELDS, NO_FIELDS, check_fields, list_set
+from memdir.format.fields import FIELDS, NO_FIELDS, check_fields, clean_fields, list_set
 from memdir.format.frontmatter import compose_file, parse_fields
 from memdir.frozen import list_fields
 from memdir.models.staged import Staging, parse_draft
@@ -69,6 +69,14 @@ def test_a_store_keeps_every_field_in_file_header_and_cache_and_an_update_change
     (tmp_path / "memory" / "bare.md").write_text("On Tuesdays.\n", encoding="utf-8")
     store.write(make_draft("bare", **VALUES), expect=store.read("bare").digest)
     assert store.read("bare").text == whole, "a file without frontmatter becomes the same as a new one"
+
+
+@pytest.mark.parametrize("character", ["\a", "\x7f", "\u200b", "\u202e", "\ud800", "\U000e0041"])
+def test_a_text_with_a_control_or_invisible_character_is_refused(character: str) -> None:
+    with pytest.raises(FormatError, match=rf"`cues` contains the character U\+{ord(character):04X}"):
+        clean_fields(make_draft(cues=("fine", f"be{character}ta")))
+    draft = clean_fields(make_draft(cues=(" a\n b\t", " ", "é 日本 👩\u200d🔬")))
+    assert draft.cues == ("a b", "é 日本 👩\u200d🔬")
 
 
 def test_a_whole_file_is_checked_like_a_draft_and_may_keep_what_it_had(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from memdir.errors import FormatError
 from memdir.format.when import check_when, read_flag, read_when, render_when
 from memdir.frozen import dataclass, field, replace
 from memdir.records import Dialect, Draft, Header, Kind, When
-from memdir.text import find_forbidden, one_line, replace_surrogates
+from memdir.text import one_line, replace_surrogates
 
 # The value of a field to write; None removes the field.
 FieldValue: TypeAlias = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]] | None
@@ -91,8 +91,10 @@ def clean_value(value: Any, key: str) -> Any:
         return tuple(filter(None, (clean_value(text, key) for text in value)))
     if isinstance(value, str):
         value = " ".join(value.split())
-        if forbidden := find_forbidden(value, lines=False):
-            raise FormatError(f"`{key}` contains {forbidden}", field=key, hint="remove the character and save again")
+        # What the file would not give back as it is, is hidden; `read_line` escapes it.
+        if hidden := next((given for given, shown in zip(value, read_line(value), strict=False) if given != shown), ""):
+            message = f"`{key}` contains the character U+{ord(hidden):04X}"
+            raise FormatError(message, field=key, hint="remove the character and save again")
     return value
 
 

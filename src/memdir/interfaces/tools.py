@@ -110,7 +110,7 @@ TOOLS = (
     ToolSpec(
         "memory_search",
         "Search memory",
-        "Find memories. Search before you assume or ask.",
+        "Search before you assume or ask.",
         _object({"query": _TEXT, "limit": _whole(1, FOUND_MOST)}, ["query"]),
         _result(memories={"type": "array", "items": _FOUND}, by=_TEXT, skipped=_MAYBE),
         reads=True,
@@ -144,7 +144,7 @@ TOOLS = (
             {
                 "type": _KINDS,
                 "name": _TEXT,
-                "description": _say(_TEXT, "a specific line to find it by"),
+                "description": _say(_TEXT, "specific line to find it by"),
                 "body": _say(_TEXT, "feedback, project: **Why:** and **How to apply:**"),
                 **{row.key: _say(row.schema, row.ask or "") for row in _SAVED_FIELDS},
                 "scope": _say(_SCOPES, "user: all projects"),
@@ -174,7 +174,7 @@ TOOLS = (
     ToolSpec(
         "memory_forget",
         "Forget a memory",
-        "Forget a memory; can be undone.",
+        "Forget a memory; undoable.",
         _object({"name": _TEXT}, ["name"]),
         _result(name=_TEXT, scope=_TEXT, undo=_TEXT),
         destroys=True,
@@ -182,7 +182,7 @@ TOOLS = (
     ToolSpec(
         "memory_list",
         "List memories",
-        "List memories, newest first.",
+        "Memories, newest first.",
         _object({"type": _KINDS, "scope": _ALL_SCOPES, "limit": _whole(1, LISTED_MOST), "offset": _whole(0)}),
         _result(memories={"type": "array", "items": _result(**_COMMON_FIELDS, **LISTED_FIELDS)}, total=_COUNT),
         reads=True,
