@@ -502,7 +502,7 @@ def test_learning_that_a_damaged_history_stops_is_said_at_the_next_start_and_by_
     assert hooks.cli("worker").code == 0 and len(read_queue(hooks.state)) == 1, "it stays for a better day"
     assert "damaged" in (said := hooks("session-start", session="s-2").message) or "not a database" in said
     found = {at["kind"]: at["fix"] for at in hooks.cli("doctor", "--json").json["findings"]}
-    assert "move it away" in found["history"] and "hook_problem" in found
+    assert "`memdir doctor --fix`" in found["history"] and "hook_problem" in found
     (hooks.state / "history.db").unlink()
     assert hooks.cli("extract").code == 0 and read_queue(hooks.state) == ()
     assert any("ferry" in path.name for path in hooks.cli.memory.glob("*.md"))

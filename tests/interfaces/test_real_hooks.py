@@ -76,18 +76,6 @@ def check_denied(team: Path, body: Any) -> None:
     assert "memdir keeps this out of memory" in reason and "waits for the person's review" in review
 
 
-def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:
-    with playing(tmp_path, "At six.", installed=False) as (project, server):
-        path = project.keep("ferry", FERRY)
-        # Without the plugin's MCP server: that one is another test's subject.
-        turn = project.client(ASKED, "--plugin-dir", str(ROOT / "plugin"), "--strict-mcp-config")
-        said = said_to_model(bodies(server)[0])
-        assert turn.out == "At six." and "leaves at six, from pier nine" in said
-        assert shorten_home(str(path), project.client.home) in said
-        assert "memdir:memory" in json.dumps(bodies(server)[0])
-        assert not (project.client.home / ".claude" / "settings.json").exists()
-
-
 def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first_tool(tmp_path: Path) -> None:
     """The local selector does not find it: no word of the prompt stands in the memory."""
     asked = "add a chapter about vacation to the handbook, please"

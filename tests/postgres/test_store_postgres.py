@@ -583,3 +583,14 @@ def test_an_index_is_kept_line_by_line_with_its_prose(postgres: Postgres) -> Non
     assert store.read_bytes("MEMORY.md") == index, "the line comes back in its place"
     store.write(sample_memory())
     assert store.index().startswith(index.decode()) and "terse-replies" in store.index()
+
+
+def test_a_full_disk_is_told_as_such_without_its_path(postgres: Postgres) -> None:
+    database = PostgresDatabase(postgres.app, size=1)
+    try:
+        assert database.find_write_problem() == ""
+        error = database._explain(errors.DiskFull('could not extend file "base/16384/16400"'))
+        assert "no room" in str(error) and "base/" not in str(error)
+        assert database.find_write_problem() == str(error)
+    finally:
+        database.close()

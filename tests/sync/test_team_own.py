@@ -341,7 +341,7 @@ def test_a_sync_without_a_change_opens_no_memory_and_a_change_in_place_is_sent(p
     path = laptop.memory() / "note-1.md"
     with path.open("r+", encoding="utf-8") as file:  # the same inode and size, in a folder with the same time
         file.write(path.read_text(encoding="utf-8").replace("Text", "Next"))
-    assert [name.rpartition("/")[2] for name in look(laptop)[1]] == ["note-1"]
+    assert [name.rpartition("/")[2] for name in laptop.sync().sent] == ["note-1"]
     tower.init()
     assert "Next." in tower.files()["note-1.md"]
     tower.write("note-2", memory_text("Note 2", "From the tower."))

@@ -316,8 +316,10 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             return
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
         index = index or _repeat_rules(call, project)
-        if project.settings.flag("daily_log"):
-            index = _GAP.join(filter(None, (index, _give_date(call, project))))
+        if project.settings.flag("daily_log"):  # few projects keep one, so the module is imported here
+            from memdir.interfaces.hook_events import give_date
+
+            index = _GAP.join(filter(None, (index, give_date(call, project))))
         saved = take_saved_titles(project)
         output.reply = HookReply(index, render_line((), saved))
         late: list[Excerpt] = []
@@ -399,13 +401,6 @@ def _start_selection(call: HookInput, project: "Project", text: str) -> None:
     question = {"text": text, "transcript": call.text("transcript_path"), "id": os.urandom(8).hex()}
     SessionFile(project.private.state, call.session).write_prompt(QUESTION, question)
     start_detached(call.cwd, "select", "--session", call.session)
-
-
-def _give_date(call: HookInput, project: "Project") -> str:
-    # Imported here: few projects keep a daily log.
-    from memdir.interfaces.hook_events import give_date
-
-    return give_date(call, project)
 
 
 def _repeat_rules(call: HookInput, project: "Project") -> str:

@@ -52,6 +52,7 @@ _SLOW = frozenset({"57014", "55P03", "25P03"})  # statement, lock and idle time-
 _TRIES = 12
 _RECONNECT_SECONDS = 30.0  # a failover takes seconds
 _WAIT_SECONDS = 0.5  # for a connection, before another attempt to connect: so soon is the end of an outage noticed
+_FULL_DISK, _FULL_SECONDS = "the database has no room to write", 10.0
 T = TypeVar("T")
 
 
@@ -63,6 +64,7 @@ class PostgresDatabase:
         self.write_problem = (
             ""  # why the last write failed, if the database is at fault; "" after a write that succeeded
         )
+        self._full_until = 0.0
         self.notify: Callable[[], None] = lambda: None  # called after a change, for an indexer in this process
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # errors are raised to the caller
         kwargs = {"connect_timeout": 3, **psycopg.conninfo.conninfo_to_dict(dsn), "autocommit": True}
@@ -98,6 +100,13 @@ class PostgresDatabase:
             return str(self.run(lambda db, _: execute(db, statement))[0][0][0])
         except psycopg.Error as error:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
+
+    def find_write_problem(self) -> str:
+        """Return why the database cannot be written, or ""; a disk that was full is told of for some seconds."""
+        lag = "coalesce(extract(epoch FROM now() - pg_last_xact_replay_timestamp())::int, 0)"
+        if (behind := self.show(f"SELECT CASE WHEN pg_is_in_recovery() THEN {lag} ELSE -1 END")) != "-1":
+            return f"the database is a standby, {behind} seconds behind"
+        return _FULL_DISK if time.monotonic() < self._full_until else ""
 
     def measure(self) -> dict[str, int]:
         return {key: int(value) for key, value in self._pool.get_stats().items()}
@@ -145,9 +154,8 @@ class PostgresDatabase:
     def _explain(self, error: psycopg.Error) -> DiskError | LockedError:
         """Return the error for callers, without paths and addresses of the database."""
         if error.sqlstate in _FULL:
-            return DiskError(
-                "the database has no room to write", hint="memories can be read; the server's administrator frees space"
-            )
+            self._full_until = time.monotonic() + _FULL_SECONDS
+            return DiskError(_FULL_DISK, hint="memories can be read; the server's administrator frees space")
         if error.sqlstate in _SLOW:
             return LockedError("this took longer than the server allows", hint="try again, or ask for less")
         return _unavailable(str(error).splitlines()[0] if str(error) else "connection lost")

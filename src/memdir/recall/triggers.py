@@ -17,6 +17,7 @@ expression is compiled. Expressions are matched by RE2 with little memory, so th
 proposes memories: what is shown comes from the file, and a row whose file has changed is not used.
 """
 
+import json
 import math
 import os
 import re
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _parser: Any = import_module("re._parser")
 TRIGGER_COLUMNS = "doc INTEGER, kind TEXT, key TEXT, pattern TEXT, PRIMARY KEY (kind, key, doc, pattern)"
 COMMON = 3  # a name or file that more memories mention says too little
-_MANY = 400  # values in one IN (…)
+_LISTED = "(SELECT value FROM json_each(?))"
 _ALTERNATIVES = 12
 _BUSY_SECONDS = 0.05
 _SPAN_CHARS = 80
@@ -310,7 +311,7 @@ def find_matches(index: Path, action: Action) -> list[TriggerMatch]:
             matches: dict[int, list[Trigger]] = {}
             for doc, trigger in _match_rows(db, action):
                 matches.setdefault(doc, []).append(trigger)
-            rows = _select(db, "SELECT doc, path FROM bodies WHERE doc IN", list(matches))
+            rows = db.execute(f"SELECT doc, path FROM bodies WHERE doc IN {_LISTED}", [json.dumps(list(matches))])
             return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc])) for doc, path in rows]
     except (sqlite3.Error, ValueError, TypeError):
         return []
@@ -367,8 +368,8 @@ def _match_rows(db: sqlite3.Connection, action: Action) -> Iterator[tuple[int, T
                     yield doc, row
     for kind, keys in facts.list_keys().items():
         by_pattern: dict[Trigger, list[int]] = {}
-        select = f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = '{kind}' AND key IN"
-        for doc, *trigger in _select(db, select, keys):
+        select = f"SELECT doc, kind, key, pattern FROM triggers WHERE kind = ? AND key IN {_LISTED}"
+        for doc, *trigger in db.execute(select, (kind, json.dumps(keys))):
             by_pattern.setdefault(Trigger(*trigger), []).append(doc)
         for row, docs in by_pattern.items():
             if len(docs) <= COMMON and _matches(row, facts):
@@ -393,12 +394,6 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
         words = iter(facts.words)
         return all(any(word in (other, other.partition("=")[0]) for other in words) for word in pattern.split(" "))
     return pattern in facts.names
-
-
-def _select(db: sqlite3.Connection, select: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(values), _MANY):
-        batch = values[start : start + _MANY]
-        yield from db.execute(f"{select} ({','.join('?' * len(batch))})", batch)
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:

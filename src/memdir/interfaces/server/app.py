@@ -273,11 +273,12 @@ class ApiServer:
 
     def check_ready(self) -> str:
         try:
-            number = self.context.database.count_migrations()
+            number, known = self.context.database.count_migrations(), len(list_migrations())
+            if number < known:
+                return f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
+            return self.context.database.find_write_problem()
         except MemdirError as error:
             return str(error)
-        known = len(list_migrations())
-        return "" if number >= known else f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
 
 
 def render_error(error: MemdirError) -> tuple[int, Json]:
