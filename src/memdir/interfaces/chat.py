@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # One call of the command line: arguments, environment, directory -> exit code.
 RunVerb = Callable[..., int]
-_MORNING = timedelta(hours=9)  # the time of a day that is given without one
+_MORNING = timedelta(hours=9)  # the time of day that /now sets if the user names only a date
 _SETTLED_SECONDS = 0.2
 _ANEW = "A new conversation begins here."
 _NO_MODEL = (
@@ -55,7 +55,7 @@ _ORIENTATION = """memdir chat: an assistant that remembers what you tell it, in 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of `memdir chat`. `resumes`: continue the newest conversation."""
+    """The options of `memdir chat`. If `resumes` is true, the chat continues the newest conversation."""
 
     script: str | None = None
     resumes: bool = False

@@ -56,7 +56,7 @@ class QuitChat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A chat command. `takes` describes the arguments; `offers` lists Tab completions ("NAME" for memory names)."""
+    """A chat command. `takes` shows its arguments in /help; `offers` lists its Tab completions ("NAME" for memory names)."""
 
     name: str
     takes: str
@@ -244,10 +244,10 @@ COMMANDS = (
 BY_NAME = {command.name: command for command in COMMANDS} | {"exit": COMMANDS[-1]}
 
 
-_NEAR = 0.55  # of the best score: memories below it are left out
+_NEAR = 0.55  # memories that score below this share of the best score are left out
 _MOST = 2  # memories quoted
 _RIVALS = 3  # memories quoted where they disagree
-_CHARS = 320  # of one memory
+_CHARS = 320  # shown of one memory
 _STATEMENT = 1_000  # characters; a longer text is a document
 _WHY = ("why", "warum", "wieso", "pourquoi", "por qué", "为什么", "為什麼", "なぜ", "どうして")
 # Questions without a question mark. What has a comma is mostly an order ("when you are done, …").
@@ -256,7 +256,7 @@ _ASKING = re.compile(
     r"quels?|quelles?|cuándo|dónde|qué|quién|cómo|cuál)\b[^,;.!\n]{3,80}\Z",
     re.IGNORECASE,
 )
-# Questions for all that is remembered: a search by their words would find nothing, or something by chance.
+# Questions about everything memdir remembers: a search for their words would find nothing, or a random memory.
 _ALL = (
     r"what (?:do|did|can) you (?:already |actually |still )?(?:know|remember|recall)",
     r"what have you (?:learned|learnt|remembered|noted|stored|saved|kept)",
@@ -325,11 +325,11 @@ def answer_from_memory(talk: ChatTalk, text: str) -> None:
 def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
     if not talk.project.places.switch.on:
         return ChatAnswer(_MEMORY_OFF)
-    # No model has the conversation, so a memory is shown as often as it is asked for.
+    # There is no model that remembers earlier answers, so show a memory each time the user asks for it.
     with suppress(MemdirError):
         talk.session.file.reset()
     now, recalled = talk.clock().astimezone(), talk.session.recall(text, limit=SHOWN)
-    # A question to the memory: the best that share a word with it.
+    # Keep only the results that share a word with the message.
     words = set(parse_terms(text))
     texts = [(item, f"{item.header.title}\n{item.header.description}\n{item.text}") for item in recalled]
     met = [excerpt for excerpt, words_of in texts if words & set(parse_terms(words_of))]
@@ -373,7 +373,7 @@ def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) ->
     best = max(excerpt.score for excerpt in found.memories)
     near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
     pairs = [(item, MemoryFacts(StoredMemory(item.header, item.text, item.text, item.digest))) for item in near]
-    # Rivals say the same but for one value.
+    # Rivals are sentences that differ in one value only, such as a date.
     worded = [(fact, list_words(fact.main)) for _, fact in pairs if is_prose(fact.main)]
     rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]
     if rivals:

@@ -71,7 +71,7 @@ _LEVELS = (
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
-STUCK = timedelta(days=1)  # A turn queued for longer is stuck.
+STUCK = timedelta(days=1)  # A turn queued for longer is reported.
 RECENT = timedelta(days=7)  # Older problems are not reported.
 SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for clocks that differ a little.
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
@@ -140,7 +140,7 @@ def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
 def examine_project(
     project: Project, stores: Sequence[FileStore], *, is_wide: bool = True
 ) -> list[tuple[str, DoctorFinding]]:
-    """Return each problem with its scope: `settings`, that of a store, or `background`, which only a wide look has."""
+    """Return each problem with its scope: `settings`, the scope of a store or, if `is_wide`, `background`."""
     environment, now = project.environment, project.now()
     findings = [("settings", finding) for finding in check_settings(project.settings, project.places)]
     try:
@@ -151,19 +151,19 @@ def examine_project(
     findings += [(store.scope.value, finding) for store in stores for finding in examine(store, skip_index=skip_index)]
     if not is_wide:
         return findings
-    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
+    # Hooks record no events while memory is off, and sessions cannot be matched if each worktree has its own memory.
     is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
     installed = find_installed(environment, project.places.root.path) if is_known else ()
     since = min((installation.since for installation in installed), default=now)
     past = list_transcripts(environment, project.places.root.path, since=since) if installed else ()
     background = examine_background(project.private.state, now=now, installed=installed, ran=past)
-    # What went wrong before a hook knew its project is kept with the person.
+    # Errors that occur before a hook knows its project are recorded in the user's state folder.
     background += examine_background(environment.state_home, now=now)
     return [*findings, *(("background", finding) for finding in background)]
 
 
 def repair_project(project: Project, stores: Sequence[FileStore], *, is_wide: bool = True) -> int:
-    """Rebuild derived state of the stores and, in a wide repair, mark hook problems as seen; return the number fixed."""
+    """Rebuild derived state of the stores and, if `is_wide`, mark hook problems as seen; return the number fixed."""
     project.check_on()
     skip_index, fixed = project.settings.flag("skip_index"), 0
     for store in stores:
@@ -218,7 +218,7 @@ def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[TranscriptInfo], now: datetime
 ) -> Findings:
     """Yield installed hooks that were not called in the last two finished conversations."""
-    # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
+    # One conversation is not enough: an interrupted turn sends no end event, and a host can be started without hooks.
     arrived = {(row.host, row.event): row.at for row in read_events(state)}
     for host in dict.fromkeys(row.host for row in installed):
         since = min(row.since for row in installed if row.host == host)
@@ -368,7 +368,7 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
-def _is_about_person(store: FileStore, header: Header) -> bool:  # Only by hand can this get into a shared folder.
+def _is_about_person(store: FileStore, header: Header) -> bool:  # memdir refuses this, but users can edit the files.
     return header.kind is Kind.USER and is_shared(header.file, store.rules)
 
 

@@ -1,6 +1,6 @@
 """Hook events other than the prompt: session start, tool calls, the end of a turn or session, subagents.
 
-`HANDLERS` has one function an event. Each imports the packages it needs when it runs: a process handles one event.
+`HANDLERS` maps each event to its function. The functions import what they need, because a process handles one event.
 """
 
 import os
@@ -48,11 +48,11 @@ from memdir.text import estimate_tokens, fold, shorten
 
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
-_NOTES_SECONDS = 1.2  # of the two a start may take
-_CHANGES = 50  # read to find dreams since the last start
+_NOTES_SECONDS = 1.2  # to wait for a running update of the notes; the deadline of the hook is two
+_CHANGES = 50  # the most changes to search for dreams since the last start
 _PROBLEMS = 3
-_RECENT = timedelta(days=7)  # where no session has started before
-_UNLEARNED = timedelta(days=1)  # before the last start: an older one may still be open in another window
+_RECENT = timedelta(days=7)  # how far back problems are shown if no session has started before
+_UNLEARNED = timedelta(days=1)  # how long before the last start a missed conversation may have changed
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _TIDIED_CHARS = 400
@@ -71,7 +71,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         events = read_events(project.private.state)
         key = call.host.key, call.event.value
         since = next((row.at for row in events if (row.host, row.event) == key), None)
-        with suppress(MemdirError, OSError):  # a turn's own end queues it, too
+        with suppress(MemdirError, OSError):  # the end of the turn queues it, too
             _note_started(call, project)
             _queue_unlearned(call, project, since)
         _start_due_work(call, project)
@@ -96,11 +96,11 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
 
         index = _GAP.join(filter(None, (index, repeat_rules(project))))
     if source == _RESUMED and session is not None and session.find_index() == digest_text(index):
-        index = ""  # the conversation has it already
+        index = ""  # the conversation already contains it
     used += index
     yield index
     if index and session is not None:
-        with suppress(MemdirError):  # better shown twice than never
+        with suppress(MemdirError):  # if this fails, the index may be shown twice
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
         from memdir.recall.pipeline import mark_surfaced, read_surfaced
@@ -139,7 +139,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
-    """Return the date and today's log, at the start or if the conversation has not been told today's date."""
+    """Return the date and today's log, at the start or if the conversation does not contain today's date yet."""
     session, now = SessionFile(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
@@ -147,7 +147,7 @@ def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> s
     from memdir.conversation.instructions import render_date
 
     if call.session:
-        with suppress(MemdirError):  # better given twice than never
+        with suppress(MemdirError):  # if this fails, the date may be given twice
             session.change(lambda at: replace(at, extra={**at.extra, DAY: today.isoformat()}))
     return render_date(None if is_start else last, now, logs=project.private.root)
 
@@ -175,7 +175,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
-    if since is None and project.settings.flag("extract") and not call.is_headless:  # once, not at every start
+    if since is None and project.settings.flag("extract") and not call.is_headless:  # only at the first start
         yield render_undecided(project.settings, [call.host])
 
 
@@ -225,7 +225,7 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         if os.path.isfile(own / OWN_SETUP):
             from memdir.sync.state import OWN_RECORD, is_sync_due
 
-            # A project that was never synced here may have memories elsewhere.
+            # Other machines may have memories of a project that was never synced here, so sync it sooner.
             minutes = SYNC_DUE_MINUTES if os.path.isfile(store.state / OWN_POINT) else 1
             if is_sync_due(own, project.now(), minutes=minutes, file=OWN_RECORD):
                 start_detached(call.cwd, "sync")

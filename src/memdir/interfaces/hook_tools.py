@@ -1,8 +1,8 @@
-"""Hook events of tool calls: a write to memory is checked, and an action brings the memories that it calls for.
+"""Hook events of tool calls: check writes to memory, and show the memories whose triggers match an action.
 
 Before a tool runs, only settings and derived indexes are read; stores are opened if a memory matches, or if the tool may
-write to memory. Hosts that show no context before a tool get the memories after it. A failed command is a question: the
-command and its error are searched for. After a tool, memories that were selected in the background are shown.
+write to memory. Hosts that show no context before a tool get the memories after it. After a command has failed,
+memories about the command and its error are shown. After any tool, memories selected in the background are shown.
 """
 
 import os
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 _EXIT = re.compile(
     r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
 )
-# Codex passes only the output of a command, so a line of it has to say that it failed.
+# Codex passes only the output of a command, so recognise a failure by its lines.
 _ERROR = re.compile(
     r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
 )
-_ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
-_CALL_CHARS = 200  # of a tool call in the recall log
+_ERROR_CHARS = 2_000  # kept from the beginning and the end of an error
+_CALL_CHARS = 200  # the most of a tool call in the recall log
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Places:
 
 
 def handle_before(call: HookInput, output: HookOutput) -> None:
-    """Refuse writes that memory must not contain, enforce rules, and show the memories that the action calls for."""
+    """Refuse forbidden writes to memory, enforce rules, and show the memories whose triggers match the action."""
     name = plain_name(call.text("tool_name"))
     with _open_paths(call, output) as places:
         if places is None:
@@ -147,7 +147,7 @@ def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_Places | None]
 
 
 def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: str) -> None:
-    """Show the memories that a tool call calls for. Before the call, the host asks or refuses if one of them says so."""
+    """Show the memories whose triggers match a tool call. Before the call, also ask or refuse if a rule says so."""
     if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
         return
     ranking = read_ranking(SessionFile(places.state, call.session))
@@ -163,7 +163,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
     rules = [(scope, match.name) for scope, match in matches if (is_before or shows) and match.kinds & ENFORCING]
     if not candidates and not rules:
         return
-    # Imported here, as below: few actions match a trigger.
+    # Imported here and below, because few actions match a trigger.
     from memdir.recall.action import recall_at_action
     from memdir.store.open import open_project
 
@@ -216,7 +216,7 @@ def _show_action(call: HookInput, project: "Project", output: HookOutput, recall
 
 
 def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error: str) -> None:
-    """Search for a failed command with its error, and show what is about them."""
+    """Show the memories about a failed command or its error."""
     if not places.settings.flag("recall") or places.settings.flag("paused"):
         return
     from memdir.recall.action import recall_at_failure
@@ -232,7 +232,7 @@ def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error:
 
 
 def _find_error(call: HookInput) -> str:
-    """Return the error of a failed tool call, or ""."""
+    """Return the error text of a failed tool call, shortened, or "" if the call succeeded or was interrupted."""
     response = call.table.get("tool_response") or call.table.get("tool_result")
     if error := call.text("error"):
         return "" if call.table.get("is_interrupt") is True else cut_middle(error, _ERROR_CHARS, "…")
@@ -272,7 +272,7 @@ def _note_carried_out(call: HookInput, project: "Project") -> None:
 
 
 def _may_write_memory(call: HookInput, places: _Places) -> bool:
-    """Return whether a tool call contains the name of a memory directory. Most do not, and need no closer look."""
+    """Return whether a tool call contains the name of a memory directory; the others need no further checks."""
     folders = [*places.folders.values(), Path("memory"), Path("agent-memory")]
     names = {os.path.basename(path).casefold() for folder in folders for path in (folder, os.path.realpath(folder))}
     texts = [call.text("cwd"), *_list_all(call.find_tool_input())]
@@ -378,7 +378,7 @@ def _show_selected(call: HookInput, project: "Project", output: HookOutput) -> N
 def _note_read(call: HookInput, project: "Project") -> None:
     values = call.find_tool_input()
     if not any(isinstance(value, str) and value.endswith(".md") for value in values.values()):
-        return  # most tools name no memory, and the modules below take longer to load than all of this
+        return  # most tool calls do not name a memory, and the modules below are slow to load
     from memdir.recall.pipeline import find_key
     from memdir.recall.select import LocalSearch
 
@@ -392,4 +392,4 @@ def _note_read(call: HookInput, project: "Project") -> None:
     session.note_read(keys)
     if keys and plain_name(call.text("tool_name")) not in READERS:
         with LocalSearch(project.stores) as search:
-            search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
+            search.refresh_files(files)  # otherwise recall would not see the new text until the next worker runs

@@ -169,8 +169,8 @@ def read_files(path: Path) -> SourceFiles:
 
 
 def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
-    """Return the files by path; the last of equal paths wins. A string instead of bytes is the reason a member was
-    refused."""
+    """Collect the members as files, sorted by path; the last of equal paths wins. A member whose data is a string is
+    refused, and the string is the reason."""
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0

@@ -154,7 +154,7 @@ Containers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries added, the insertions in order, and the containers created for them."""
+    """A settings text with our entries added, the insertions in order, and the tables and lists created for them."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()
@@ -265,7 +265,7 @@ def _walk(node: JsonNode, keys: Keys) -> JsonNode:
 
 
 def _list_ours(part: HostFile, root: JsonNode) -> Iterator[tuple[Keys, int]]:
-    """Yield our entries: the keys of the container and the position inside it."""
+    """Yield each of our entries as the keys of its table or list and its position inside."""
     hooks = root.find(_HOOKS)
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None

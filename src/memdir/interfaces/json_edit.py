@@ -41,7 +41,7 @@ class TextSplice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value with its span. `children` are the members or items; `starts` are their offsets, including the key."""
+    """A JSON value and its span in the text. `children` are its members or items; `starts` are their offsets (of the key)."""
 
     kind: str
     start: int

@@ -1,12 +1,12 @@
-"""The MCP server: memory for every program that speaks the Model Context Protocol, on the official SDK.
+"""The MCP server: offers the memory to Model Context Protocol clients, using the official SDK.
 
-It translates between the protocol and `interfaces.tools` and holds no rule of memory. The project is opened for every
-request and nothing is kept between two, so any number of clients may call at the same time. A tool that refuses says so in
-its result, where the model reads it; only a request that names nothing we have is an error of the protocol.
+It translates between the protocol and `interfaces.tools`, and makes no decisions about memory. Each request opens the
+project and keeps no state, so any number of clients may call at the same time. A tool reports a refusal in its result,
+where the model reads it; an unknown tool, prompt or resource is a protocol error.
 
-Over HTTP the server listens on loopback only, behind a token, since any program of any user may connect to a port. A
-request is served only if it was sent to this address by a name that only this machine has, if no browser says that another
-site sent it, and if it shows the token; otherwise it is refused before a byte of its body is read.
+Over HTTP the server listens on loopback only and requires a token, because any local program can connect to a port. It
+serves a request only if the Host header names loopback, no browser header names another site as the sender, and the
+bearer token is right; otherwise it refuses the request without reading its body.
 """
 
 import gc
@@ -66,14 +66,14 @@ from memdir.interfaces.web.listen import (
     refuse,
 )
 
-PAGE = 200  # resources of one page
+PAGE = 200  # resources per page
 PATH = "/mcp"
 SESSION_KEY = "memdir/session"  # in a request's `_meta`: the conversation that it belongs to
-_TOKEN_BYTES = 4_096  # of the token file
+_TOKEN_BYTES = 4_096  # the most that is read of the token file
 _TOKEN_CHARS = 32  # a shorter token could be guessed
 _MARKDOWN = "text/markdown"
-_STATIC = CacheHint(ttl_ms=3_600_000)  # what does not change while the server lives
-# Prompt -> its title, and its argument if it takes one: name and description.
+_STATIC = CacheHint(ttl_ms=3_600_000)  # for lists that do not change while the server runs
+# Maps a prompt to its title and, if it has an argument, the argument's name and description.
 PROMPTS: Mapping[str, tuple[str, tuple[str, str] | None]] = {
     "remember": ("Save something to memory", ("text", "What is to be remembered")),
     "recall": ("What memory says about something", ("question", "What you want to know")),
@@ -99,7 +99,7 @@ TEMPLATE = types.ResourceTemplate(
 Answer = TypeVar("Answer")
 Context = ServerRequestContext[Any]
 Page = types.PaginatedRequestParams
-# Headers that a refusal has besides.
+# Extra headers of a refusal, by status.
 _MORE = {401: ((b"www-authenticate", b"Bearer"),), 405: ((b"allow", b"POST"),)}
 
 
@@ -107,10 +107,10 @@ def serve(*, cwd: Path, directory: Path | None, http: bool, port: int, token_fil
     """Serve until the client disconnects or, on loopback, until the process is stopped; return the exit code."""
     context = McpContext(cwd, directory)
     context.check()
-    # A call of the command line does without the collector; this one may live for days.
+    # Other commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
-    # The SDK logs every odd frame with what was in it: its log goes nowhere.
+    # The SDK would log malformed messages with their content, so discard its log.
     log = logging.getLogger("mcp")
     log.addHandler(logging.NullHandler())
     log.propagate = False
@@ -190,7 +190,7 @@ def make_server(context: McpContext) -> Server[Any]:
         except MemdirError as error:
             refusal = types.TextContent(type="text", text=render_refusal(error))
             return types.CallToolResult(content=[refusal], is_error=True)
-        # The same as text, for clients that know no other.
+        # The same result as text, for clients without structured content.
         text = types.TextContent(type="text", text=json.dumps(row, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=row)
 
@@ -212,8 +212,8 @@ def make_server(context: McpContext) -> Server[Any]:
 
 def _serve_stdio(context: McpContext) -> int:
     server = make_server(context)
-    # A thread waits for the next line, and nothing can wake it: an interrupt has to end the process as it stands. What
-    # was acknowledged is on the disk, and the next call finishes or rolls back what was not.
+    # A thread waits for the next line and cannot be woken, so an interrupt has to end the process at once. Completed
+    # writes are on the disk, and the next call finishes or rolls back an incomplete one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     async def main() -> None:
@@ -345,7 +345,7 @@ def open_token(path: Path) -> McpToken:
 
 
 def _make_token(path: Path) -> None:
-    # Linked into place: two servers that start at once must agree.
+    # Link a complete file into place, so that two servers that start at once use the same token.
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     write_private(draft, secrets.token_urlsafe(32).encode("ascii") + b"\n")
     try:

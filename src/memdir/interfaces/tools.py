@@ -1,11 +1,11 @@
-"""Memory as seven tools for an agent, whatever carries them: MCP or an SDK's own tool protocol.
+"""The seven memory tools for agents, independent of the protocol: MCP and the SDK adapters both use them.
 
-`TOOLS` has their names, descriptions and JSON schemas; `call_tool` does one call on an open project and returns plain
-data. A refusal is a MemdirError, whose message and hint are for the model. Nothing is kept between two calls.
+`TOOLS` contains their names, descriptions and JSON schemas; `call_tool` runs one call on an open project and returns
+plain data. It refuses a call with a MemdirError, whose message and hint the model reads. Calls share no state.
 
-The tools' descriptions have to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
-understands: one object, no combinations at its root, no references. Each write is one change of history with an agent as
-its origin, and nothing is pinned here: that is for a person to do.
+The descriptions must stay under 2 KB in total, because every prompt contains them. Schemas use only what every host
+understands: one object, no combinations at its root, no references. Each write is one change in history with an agent
+as its origin. No tool can pin a memory: only the user can.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,17 +43,17 @@ Schema = Mapping[str, object]
 Row = dict[str, object]
 Arguments = Mapping[str, object]
 
-LISTED = 50  # rows of a list by default: some 2,000 tokens
+LISTED = 50  # default number of listed memories: about 2,000 tokens
 LISTED_MOST = 200
-FOUND_MOST = 20  # memories of one search
-READ_CHARS = 60_000  # of one memory: hosts cut a tool's result at about 25,000 tokens
+FOUND_MOST = 20  # the most results of one search
+READ_CHARS = 60_000  # the most text of one memory: hosts truncate tool results at about 25,000 tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `reads`: it changes nothing; `destroys`: it may delete; `repeats`: it is idempotent.
+    """A tool. `reads` means read-only, `destroys` that it may delete memories, `repeats` that it is idempotent.
 
-    `core`: agents should see the tool without searching for it.
+    Agents see a `core` tool without searching for it.
     """
 
     name: str
@@ -234,7 +234,7 @@ def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
 
 
 def make_tool_time(when: datetime) -> str:
-    with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
+    with suppress(OverflowError):  # in the first or last hours of the calendar the conversion overflows
         when = when.astimezone(UTC)
     return when.isoformat(timespec="seconds")
 

@@ -58,7 +58,7 @@ GAP = 2  # Spaces between columns.
 _MEMORY_FIELDS = (*"name path title description type scope modified".split(), *LISTED_FIELDS, "author")
 _LEAST = 12  # The minimum width of a truncated column.
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
-# The terminal's escape code of each word of a style.
+# The terminal escape code for each word in `Styled.style`.
 _CODES = {
     "bold": "1",
     "dim": "2",
@@ -89,7 +89,7 @@ NEXT: Mapping[type[MemdirError], str] = {
 _PLAIN = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
 
 Row = dict[str, Any]
-TOKENS = "fresh cached stored output"  # of requests to a model: read fresh, read from the cache, put into it, written
+TOKENS = "fresh cached stored output"  # tokens of model requests: uncached input, cached input, input written to the cache, output
 
 
 class PipeClosedError(Exception):
@@ -239,7 +239,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def count_words(number: int, one: str) -> str:
-    """Return a number and its noun, as in `1 memory` and `2 memories`."""
+    """Return a number and its noun, as in `1 memory` and `2 memories`; `one` is the singular."""
     plural = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
     return f"{number} {one if number == 1 else plural}"
 
@@ -316,10 +316,10 @@ def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
 
 
 def fill(fields: str, *sources: object, **given: Any) -> Row:
-    """Return a JSON row of these fields, from the keyword arguments or else the first source that has them.
+    """Return a JSON row. Each field is a keyword argument, or else an attribute of the first source that has it.
 
-    A source is a record; its `is_NAME` is the field NAME. Times and paths become text; a field with a question mark is
-    null if its text is empty. Other keyword arguments are added. docs/schemas.json lists the fields of every row.
+    The attribute `is_NAME` also fills the field NAME. Times and paths become text; a field that ends in a question mark
+    is null if its text is empty. Keyword arguments that are not in `fields` are added. docs/schemas.json lists the fields of every row.
     """
     row: Row = {}
     for field in fields.split():
@@ -429,7 +429,7 @@ def _join(message: str, hint: str) -> str:
 
 
 def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
-    """Return a unified diff without line endings, noting a missing newline at the end of a file."""
+    """Return the lines of a unified diff, with a note if a file does not end with a newline."""
     # Imported here, because most calls show no diff.
     from difflib import unified_diff
 

@@ -63,7 +63,7 @@ from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_clai
 
 _WEEKS_SHOWN = 4
 _LATELY = 5
-_RECALLS = 1_000  # in which late selections are counted
+_RECALLS = 1_000  # the latest recalls, in which background selections are counted
 _SCOPE_LABELS = {Scope.PRIVATE: "this project", Scope.USER: "all projects", Scope.PROJECT: "repository"}
 _WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars seconds"
 _REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
@@ -166,7 +166,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
 
 
 def _count_selected(store: FileStore) -> dict[str, int]:
-    """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
+    """Count the latest background selections, and those that came only with the next prompt or not at all."""
     selected: list[Surfacing] = []
     with suppress(DiskError):  # `doctor` says what is wrong with it
         selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
@@ -175,7 +175,7 @@ def _count_selected(store: FileStore) -> dict[str, int]:
 
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
-    """Count memories by the verdict of the last verification, if it covers their current text."""
+    """Count memories by verification state; a memory that changed since its last check counts as unchecked."""
     checked = records.read_states(store)
     signatures = {header.name: records.render_signature(header.signature) for header in headers}
     counts = Counter(state for name, (state, signature) in checked.items() if signatures.get(name) == signature)
@@ -358,7 +358,7 @@ def verify_verb(call: CliContext, names: tuple[str, ...], is_stamping: bool, sco
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
-    """Return the stores to check, each with the names to check, or None for all its memories."""
+    """Return the stores to check, each with the names of the memories to check; None means all memories."""
     if names:
         names_by_store: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
@@ -506,11 +506,11 @@ def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
     except SettingsError as error:
-        # Settings say where memory is: without them nothing else can be looked at.
+        # Settings determine where memory is, so without them nothing else can be checked.
         what = f"{error}; no other checks were made"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
     if call.directory is None and (collision := find_collision(environment, paths)) is not None:
-        # The files there are another project's; nothing can be said of this one's until it has a place.
+        # The directory belongs to another project, and this one has no memory until the collision is resolved.
         hits, where = doctor.check_settings(settings, paths), str(paths.private.path)
         return [
             *(("settings", finding) for finding in hits),

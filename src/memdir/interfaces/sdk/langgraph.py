@@ -5,8 +5,8 @@
 A value is a JSON object under a namespace and a key, and reads back unchanged. Its longest text becomes the body, so that
 people and recall can read it; the rest follows as a JSON block. Both can be edited by hand. Namespace, key and the name of the
 text field are in the frontmatter, under `item`. If that would not read back as the same value, the block contains everything.
-Other memories are values, too, under their folders and name: {"type", "title", "description", "content"}; a put replaces one
-by an item.
+Memories that LangGraph did not write are values, too, under their folders and name: {"type", "title", "description",
+"content"}; a put replaces such a memory with an item.
 
 All puts of a batch are one change in history. A search with a query returns the results of memdir's search, best first and with
 a score; the rest of the limit is filled with the newest others, whose score is None, as in LangGraph's own stores. Team memories
@@ -40,7 +40,7 @@ except ModuleNotFoundError as error:
 Value = dict[str, Any]
 _ITEM = "item"
 _OPENING, _CLOSING = "```json\n", "\n```\n"
-_RESERVED = frozenset({"logs", "team"})  # top-level folders with another meaning
+_RESERVED = frozenset({"logs", "team"})  # top-level folders that memdir uses itself
 _TITLE_CHARS = 80
 DEEP = NAME_DEPTH - 2  # labels that become folders; the rest of a longer namespace is one folder
 _TRIES = 5  # when another process changes the same memory between reading and writing
@@ -62,7 +62,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One value with its address; `is_found` tells whether a text search can find it."""
+    """A value with its address; `is_found` tells whether a text search can find it."""
 
     address: Address
     value: Value
@@ -195,7 +195,7 @@ class MemdirStore(base.BaseStore):
         return Rewrite(name, text, memory.digest) if text != memory.text else None
 
     def _choose_name(self, address: Address, taken: set[str]) -> str:
-        """Return the item's own name, or a unique name if it is in use, ignoring case."""
+        """Return the memory name for a new item, with a digest if the plain name is in use (ignoring case)."""
         own, marked = make_names(address)
         folder, _, leaf = own.rpartition("/")
         is_free = fold(own) not in taken
@@ -220,7 +220,7 @@ def _passes(value: Any, rules: dict[str, Any]) -> bool:
 
 
 def _compare(value: Any, rule: Any) -> bool:
-    """Apply operators, or compare values: a table without operators by field, a list by item."""
+    """Return whether a value matches a filter rule: `$` operators, a table by field, a list by item, or equality."""
     if isinstance(rule, dict):
         if any(str(key).startswith("$") for key in rule):
             return all(_apply(key, value, operand) for key, operand in rule.items())
@@ -259,7 +259,7 @@ def make_folder(namespace: tuple[str, ...]) -> str:
 
 
 def make_names(address: Address) -> tuple[str, str]:
-    """Return the possible names of an item: its own, and a unique one in case that is taken."""
+    """Return two names for an item's memory: a plain one, and one with a digest in case the plain name is in use."""
     folder = make_folder(address.namespace)
     prefix = f"{folder}/" if folder else ""
     own = _make_segment(address.key, is_first=not folder)
@@ -308,7 +308,7 @@ def compose_item(
 
 
 def _find_text(value: Value) -> str | None:
-    """Return the field with the longest text, if it reads back from a body."""
+    """Return the field with the longest text if it can be stored as the body, else None."""
     texts = sorted((key for key, text in value.items() if isinstance(text, str)), key=lambda key: -len(value[key]))
     for key in texts[:1]:
         if value[key].strip() and not find_forbidden(value[key], lines=True):

@@ -49,8 +49,8 @@ except ModuleNotFoundError as error:
 
 ROOT = "/memories"
 LINES_MOST = 999_999
-CHARS_MOST = 16_000  # per view, as the tool's documentation tells models
-_DECODINGS = 3  # a path that still changes after this many is refused
+CHARS_MOST = 16_000  # per view; the tool's documentation tells models this limit
+_DECODINGS = 3  # rounds of decoding; a path that still changes after them is refused
 _PLAIN = "plain"
 _DEPTH = 2
 _AROUND = 2  # lines of a snippet before and after the change
@@ -107,7 +107,7 @@ def _run(commands: "MemoryCommands", given: object) -> str:
 
 
 class RefusedError(Exception):
-    """A command was refused; the text is for the model."""
+    """Raised when a command is refused; the model reads the message."""
 
 
 class MemoryCommands:
@@ -121,7 +121,7 @@ class MemoryCommands:
         self._commands: Mapping[str, Callable[[Given], str]] = {command.__name__: command for command in commands}
 
     def run(self, given: object) -> str:
-        """Run one command with its input from the API. Raises RefusedError."""
+        """Run the command that a tool call contains and return the text for the model. Raises RefusedError if it fails."""
         table = given if isinstance(given, Mapping) else {}
         run = self._commands.get(str(table.get("command")))
         if run is None:
@@ -318,7 +318,7 @@ class MemoryCommands:
         return list(overlay.list_changes())
 
     def _date(self, text: str, kind: Kind | None) -> tuple[str, str]:
-        """Return the text and a note on its dates, which are made absolute in a project memory."""
+        """Make relative dates absolute if `kind` is project; return the text and a note that lists the changed dates."""
         if kind is not Kind.PROJECT:
             return text, ""
         text, replaced = make_absolute(text, self.store.clock().astimezone())
@@ -337,7 +337,7 @@ def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
 
 
 def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
-    """Return the segments below the root, none for the root itself. Raises RefusedError for other paths."""
+    """Split a path below /memories into segments. Raises RefusedError for any other path."""
     if not isinstance(path, str) or not path:
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide a path that begins with {ROOT}.")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
@@ -348,7 +348,7 @@ def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
 
 
 def _climbs(path: str) -> bool:
-    """Return whether the path contains a parent directory: as written, decoded, or in full-width characters."""
+    """Return whether a path contains NUL or a segment of dots, also if percent-encoded or in full-width characters."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", path).replace("\\", "/")
         if "\0" in plain or any(set(segment) == {"."} for segment in plain.split("/") if segment):
@@ -361,7 +361,7 @@ def _climbs(path: str) -> bool:
 
 
 def _make_name(segments: tuple[str, ...]) -> str:
-    """Return the memory name for a path; a path without a suffix is the name itself."""
+    """Return the memory name for a path: the file name without `.md` or, if it has other dots, with `__` for each dot."""
     *folders, leaf = segments
     stem = leaf.removesuffix(".md")
     return "/".join([*folders, stem if "." not in stem else re.sub(r"(?<=\w)\.(?=\w)", "__", leaf)])
@@ -401,14 +401,14 @@ def _has_frontmatter(text: str) -> bool:
 
 
 def _compose_page(leaf: str, text: str, *, scope: Scope, dialect: Dialect) -> str:
-    """Return the file for plain text, with a type whose text is never reworded: reference or user."""
+    """Return a file with hidden frontmatter for plain text. Its type is reference, or user in user memory."""
     kind = Kind.USER if scope is Scope.USER else Kind.REFERENCE
     fields = {"name": leaf, "description": describe_text(leaf, text), "type": kind.value, _PLAIN: "true"}
     return frontmatter.compose_file(fields, "", dialect) + text
 
 
 def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: str = "") -> str:
-    """Return the file with a new text or name; adds frontmatter if there is none."""
+    """Return the file with this text, renamed to `new_leaf` if given; adds hidden frontmatter if neither has any."""
     new_leaf = new_leaf or leaf
     if not page.frontmatter:
         if _has_frontmatter(text) or _has_frontmatter(page.text):
@@ -423,7 +423,7 @@ def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: s
 
 
 def _fit_line_ends(fresh: str, text: str) -> str:
-    """Return the model's text with the file's line endings, which a view does not show."""
+    """Convert the model's text `fresh` to the line endings of the file's `text`, which `view` does not show."""
     return fresh.replace("\n", "\r\n") if "\r\n" in text and "\r" not in fresh else fresh
 
 

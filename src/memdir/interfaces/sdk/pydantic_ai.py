@@ -26,7 +26,7 @@ try:
 except ModuleNotFoundError as error:
     raise make_missing(error, "pydantic-ai") from None
 
-RECALL_SECONDS = 10.0  # a run has one chance; the local search takes milliseconds, a model longer
+RECALL_SECONDS = 10.0  # the only recall of the run: local search takes milliseconds, a model takes longer
 
 
 class MemoryCapability(AbstractCapability[Any]):

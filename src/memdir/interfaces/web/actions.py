@@ -111,7 +111,7 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 
 
 def _read_fields(form: Form) -> dict[str, Any]:
-    """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
+    """Return the optional fields in a form. Lists have one item per line; a hidden field shows that a flag was offered."""
     values = dict[str, Any]()
     for row in FIELDS:
         if row.schema is FLAG and form.has(f"{row.key}_shown"):

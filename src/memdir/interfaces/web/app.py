@@ -1,6 +1,6 @@
 """Routes, templates and error pages of the web interface.
 
-`find_site` returns the stores of a request and `middleware` checks access. Each page has a JSON version at the same URL with
+`find_site` returns the stores of a request, and the caller checks access. Each page has a JSON version at the same URL with
 `.json`. Every change is a POST of a form with the session's CSRF token.
 """
 

@@ -140,7 +140,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Start the timeout of the current wait, once for each wait."""
+        """Start the timeout for what the connection waits for now; if that has not changed, keep the running timeout."""
         wait = self._find_wait()
         if wait == self._wait:
             return

@@ -134,7 +134,7 @@ def split_blocks(
     for begin, end, is_plain in _find_blocks(text[document.start :][:limit]):
         low, high = document.start + begin, document.start + end
         sentences = [sentence for sentence in document.sentences if low <= sentence.start < high]
-        # A label goes with its first sentence, a mark of emphasis with the sentence before it.
+        # A block begins with a label such as **Why:**; closing emphasis marks stay with the sentence before them.
         leads = {sentence.part: max(low, sentence.part.start) for sentence in reversed(sentences)}
         starts = [leads.pop(sentence.part, sentence.start) for sentence in sentences] if is_plain else []
         starts = [low, *starts[1:]]
@@ -160,7 +160,7 @@ def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def mark_words(text: str, words: Iterable[str]) -> Markup:
-    """Return plain text with these words marked in any form."""
+    """Return plain text as HTML with every grammatical form of these words marked."""
     marked = {term for word in words for term in parse_terms(word)}
 
     def mark(match: re.Match[str]) -> str:
@@ -284,7 +284,7 @@ def kind(name: str) -> Markup:
 
 
 def find_words(texts: Iterable[str]) -> dict[str, str]:
-    """Return the most common spelling of each term."""
+    """Map each search term to its most common spelling in the texts."""
     counters: dict[str, Counter[str]] = {}
     for text in texts:
         for word in dict.fromkeys(token.strip(".,;:!?()[]\"'`").lower() for token in text.split()):

@@ -119,7 +119,7 @@ class Site:
 
     @contextmanager
     def search(self) -> Iterator[LocalSearch]:
-        """Provide the local selector, which stays open and compares files only after the list changed.
+        """Provide the local search, which stays open and compares files only after the list changed.
 
         With `make_search`, each call opens its own.
         """
@@ -150,7 +150,7 @@ class Site:
     # The list
 
     def memories(self) -> SiteList:
-        """Return the current list, as far as possible without comparing each file."""
+        """Return the current list; reads a store again only if its folders, history or index changed."""
         self._used = time.monotonic()
         self._watch()
         if any(self._stamps.get(key) != self._stamp(key) for key in self.stores):
@@ -189,7 +189,7 @@ class Site:
         return self._stamps.get(key) != self._stamp(key)
 
     def _stamp(self, key: str) -> tuple[object, ...]:
-        """Return values that change whenever the store does, without opening its files."""
+        """Return values that change when the store changes, except for edits inside a file; opens no files."""
         store = self.stores[key]
         if not isinstance(store, Folder):
             last = store.find_last_change()
