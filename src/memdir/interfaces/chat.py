@@ -291,7 +291,7 @@ class Chat:
                 if not handle(talk, line):
                     break
         finally:
-            self._leave(talk)
+            self._end_chat(talk)
 
     def _converse(self) -> None:
         def complete(line: str, word: str) -> list[str]:
@@ -312,7 +312,7 @@ class Chat:
         finally:
             leaving.set()
             warm.join()
-            self._leave(talk)
+            self._end_chat(talk)
 
     def _open(self, permissions: Permissions) -> ChatTalk:
         id = os.urandom(16).hex()
@@ -341,7 +341,7 @@ class Chat:
         model = talk.spec if talk.has_model else None
         self.screen.show("start", "\n".join(lines), session=talk.id, model=model, project=str(root))
 
-    def _leave(self, talk: ChatTalk) -> None:
+    def _end_chat(self, talk: ChatTalk) -> None:
         if not talk.close():
             self.screen.show("warning", "not everything was learned in time; the next turn here continues")
         self.screen.show("end", "", session=talk.id)

@@ -153,7 +153,7 @@ class Terminal:
         with contextlib.suppress(ImportError):  # Python may have been built without it
             import readline
 
-            readline.set_completer(self._offer)
+            readline.set_completer(self._complete_word)
             readline.set_completer_delims(" \t\n")
             readline.set_history_length(_HISTORY)
             readline.set_auto_history(False)  # answers to questions are not history
@@ -191,7 +191,7 @@ class Terminal:
                 lines.append(input())
         return "\n".join(lines)
 
-    def _offer(self, word: str, state: int) -> str | None:
+    def _complete_word(self, word: str, state: int) -> str | None:
         if state == 0:
             self._offered = self._complete(self._readline.get_line_buffer()[: self._readline.get_endidx()], word)
         return self._offered[state] if state < len(self._offered) else None
@@ -211,11 +211,11 @@ class Permissions:
     def __init__(self, ask: Callable[[str], str] | None = None, allowed: Iterable[str] = ()) -> None:
         self._ask, self._allowed = ask, set(allowed)
 
-    def check(self, kind: str, what: str, show: Callable[[str], None]) -> bool:
+    def check(self, kind: str, action: str, show: Callable[[str], None]) -> bool:
         """Return whether an action of this kind is allowed now; `what` describes it to the user."""
         if kind in self._allowed or self._ask is None:
             return kind in self._allowed
-        show(f"The model wants to {_WORDS[kind]} {what}.")
+        show(f"The model wants to {_WORDS[kind]} {action}.")
         answer = self._ask(_QUESTION).strip().lower()
         if answer in ("a", "always"):
             self._allowed.add(kind)

@@ -72,7 +72,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         key = call.host.key, call.event.value
         since = next((row.at for row in events if (row.host, row.event) == key), None)
         with suppress(MemdirError, OSError):  # the end of the turn queues it, too
-            _note_started(call, project)
+            _record_start(call, project)
             _queue_unlearned(call, project, since)
         _start_due_work(call, project)
         source = call.text("source")
@@ -164,7 +164,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
             from memdir.dream.records import describe_change
 
             yield from (f"[Memory tidied: {shorten(describe_change(state, one), _TIDIED_CHARS)}]" for one in dreams)
-    if _is_member(project):
+    if _is_team_member(project):
         from memdir.sync.state import mark_seen, read_team_news, render_news
 
         if news := read_team_news(state):
@@ -179,7 +179,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
         yield render_undecided(project.settings, [call.host])
 
 
-def _note_started(call: HookInput, project: Project) -> None:
+def _record_start(call: HookInput, project: Project) -> None:
     session = SessionFile(project.private.state, call.session)
     if call.session and STARTED not in session.read().extra:
         talks = "program" if call.is_headless else "person"
@@ -216,7 +216,7 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         is_due = index is None or not index.exists() or is_large(index)
         if has_waiting(store.state, project.environment.state_home) or (is_due and store.has_any()):
             start_detached(call.cwd, "worker")
-        if _is_member(project):
+        if _is_team_member(project):
             from memdir.sync.state import is_sync_due, read_membership
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
@@ -231,7 +231,7 @@ def _start_due_work(call: HookInput, project: Project) -> None:
                 start_detached(call.cwd, "sync")
 
 
-def _is_member(project: Project) -> bool:
+def _is_team_member(project: Project) -> bool:
     return project.settings.flag("team") and os.path.isfile(project.private.state / MEMBERSHIP)
 
 
@@ -243,7 +243,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
     with open_hook_project(call, output) as project:
         session, transcript = call.session, call.text("transcript_path")
         if project is None:
-            _stop_catching_up(output, session)
+            _forget_start(output, session)
         if project is None or not (call.host.reader and session and transcript):
             return
         record = SessionFile(project.private.state, session).read()
@@ -257,7 +257,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
             start_detached(call.cwd, "worker")
 
 
-def _stop_catching_up(output: HookOutput, session: str) -> None:
+def _forget_start(output: HookOutput, session: str) -> None:
     """Exclude messages sent while memory is off from later learning."""
     if output.state and session and STARTED in (file := SessionFile(output.state, session)).read().extra:
         file.change(lambda at: replace(at, extra={key: value for key, value in at.extra.items() if key != STARTED}))

@@ -141,7 +141,7 @@ def run_hook(argv: list[str], table: Mapping[str, object] | None, *, kept: str =
     latch.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, output, table, latch.release))
+        _thread.start_new_thread(_run, (event, output, table, latch.release))
         in_time = latch.acquire(timeout=seconds)
         more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
         if not in_time and more > 0:
@@ -212,7 +212,7 @@ def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
 
-def _work(event: HookEvent, output: HookOutput, table: Mapping[str, object] | None, done: Callable[[], object]) -> None:
+def _run(event: HookEvent, output: HookOutput, table: Mapping[str, object] | None, done: Callable[[], object]) -> None:
     try:
         call = _parse_input(event, output.host, table)
         if call is None:
@@ -324,12 +324,12 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         output.reply = HookReply(index, render_line((), saved))
         late: list[Excerpt] = []
 
-        def show_late(found: "RecallResult") -> None:
-            late[:] = found
+        def show_late(recalled: "RecallResult") -> None:
+            late[:] = recalled
             output.reply = render_recalled(project, late, index, saved)
 
-        def show(found: "RecallResult") -> None:
-            output.reply = render_recalled(project, [*found, *late], index, saved)
+        def show(recalled: "RecallResult") -> None:
+            output.reply = render_recalled(project, [*recalled, *late], index, saved)
 
         if call.session:
             take_selection(project, call.session, show_late, Moment.LATE)

@@ -157,7 +157,7 @@ class _Planning:
         # Maps an exact text to the first memory with it, in the store or in this import.
         self._known = {fact.exact: fact for fact in reversed(facts) if fact.exact}
         self._taken = {fold(file.path.removesuffix(".md")) for file in store.list_entries()}
-        self._past = _find_past(store)
+        self._past = _find_past_imports(store)
         self._dialect = store_plan.find_dialect(store, "")
 
     def run(self, found: ReadSource) -> ImportPlan:
@@ -185,7 +185,7 @@ class _Planning:
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
         if (before := self._past.get(_make_key(fact.memory))) is not None:
             return ImportStep(candidate, ImportAction.BEFORE, before, "changed or forgotten since")
-        if (waiting := self._doubt(candidate, fact, text)) is not None:
+        if (waiting := self._plan_review(candidate, fact, text)) is not None:
             return waiting
         return self._add(candidate, fact, text)
 
@@ -203,7 +203,7 @@ class _Planning:
         why = f"{fact.name} is taken by another memory" if name != fact.name else ""
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
-    def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
+    def _plan_review(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
         """Return a step that puts a text with an instruction or a (masked) secret into the inbox, else None.
 
         A text already decided in the inbox is not proposed again.
@@ -231,7 +231,7 @@ class _Planning:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
 
 
-def _find_past(store: FileStore) -> dict[str, str]:
+def _find_past_imports(store: FileStore) -> dict[str, str]:
     """Return names of memories from earlier imports that were not undone, by the key of their text."""
     past: dict[str, str] = {}
     for change in store.changes():
@@ -262,7 +262,7 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 
     def planner(view: StoreView) -> list[FileChange]:
         dropped.clear()
-        return _plan(store, plan, new, view, dropped)
+        return _plan_changes(store, plan, new, view, dropped)
 
     context = WriteContext(origin, store.clock())
     change = carry_out(store, planner, (), context, verb=VERB).check_written().change if new else None
@@ -274,14 +274,14 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
     """Return the headings and prose that would be copied from the source's index."""
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
-    changed = _plan(store, plan, new, store, [])
+    changed = _plan_changes(store, plan, new, store, [])
     indexes = [change for change in changed if change.path == index.INDEX_FILE]
     texts = [decode(change.after or b"") for change in indexes if not (change.before or b"").strip()]
     lines = [line for text in texts for line in index.parse_index(text)]
     return [line.text.rstrip("\r\n") for line in lines if not line.is_pointer and line.text.strip()]
 
 
-def _plan(
+def _plan_changes(
     store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView, dropped: list[str]
 ) -> list[FileChange]:
     rules, overlay = store.rules, Overlay(view)
@@ -415,8 +415,8 @@ def read_when(text: str) -> datetime | None:
     return when if when is not None and when.year in _YEARS else None
 
 
-def refuse(source: str, said: str, why: str, at: datetime | None = None) -> ImportCandidate:
-    return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
+def refuse(source: str, excerpt: str, why: str, at: datetime | None = None) -> ImportCandidate:
+    return ImportCandidate(source, said=shorten(one_line(excerpt), 120), modified=at, refusal=why)
 
 
 # Export: one archive of the complete directory, byte for byte the same for the same memories. File times are

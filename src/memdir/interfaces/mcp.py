@@ -164,18 +164,18 @@ def make_server(context: McpContext) -> Server[Any]:
     async def list_prompts(_: Context, __: Page | None) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[_make_prompt(name) for name in PROMPTS])
 
-    async def list_resources(_: Context, asked: Page | None) -> types.ListResourcesResult:
-        return await run(partial(_list_resources, cursor=asked.cursor if asked is not None else None))
+    async def list_resources(_: Context, params: Page | None) -> types.ListResourcesResult:
+        return await run(partial(_list_resources, cursor=params.cursor if params is not None else None))
 
-    async def read_resource(_: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await run(partial(_read_resource, uri=str(asked.uri)))
+    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        return await run(partial(_read_resource, uri=str(params.uri)))
 
-    async def get_prompt(_: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await run(partial(_render_prompt, name=asked.name, given=asked.arguments or {}))
+    async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await run(partial(_render_prompt, name=params.name, arguments=params.arguments or {}))
 
-    async def call(request: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        if asked.name not in tools.BY_NAME:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
+    async def call_tool(request: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in tools.BY_NAME:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(params.name), 60)}")
 
         def work(project: Project) -> Row:
             # The client's name, and the conversation if the client or the environment names one.
@@ -183,7 +183,7 @@ def make_server(context: McpContext) -> Server[Any]:
             name = shorten(one_line(client.client_info.name), 60) if client is not None else ""
             session = session_key[:200] if isinstance(session_key, str) and session_key else project.environment.session
             origin = Origin("agent", f"by MCP from {name}" if name else "by MCP", session)
-            return tools.call_tool(project, asked.name, asked.arguments or {}, origin=origin)
+            return tools.call_tool(project, params.name, params.arguments or {}, origin=origin)
 
         try:
             row = await anyio.to_thread.run_sync(context.run, work)
@@ -201,7 +201,7 @@ def make_server(context: McpContext) -> Server[Any]:
         instructions=render_prompt("mcp/instructions"),
         cache_hints={"tools/list": _STATIC, "prompts/list": _STATIC, "resources/templates/list": _STATIC},
         on_list_tools=list_tools,
-        on_call_tool=call,
+        on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
@@ -256,7 +256,7 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[contents])
 
 
-def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
+def _render_prompt(project: Project, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
     """Return a prompt as a message; `recall` contains memories, the other prompts are instructions."""
     if name not in PROMPTS:
         hint = f"use one of {', '.join(PROMPTS)}"
@@ -266,9 +266,9 @@ def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> typ
     values = {}
     if argument is not None:
         key, what = argument
-        if not given.get(key, "").strip():
+        if not arguments.get(key, "").strip():
             raise FormatError(f"the prompt {name} needs {key}", field=key, hint=what)
-        values[key] = printable(given[key])
+        values[key] = printable(arguments[key])
     if name == "recall":
         recalled = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
         now = project.now().astimezone()

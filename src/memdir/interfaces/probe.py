@@ -180,7 +180,7 @@ def _serve(setup: ProbeSetup) -> Iterator[tuple[str, list[str]]]:
             if has_tools:  # requests without tools ask for the title of a conversation
                 sent.append(text)
             call = setup.shell if has_tools and len(sent) == 1 else ""
-            data = "".join(f"{event}\n\n" for event in speak(self.path.partition("?")[0], call)).encode()
+            data = "".join(f"{event}\n\n" for event in render_reply(self.path.partition("?")[0], call)).encode()
             self.send_response(200 if data else 404)
             self.send_header("content-type", "text/event-stream")
             self.send_header("content-length", str(len(data)))
@@ -197,7 +197,7 @@ def _serve(setup: ProbeSetup) -> Iterator[tuple[str, list[str]]]:
             thread.join()
 
 
-def speak(path: str, shell: str) -> Sequence[str]:
+def render_reply(path: str, shell: str) -> Sequence[str]:
     """Return the events of a reply in the API of `path`: a call of the tool `shell` or, if it is empty, "Done."."""
     value: dict[str, str] = {"cmd" if shell == "exec_command" else "command": _COMMAND}
     if shell not in ("exec_command", ""):

@@ -47,11 +47,11 @@ def work(
     while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
         try:
             with store.hold_lock(LOCK):
-                for entries in _group(queued):
+                for entries in _group_turns(queued):
                     result = ExtractResult()
                     for result in _extract_from(store, entries[-1], options, model, conversation, clock()):
                         on_done(entries[-1], result)
-                        _note_saved(store, result)
+                        _record_saved_titles(store, result)
                     if result.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
@@ -90,7 +90,7 @@ def collect_ended(project: Project) -> int:
     return count
 
 
-def _note_saved(store: FileStore, result: ExtractResult) -> None:
+def _record_saved_titles(store: FileStore, result: ExtractResult) -> None:
     titles = []
     for name in result.written:
         with suppress(MemdirError):  # it was renamed or forgotten since
@@ -98,7 +98,7 @@ def _note_saved(store: FileStore, result: ExtractResult) -> None:
     note_saved(store.state, titles)
 
 
-def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
+def _group_turns(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
     """Group turns by conversation and transcript, oldest group first; the newest turn of a group is last."""
     # A resumed conversation may continue in another file, so process each file.
     key = attrgetter("session", "transcript")

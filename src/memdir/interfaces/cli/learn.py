@@ -141,13 +141,13 @@ def _choose_transcripts(
     return [(info.path, SessionFile(state, info.session)) for info in transcripts]
 
 
-def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
+def is_agreed(call: CliContext, estimate: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
     """Show the estimate; ask before using a paid model and return whether to continue."""
-    counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
+    counts = f"{estimate.transcripts} conversations, {estimate.messages} messages"
     price = find_price(name.partition(":")[2])
-    cost = f", about ${ahead.tokens * price[0] / 1e6:.2f}" if price else ""
-    text = f"{counts} in {ahead.pieces} requests to {name}: about {ahead.tokens:,} tokens{cost}"
-    if model is None or is_sure or not ahead.pieces:
+    cost = f", about ${estimate.tokens * price[0] / 1e6:.2f}" if price else ""
+    text = f"{counts} in {estimate.pieces} requests to {name}: about {estimate.tokens:,} tokens{cost}"
+    if model is None or is_sure or not estimate.pieces:
         call.out.progress(text if model is not None else f"{counts}; without a model, at no cost")
         return True
     if not is_terminal(sys.stdin):
