@@ -300,12 +300,12 @@ class Connection:
 
             # A redirect would send the key to another URL.
             options = {"timeout": timeout, "follow_redirects": False, "event_hooks": {"request": [show]}}
-            with self._faults(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
+            with self._convert_errors(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
                 watch.check()
                 yield self._make_client(sdk, plain, timeout), watch, http
 
     @contextmanager
-    def _faults(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
+    def _convert_errors(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
         """Convert SDK and network errors. If the request was cancelled or timed out, raise that error instead."""
         try:
             yield
