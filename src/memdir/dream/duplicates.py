@@ -57,7 +57,7 @@ _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, compared by `key`. `is_hard` is true for numbers, code, quotations and names, which have only one spelling."""
+    """A word, compared by `key`. `is_hard`: a number, code, a quotation or a name, which has only one spelling."""
 
     key: str
     is_hard: bool = False

@@ -75,7 +75,7 @@ def show_day(at: datetime) -> str:
 
 
 def ask_judge(reader: Model, cases: Sequence[JudgeCase], *, now: datetime) -> Judged:
-    """Ask the model about all cases that have sources, in one request. If that fails, no sentence counts as supported."""
+    """Ask about all cases that have sources, in one request. If the request fails, no sentence counts as supported."""
     asked = [number for number, case in enumerate(cases) if case.sources and case.sentences]
     if not asked:
         return _NOTHING

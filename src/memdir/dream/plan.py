@@ -310,7 +310,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The result of applying a patch set. If it is `repeated`, it was applied before; `undone_by` is the change that undid it."""
+    """The result of applying patches. If `repeated`, they were applied before; `undone_by` is the change that undid it."""
 
     change: int | None
     changed: tuple[str, ...] = ()

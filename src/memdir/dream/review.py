@@ -137,7 +137,7 @@ class SaidSentences:
 class _Group:
     """Changes that share sentences and must be applied together, with the sentences they remove.
 
-    `containing` are unchanged memories that contain removed sentences; `newer` are memories of other groups that supersede them.
+    Unchanged memories in `containing` contain removed sentences; memories of other groups in `newer` supersede some.
     """
 
     staged: tuple[StagedMemory, ...]
@@ -162,7 +162,7 @@ class _Group:
 
     @property
     def emptied(self) -> int:
-        """Return how many memories lose all their sentences, not counting those whose sentences are kept word for word."""
+        """Return how many memories lose all their sentences, except those that are kept word for word elsewhere."""
         reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
         remaining = {
             memory.name: {*parse_document(memory.before or "").list_sentences()}
@@ -247,7 +247,7 @@ class _Review:
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """Ask the judge about removed and added sentences. Store the unsupported additions; return the removed sentences."""
+        """Ask the judge about these sentences. Store the unsupported additions and return the removed sentences."""
         lost: dict[str, list[str]] = defaultdict(list)
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:

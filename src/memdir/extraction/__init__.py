@@ -256,7 +256,7 @@ class _Run:
         self.foreign = tuple(dict.fromkeys((*foreign, *find_runs(allowed.hidden))))[-FOREIGN_RUNS:]
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """Save only explicit requests from now on, because another process changed the memories that the model wrote."""
+        """Save only explicit requests from now on. Used if another process changed memories that the model wrote."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
@@ -302,7 +302,7 @@ class _Run:
         return replace(plan, placed=placed, doubts=doubts, trimmed=trimmed, cut_writes=writes, unlearned=unlearned)
 
     def _revert_learned(self, staging: Staging) -> Iterator[str]:
-        """Restore each memory that this conversation learned from removed text to its earlier version. Yields the names."""
+        """Restore the earlier version of each memory that was learned from removed text. Yields the memory names."""
         before: dict[str, str | None] = {}
         for change in self.store.changes(limit=_RECENT_CHANGES) if self.conversation.session else ():
             if change.origin.who == WHO and change.origin.session == self.conversation.session:
@@ -356,7 +356,7 @@ class _Run:
                 digest = digest_of(encode(memory.text or ""))
                 cut_writes.append(TrimmedWrite(name, judged.whole[memory.name], quote, digest))
         follows = judged.opinion.follows if judged.opinion is not None else None
-        # Save a request verbatim if no accepted write covers it, unless the second opinion rejects it and all of its write.
+        # Save a request verbatim if no accepted write covers it, unless the second opinion rejects it.
         confirmed = [one for number, one in enumerate(missed) if follows is None or follows.get(_name_case(number))]
         lost = [
             one
@@ -374,7 +374,7 @@ class _Run:
         return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
     def _restage_cut(self, staging: Staging) -> dict[str, str]:
-        """Stage the complete texts of writes that the last run trimmed, as the user may have confirmed them. Return their quotes."""
+        """Stage the writes that the last run trimmed, as the user may have confirmed them. Return their quotes."""
         new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
         for write in self.trimmed:
             with suppress(NotFoundError, PathError):
@@ -464,7 +464,7 @@ class _Run:
         return tuple(placement for request in requests for placement in self._stage_request(request, staging))
 
     def _stage_request(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """Stage one request. Ignores a request that would remove text from a memory that changed after the request was made."""
+        """Stage one request. Ignores it if it would remove text from a memory that changed after the user's message."""
         before = staging.copy()
         try:
             placed = place(request, staging)
@@ -626,7 +626,7 @@ def _read_past(store: StoreBase, name: str) -> Iterator[str]:
 
 
 def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> bool:
-    """Return whether a write fulfils a request: its quote overlaps the request, or its text contains most of the words."""
+    """Return whether a write fulfils a request: its quote overlaps the request, or its text has most of the words."""
     mine, theirs = fold_words(request.quote), fold_words(quote)
     if theirs and (theirs in mine or mine in theirs):
         return True

@@ -251,7 +251,7 @@ def _measure(target: frozenset[str], terms: frozenset[str]) -> float:
 
 
 def _covers(target: frozenset[str], terms: frozenset[str]) -> bool:
-    """Return whether a text is about a target: it must contain most words of the target, or all if there are one or two."""
+    """Return whether a text contains most words of a target, or all of them if the target has one or two words."""
     return bool(target) and _measure(target, terms) >= (1 if len(target) <= 2 else _COVER)
 
 

@@ -101,7 +101,7 @@ class DoubtfulWrite:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The checked writes. For a trimmed write, `trimmed` contains the removed sentences, and `whole` the text before that."""
+    """The checked writes. If sentences were removed, `trimmed` lists them, and `whole` has the text with them."""
 
     kept: tuple[StagedMemory, ...] = ()
     doubts: tuple[DoubtfulWrite, ...] = ()
@@ -391,7 +391,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """A memory written by a run. `barred` sentences are never accepted; if it `is_laundered`, it repeats a shared memory."""
+    """A memory that a run wrote. `barred` sentences are never accepted; `is_laundered`: it repeats a shared memory."""
 
     staged: StagedMemory
     source: _TypedText
@@ -493,7 +493,7 @@ class _Writing:
         return _Verdict(replace(staged, renamed=renamed), tuple(cut))
 
     def keep_typed(self, quote: str) -> _Verdict:
-        """Keep only sentences that the user typed literally. Used if no model has checked the others, which need review."""
+        """Keep only sentences that the user typed literally, as no model has checked the others, which need review."""
         source = self.source
         typed = [text for text in self.sentences if source.says(text) and fold_words(text) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
@@ -515,7 +515,7 @@ class _Writing:
     def _write(
         self, name: str, title: str, description: str, body: str, learned: Mapping[str, FieldValue]
     ) -> StagedMemory:
-        """Return the memory with this text and these fields. All other optional fields are as they were before the run."""
+        """Return the memory with this text and these fields. Other optional fields are as they were before the run."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
         values: dict[str, FieldValue] = {"name": title, "description": description, **learned}

@@ -1,4 +1,4 @@
-"""Maintenance after extraction, at the end of a turn. The worker process and `Session` run the same steps in the same order."""
+"""Maintenance at the end of a turn, after extraction. The worker and `Session` run the same steps in this order."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -46,7 +46,7 @@ QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SE
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """The input of the maintenance steps. `notes` update the session notes; verification calls `give_way`, which may block."""
+    """The input of the steps. `notes` update the session notes; verification calls `give_way`, which may block."""
 
     stores: Sequence[StoreBase]
     state: Path
@@ -63,7 +63,7 @@ def do_chores(
     report: Callable[[TurnChore, MemdirError], None],
     chores: Collection[TurnChore] = tuple(TurnChore),
 ) -> None:
-    """Run the due steps in `chores`, unless memory is off or paused. An error goes to `report`, and the next step runs."""
+    """Run the steps in `chores` that are due, unless memory is off or paused. Errors are passed to `report`."""
     project = context.project
     if project is not None and (not project.places.switch.on or project.settings.flag("paused")):
         return
