@@ -114,8 +114,12 @@ def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
             raise ValueError(
                 f"mutable default {type(spec.default)} for field {name} is not allowed: use default_factory"
             )
-    if "__post_init__" in vars(cls):
-        raise TypeError(f"{cls.__qualname__}: records have no __post_init__")
+    # The class is built again with slots, and `super()` would still refer to the first one.
+    uses_super = any(
+        "__class__" in getattr(getattr(value, "__code__", None), "co_freevars", ()) for value in vars(cls).values()
+    )
+    if "__post_init__" in vars(cls) or uses_super:
+        raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
 
 
 def _make_first_init(qualname: str, specs: Mapping[str, _Spec]) -> Any:
