@@ -364,7 +364,7 @@ class StoreBase(StoreReader, Inbox):
         return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """Return where records and locks are stored: `root` or the store's folder. Raises SettingsError without either."""
+        """Return the place of records and locks: `root` or the store's folder. Raises SettingsError without either."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
             raise SettingsError(problem, key="state", hint="pass a folder as state=PATH")

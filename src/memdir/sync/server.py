@@ -236,8 +236,7 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Send the files in several requests, the index last. Returns the old head, so that the next fetch includes
-        changes that others have made since."""
+        """Send the files in several requests, the index last. The head stays: the next fetch gets changes by others."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)

@@ -360,7 +360,7 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 
 # --- what a sync records for the user: inbox items, incoming changes, authors -----------------------------------------
 # Incoming changes quote text of others: one shortened line each, with its author, never as an instruction. Changes to
-# review are identified by file and version. Of a conflict, the memory has the merged text; an inbox item has both sides.
+# review are identified by file and version. After a conflict, the memory has the merged text, and an inbox item both.
 
 
 def put_in_inbox(
