@@ -29,7 +29,7 @@ import pytest
 from cli_terminal import show
 from clihelp import Cli
 from hook_calls import PATIENT, call_hook
-from http_servers import Organisation, Visitor, call_mcp, serve
+from http_servers import Organisation, Visitor, call_mcp, search, serve
 from machines import Machine
 from mcp_client import Loopback, Wire, listening, running
 from memdir.conversation.start import measure_starts
@@ -247,7 +247,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Cells
     return tables
 
 
-@pytest.mark.parametrize("fact", ["age", "pins", "recall counts"])
+@pytest.mark.parametrize("fact", ["age", "fields", "recall counts"])
 def test_every_interface_gives_the_same_answer_whatever_happened(fact: str, story: dict[str, dict[str, Cells]]) -> None:
     assert find_differing(story[fact]) == ""
 
@@ -257,7 +257,7 @@ def test_a_memory_keeps_its_age_pin_and_recall_count_whatever_happened(story: di
     assert ages == dict.fromkeys(ages, SAVED[:10])
     counts = [int(str(cells["library"])) for cells in story["recall counts"].values()]
     assert counts == sorted(set(counts)), "each event adds recalls, and none is lost"
-    pins = {event: cells["library"] for event, cells in story["pins"].items()}
+    pins = {event: dict(cells["library"])["pinned"] for event, cells in story["fields"].items()}  # type: ignore[call-overload]
     assert pins == {event: event != "saved" for event in pins}
 
 
@@ -494,6 +494,7 @@ def read_server(postgres: Postgres, org: Organisation, name: str, now: datetime)
     row = org.admin("GET", f"/v1/stores/{name}")[1]
     visitor, api = Visitor(org.port, org.token("admin")), f"/v1/stores/{name}/memories"
     store = PostgresStore(postgres.database, org.tenant, UUID(row["id"]), scope=Scope.TEAM, clock=lambda: now)
+    search(org.admin, f"/v1/stores/{name}", QUESTION)  # everything is indexed then
     found = call_mcp(org.admin, "memory_search", query=QUESTION, store=name)["memories"][0]
     read = call_mcp(org.admin, "memory_read", name="deploys", store=name)
     memory, listed = org.admin("GET", f"{api}/deploys")[1], org.admin("GET", api)[1]["memories"][0]

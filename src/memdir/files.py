@@ -1,8 +1,8 @@
 """Small files of memdir and its hosts, locks, and information about processes.
 
-For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
-limit, and written whole or not at all. Files below a memory directory have names that come from outside: the
-second part of this module guards them.
+The first part is for settings, pointers and records, whose location the user or memdir has chosen: they are read up to a
+size limit and replaced atomically. The second part is for files below a memory directory, whose names are untrusted: it
+checks the names and follows no links.
 """
 
 import errno
@@ -24,7 +24,7 @@ from memdir.records import Signature
 from memdir.text import shorten
 
 NOFOLLOW, CLOEXEC, _NONBLOCK = os.O_NOFOLLOW, os.O_CLOEXEC, os.O_NONBLOCK
-# What the file system reports, in words a person can act on.
+# A message and a hint for the errors of a file system.
 _WORDS = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was changed"),
     errno.EDQUOT: ("the disk quota is used up", "free some space; nothing was changed"),
@@ -141,7 +141,7 @@ def sync_dir(path: Path) -> None:
 
 
 def describe_errno(code: int, words: str = "") -> tuple[str, str]:
-    """Return what an error of the file system means, by default in its own words, and what to do."""
+    """Return the message and the hint for a file system error; `words` is the message for an unknown error."""
     return _WORDS.get(code, (words, "nothing was changed; try again when it is fixed"))
 
 
@@ -272,8 +272,8 @@ def _read_text(path: str) -> str:
 def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
     """Start `memdir ARGUMENTS` in a directory as a process that outlives this one; returns its PID.
 
-    `environ` are its variables, by default those of this process. `-P`, because the directory may be any project, and a
-    `json.py` in it must not be imported.
+    `environ` holds its environment variables, by default those of this process. Python gets `-P`, because the directory may
+    be any project, and a `json.py` in it must not be imported.
     """
     # Imported here: most calls start no process, and every prompt hook would pay for it.
     import subprocess
@@ -303,7 +303,7 @@ INDEX_FOLDED = "memory"
 INDEX_COPY = "it is a copy of the index, as sync tools make them"
 Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
-# Letters that show nothing, and so can make two names look alike.
+# Invisible letters, which can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _MOST = 2**63 - 1
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | CLOEXEC
@@ -663,14 +663,14 @@ def read_signatures(
                 name = entry.name
                 if name[0] == "." or not (name.isascii() or _is_utf8(name)):
                     continue
-                # The first letter first: ten thousand names are not folded to find the one index.
+                # Check the first letter first, so that ten thousand names need not be folded to find the index.
                 if name[-3:] == ".md" and (name[0] not in "mM" or not _is_index(name[:-3])):
                     if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
                         signatures[prefix + name] = ()
                         continue
                     try:
                         facts = entry.stat(follow_symlinks=False)
-                    except OSError:  # gone since; the others are still there
+                    except OSError:  # deleted since the folder was listed
                         continue
                     if facts.st_size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
                         signatures[prefix + name] = _make_stat(facts)
@@ -687,7 +687,7 @@ def read_signatures(
 
 
 def read_stat(root: int, path: str) -> Stat:
-    """Return the stats of a file or folder below the root, which change with it; empty if it does not exist."""
+    """Return the stat values of a file or folder below the root, or an empty tuple if they cannot be read."""
     try:
         with _open_parent(root, path) as (folder, leaf):
             return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))

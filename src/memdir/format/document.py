@@ -26,7 +26,7 @@ _LABEL = re.compile(
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_LANGUAGE_CHARS = 20  # more behind a mark of code is a text like any other
+_LANGUAGE_CHARS = 20  # a longer word after a code fence is text, not a language
 _CODE = re.compile(r"`[^`\n]+`")
 _PARAGRAPH = re.compile(r"\S.*(?:\n(?!\s*$|\*\*).*)*", re.MULTILINE)  # up to a blank line or a label in bold
 _BLANK = re.compile(r"(?:[ \t]*\r?\n)+")
@@ -73,7 +73,7 @@ class MemoryDocument:
     @cached_property
     def parts(self) -> tuple[BodyPart, ...]:
         """Return the fact, which may be empty, and then each labelled part in order."""
-        # Not by spaces: a label reaches over the spaces behind it.
+        # Code is not replaced by spaces, because a label includes the spaces after it.
         prose = _CODE.sub(lambda match: "§" * len(match[0]), blank_fences(self.text[self.start :], "§"))
         labels = [(PartKind.FACT, self.start, self.start)]
         for label in _LABEL.finditer(prose):
@@ -168,7 +168,7 @@ def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
     left, place = "", 0
     for start, end in [*sorted(spans), (len(text), len(text))]:
         piece = text[place : max(place, start)]
-        # Of the blank lines before and behind a cut, one of the two gaps is enough.
+        # Of the blank lines before and after a cut, keep only one gap.
         is_double = place and (left.endswith(("\n\n", "\n\r\n")) or not left[document.start :].strip())
         left += _BLANK.sub("", piece, count=1) if is_double and _BLANK.match(piece) else piece
         place = max(place, end) if start < len(text) else place

@@ -429,7 +429,7 @@ def tidy_index(
     Of two lines for one memory, the one in `preferred` is kept. `revived` are memories that only one side deleted;
     their lines are looked up in the indexes `known`.
     """
-    alive, back = ({fold(name) for name in group} for group in (names, revived))
+    alive, restored = ({fold(name) for name in group} for group in (names, revived))
     liked = set(_split_index(preferred))
     lines = parse_index(text)
     best: dict[str, int] = {}
@@ -441,7 +441,7 @@ def tidy_index(
     tidied = "".join(line.text for line in remaining)
     missing: dict[str, str] = {}
     for line in (line for other in known for line in parse_index(other)):
-        if line.is_pointer and line.key in alive & back and line.key not in best:
+        if line.is_pointer and line.key in alive & restored and line.key not in best:
             missing[line.key] = min(missing.get(line.key, line.text.strip()), line.text.strip())
     for line_text in missing.values():
         tidied = append_pointer(tidied, line_text)

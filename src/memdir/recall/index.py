@@ -62,10 +62,10 @@ Vector = tuple[bytes, float]  # each value plus 128, and the length of the vecto
 
 _HEAD_BYTES = 4096  # longer headers are invalid
 _ZERO = 128  # the byte that stands for 0
-_LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
+_LIFT = bytes(value ^ 0x80 for value in range(256))  # translates signed bytes to bytes plus 128
 _SLOT = 8  # bytes of a slot
-_TOTAL_WEIGHT = 1 << 22  # all weights of a sum: with the 8 bits of a value this fills half a slot
-_POINT = 32  # bits behind the point when sums are scaled to a byte: the other half
+_TOTAL_WEIGHT = 1 << 22  # sum of all weights: times the 8 bits of a value, it fits into half a slot
+_POINT = 32  # fraction bits when sums are scaled to a byte: the other half of a slot
 
 
 class WordTable:
@@ -449,7 +449,7 @@ class Catalog:
         for count in counts:
             fresh.update(count.keys())
         self._db.executemany(_ADD_TERM, fresh.items())
-        self._count(len(rows), sum(row.length for row in rows), sum(_count_lines(row.passages) for row in rows))
+        self._add_counts(len(rows), sum(row.length for row in rows), sum(_count_lines(row.passages) for row in rows))
         known = self.find_terms(list(fresh))
         totals = self.read_totals()
         rarity = {word: math.sqrt(totals.idf(df)) for word, (_, df) in known.items()}
@@ -466,8 +466,8 @@ class Catalog:
                 posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
         self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?,?)", bodies)
-        called = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
-        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", called)
+        trigger_rows = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
+        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", trigger_rows)
         numbered = [
             (row.path, signatures[row.path], doc, fold(row.path.removesuffix(".md")))
             for doc, row in enumerate(rows, first)
@@ -483,7 +483,7 @@ class Catalog:
             holders: dict[str, set[int]] = {}
             select = f"SELECT doc, length, passages FROM bodies WHERE doc IN ({numbers})"
             for doc, length, passages in db.execute(select):
-                self._count(-1, -length, -_count_lines(passages))
+                self._add_counts(-1, -length, -_count_lines(passages))
                 for word in set(passages.split()):
                     holders.setdefault(word, set()).add(doc)
             for word, (term, _) in self.find_terms(list(holders)).items():
@@ -505,7 +505,7 @@ class Catalog:
             else:
                 self._db.execute("DELETE FROM postings WHERE term = ? AND block = ?", key)
 
-    def _count(self, docs: int, length: int, passages: int) -> None:
+    def _add_counts(self, docs: int, length: int, passages: int) -> None:
         self._db.executemany(_ADD_COUNT, [("docs", docs), ("length", length), ("passages", passages)])
 
     def _open(self) -> sqlite3.Connection:
@@ -559,10 +559,10 @@ def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: in
             scores[doc] = find(doc, 0.0) + gain[posting & MAX_COUNT]
     if len(scores) <= limit:
         return list(scores)
-    least = heapq.nlargest(limit, scores.values())[-1]
-    best = [doc for doc, score in scores.items() if score > least]
+    lowest = heapq.nlargest(limit, scores.values())[-1]
+    best = [doc for doc, score in scores.items() if score > lowest]
     # Later documents, which are usually newer, win ties.
-    same = sorted([doc for doc, score in scores.items() if score == least], reverse=True)
+    same = sorted([doc for doc, score in scores.items() if score == lowest], reverse=True)
     return best + same[: limit - len(best)]
 
 
@@ -591,8 +591,8 @@ def parse_memory(path: str, text: str, signature: str, *, shared: bool = False) 
     when = fields.when if is_own else When()
     priors = MemoryPriors(modified, pinned, fields.kind, links, rule)
     joined = "\n".join(map(" ".join, passages))
-    called = list_triggers(when, "\n".join((title, fields.description, body)))
-    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(called))
+    triggers = list_triggers(when, "\n".join((title, fields.description, body)))
+    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(triggers))
 
 
 def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:

@@ -27,12 +27,12 @@ from memdir.verify.project import ProjectListing, open_project
 from memdir.verify.records import CheckedClaim, ClaimKind, ClaimStatus, Verdict, VerifyState, mark_verified
 
 HOST, EVENT = "memdir", "verify"  # in the recorded events
-_CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
+_CUT = " cut:"  # in the key of a verdict that ran out of time, followed by its time limit in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The verdicts on a store's memories. `fresh` is the number of new ones. `problem` is set if reading failed."""
+    """The verdicts on a store's memories. `fresh` counts the new verdicts. `problem` says why the project is unreadable."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -82,12 +82,12 @@ def verify(
     fresh = context.check(due, seconds, give_way, on_progress)
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
-    alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
-    reliable = [verdict for verdict in fresh if not problem or all(one.claim.kind in alone for one in verdict.claims)]
+    offline = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
+    reliable = [verdict for verdict in fresh if not problem or all(row.claim.kind in offline for row in verdict.claims)]
     if reliable or moved or (gone and not problem):
         records.write_verdicts(store, [*reliable, *moved], gone)
-    reached = {verdict.name: verdict for verdict in fresh}
-    verdicts = [reached.get(name) or known[name] for name in readable]
+    fresh_by_name = {verdict.name: verdict for verdict in fresh}
+    verdicts = [fresh_by_name.get(name) or known[name] for name in readable]
     return VerifyReport(tuple(verdicts), 0 if problem else len(fresh), problem)
 
 
@@ -123,7 +123,7 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims are all true. All memories are changed together."""
+    """Write `verified:` into each memory whose claims are all true, as one change in the history."""
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
     for verdict in report.verdicts:
@@ -154,17 +154,17 @@ def _find_due(
     store: Folder,
     headers: Sequence[Header],
     known: Mapping[str, Verdict],
-    holds: Callable[[Verdict], bool],
+    is_valid: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of the readable memories, the memories to verify, and valid verdicts on rewritten files."""
+    """Return the names of the readable memories, the memories to verify, and the valid verdicts with a new signature."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []
     for header in headers:
         give_way()
         cached = known.get(header.name)
-        cached = cached if cached is not None and holds(cached) else None
+        cached = cached if cached is not None and is_valid(cached) else None
         if cached is None or cached.signature != records.render_signature(header.signature):
             memory = _read(store, header.name)
             if memory is None:
@@ -187,7 +187,7 @@ class VerifyContext:
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
 
     def holds(self, known: Verdict, seconds: float) -> bool:
-        """Return whether a verdict on the same text is valid. Incomplete ones are repeated if there is more time."""
+        """Return whether a cached verdict fits the project's state. An incomplete one does not if `seconds` allows more time."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
@@ -237,5 +237,5 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return the claims without weak ones that are not checkable."""
-    return tuple(one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN))
+    """Return the checked claims, except weak claims whose status is unknown."""
+    return tuple(row for row in checked if not (row.claim.is_weak and row.status is ClaimStatus.UNKNOWN))

@@ -28,8 +28,8 @@ _FILES = (
     *"CLAUDE.local.md .claude/CLAUDE.md .windsurfrules .clinerules .github/copilot-instructions.md".split(),
 )
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
-_FILE_BYTES = 262_144  # read of an instruction file
-_FOLDER_FILES, _ENTRIES = 200, 2_000  # read, and listed, of a folder of rules
+_FILE_BYTES = 262_144  # at most, read of an instruction file
+_FOLDER_FILES, _ENTRIES = 200, 2_000  # at most, read and listed in a folder of rules
 _LAYOUT_CHARS = 300  # longer sentences say more than the path of a file
 _COMMITS = 2_000
 _WORDS = 5
