@@ -421,7 +421,7 @@ class Excerpt(_Titled):
 class Moment(StrEnum):
     """The occasion on which a memory was shown.
 
-    The last three record what followed: the action was carried out anyway, the user allowed it, or the memory was not useful.
+    The last three record what followed: the action was carried out, the user allowed it, or the memory was not useful.
     """
 
     START = "start"

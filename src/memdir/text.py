@@ -79,9 +79,9 @@ def fold_link(name: str) -> str:
 def fold_words(text: str, *, signs: bool = False) -> str:
     """Return the normalised words of a text: NFKC, without case, punctuation, markup, accents and invisible characters.
 
-    Texts are compared in this form, so that a disguised word equals the plain one: entities are decoded, tags and `_` inside
-    a word dropped, look-alike letters replaced, and words broken at a line end joined. Each Chinese or Japanese character is
-    a word. With `signs`, accents, tags and signs that change the meaning are kept: `x < 5` is not `x > 5`.
+    Texts are compared in this form, so that a disguised word equals the plain one: entities are decoded, tags and `_`
+    inside a word dropped, look-alike letters replaced, and words broken at a line end joined. Each Chinese or Japanese
+    character is a word. With `signs`, accents, tags and signs that change the meaning are kept: `x < 5` is not `x > 5`.
     """
     if _DISGUISES.search(text):
         # Imported here: few texts contain an entity, and the table is large.
@@ -278,18 +278,18 @@ _REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb0
 
 def estimate_tokens(text: str) -> int:
     if len(text) <= WHOLE_CHARS:
-        return max(1, round(_weigh(text))) if text else 0
+        return max(1, round(_count_tokens(text))) if text else 0
     size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
     sample = "".join(text[number * step : number * step + size] for number in range(_PIECES))
-    return round(_weigh(sample) * len(text) / len(sample))
+    return round(_count_tokens(sample) * len(text) / len(sample))
 
 
-def _weigh(text: str) -> float:
-    count = _weigh_words(text) + _weigh_signs(text)
-    return count if text.isascii() else count + _weigh_scripts(text)
+def _count_tokens(text: str) -> float:
+    count = _count_word_tokens(text) + _count_sign_tokens(text)
+    return count if text.isascii() else count + _count_script_tokens(text)
 
 
-def _weigh_words(text: str) -> float:
+def _count_word_tokens(text: str) -> float:
     words = _WORD.findall(text)
     english = sum(map(_ENGLISH.__contains__, words))
     other = sum(map(_OTHER.__contains__, words)) + (0 if text.isascii() else 0.5 * len(_ACCENT.findall(text)))
@@ -304,7 +304,7 @@ def _count_letters_beyond(lengths: Counter[int], limit: int) -> int:
     return sum((length - limit) * count for length, count in lengths.items() if length > limit)
 
 
-def _weigh_signs(text: str) -> float:
+def _count_sign_tokens(text: str) -> float:
     signs, capitals = _SIGNS.findall(text), _CAPITALS.findall(text)
     return (
         0.90 * len(signs)
@@ -316,7 +316,7 @@ def _weigh_signs(text: str) -> float:
     )
 
 
-def _weigh_scripts(text: str) -> float:
+def _count_script_tokens(text: str) -> float:
     han, kana, cyrillic = len(_HAN.findall(text)), len(_KANA.findall(text)), _CYRILLIC.findall(text)
     # The same characters take more tokens in Japanese, which is recognised by its kana.
     japanese = min(1.0, 4 * kana / (han + kana + 1))
@@ -375,7 +375,7 @@ def find_json(text: str) -> Iterator[object]:
 
 
 def find_rows(text: str, key: str) -> list[object]:
-    """Return the JSON list in a model's reply, alone or under `key` in an object. Raises ReplyError if there is none."""
+    """Return the JSON list in a model's reply, alone or under `key` in an object; raises ReplyError if none."""
     values = list(find_json(text))
     for value in values:
         rows = value.get(key) if isinstance(value, dict) else value
@@ -386,7 +386,7 @@ def find_rows(text: str, key: str) -> list[object]:
     raise ReplyError(f'the JSON has no list "{key}"')
 
 
-# --- readings: other forms of a text, in which disguised words are plain -----------------------------------------------
+# --- readings: other forms of a text, in which disguised words are plain ----------------------------------------------
 # A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), or decoded from percent
 # signs. Each maps its characters to their offsets in the text it was made from. All take linear time.
 
@@ -408,9 +408,9 @@ class FoldedText:
     lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
 
     def find_place(self, start: int, end: int) -> Span:
-        return self._place(start)[0], self._place(max(end - 1, start))[1]
+        return self._find_original(start)[0], self._find_original(max(end - 1, start))[1]
 
-    def _place(self, offset: int) -> Span:
+    def _find_original(self, offset: int) -> Span:
         piece = bisect_right(self.here, offset) - 1
         begin, length = self.there[piece], self.lengths[piece]
         if length >= 0:

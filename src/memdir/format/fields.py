@@ -1,7 +1,7 @@
-"""The optional fields of a memory as one table: how each is read, checked, written and shown.
+"""The optional fields of a memory as one table: how each field is read, checked, written and shown.
 
-A field is a row of `FIELDS` and an attribute of the same name in `FrontmatterFields`, `Draft`, `FieldChanges` and `Header`.
-Frontmatter, plans, the inbox, the header cache, updates and the rows of all interfaces use the table instead of naming fields.
+A field is a row of `FIELDS` and an attribute of the same name in `FrontmatterFields`, `Draft`, `FieldChanges` and
+`Header`. Frontmatter, plans, the inbox, the header cache, updates and all interfaces use the table and name no fields.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,13 +48,13 @@ NO_FIELDS = FrontmatterFields()
 class MemoryField:
     """One optional field. `schema` describes its JSON value.
 
-    `parse` returns the valid part of a node of the frontmatter, or of such a JSON value; `render` the value to write in a
-    file, None for no field; `dump` the JSON value. `check` raises FormatError. `help` says what to enter in the option of
-    `save` and `edit`, which is called `option` or like the key, and in the input of the page's forms; without it, there is
-    neither. `ask` tells an agent what to pass when it saves or changes a memory: "" if the key says enough, None if agents
-    cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the nested dialect. `is_personal`:
-    without effect in memories that others can write. `is_learned`: models may set it when they extract or tidy memories,
-    and each of its texts needs evidence.
+    `parse` returns the valid part of a node of the frontmatter, or of such a JSON value; `render` the value to write in
+    a file, None for no field; `dump` the JSON value. `check` raises FormatError. `help` says what to enter in the
+    option of `save` and `edit`, which is called `option` or like the key, and in the input of the page's forms; without
+    it, there is neither. `ask` tells an agent what to pass when it saves or changes a memory: "" if the key says
+    enough, None if agents cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the nested
+    dialect. `is_personal`: without effect in memories that others can write. `is_learned`: models may set it when they
+    extract or tidy memories, and each of its texts needs evidence.
     """
 
     key: str

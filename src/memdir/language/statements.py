@@ -1,7 +1,7 @@
 """Recognise English sentences that state something worth keeping, such as "prices are stored without VAT".
 
 A linear model over small words, their neighbours and the shapes of all other words, fitted to labelled sentences by
-`benchmarks/statements.py`. It knows how people phrase statements, not their subjects: all words outside its list count only by their shape.
+`benchmarks/statements.py`. It knows how people phrase statements, not their subjects: other words are only shapes.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Choose the memories that are shown at an action, and whether a rule asks or refuses.
 
-`triggers` proposes the memories. This module reads their triggers again from the files, because the index may be outdated or
-written by others, and leaves out memories that the conversation already has. A rule with `enforce` needs no further
-evidence, and applies each time.
+`triggers` proposes the memories. This module reads their triggers again from the files, because the index may be
+outdated or written by others, and leaves out memories that the conversation already has. A rule with `enforce` needs no
+further evidence, and applies each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,9 +69,9 @@ def recall_at_action(
 ) -> ActionRecall:
     """Return the memories to show at an action and record them. `text` describes the action in the recall log.
 
-    `rules` are the memories whose `enforce` may apply. `shows` says whether the host can show memories now, and `decides`
-    whether it can still ask or refuse. A subagent (`agent`) has its own session record. `on_found` receives the memories to
-    show, as in `show_recall`.
+    `rules` are the memories whose `enforce` may apply. `shows` says whether the host can show memories now, and
+    `decides` whether it can still ask or refuse. A subagent (`agent`) has its own session record. `on_found` receives
+    the memories to show, as in `show_recall`.
     """
     session = find_own_session(project, session_id, agent)
     record = session.read()

@@ -294,11 +294,11 @@ class Catalog:
 
     def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
         """Update the index from a listing. Return the number of files read. `marks` is stored for `read_marks`."""
-        listing, version = _digest(listed), self._read_version()
+        listing, version = _digest_listing(listed), self._read_version()
         folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
         if _find_total(self._db, "listing") == listing:
             if (_find_total(self._db, "folders") or "") != folders:
-                self._change([], {}, [], {"folders": folders})
+                self._write([], {}, [], {"folders": folders})
             return 0
         known = dict(self._db.execute("SELECT path, sig FROM files"))
         signatures = _render_signatures(listed)
@@ -329,7 +329,7 @@ class Catalog:
 
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
         signatures: dict[str, str] = {}
-        for batch in _split(paths):
+        for batch in _split_batches(paths):
             signatures.update(
                 self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             )
@@ -358,7 +358,7 @@ class Catalog:
             # After an unreadable file or a write by another process, the next refresh compares all files again.
             is_complete = is_last and count + len(rows) == len(paths) and self._read_version() == version
             last = {**totals, **({} if is_complete else {"listing": ""})} if is_last else {"listing": ""}
-            if not self._change(rows, changed, gone if is_last else (), last):
+            if not self._write(rows, changed, gone if is_last else (), last):
                 break
             count += len(rows)
         return count
@@ -381,7 +381,7 @@ class Catalog:
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Return the ID and document frequency of each word that is in the index."""
         terms = {}
-        for batch in _split(words):
+        for batch in _split_batches(words):
             rows = self._db.execute(
                 f"SELECT word, id, df FROM terms WHERE word IN ({_make_placeholders(batch)})", batch
             )
@@ -402,7 +402,7 @@ class Catalog:
 
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         docs: list[int] = []
-        for batch in _split(paths):
+        for batch in _split_batches(paths):
             rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             docs += [doc for (doc,) in rows]
         return docs
@@ -423,10 +423,10 @@ class Catalog:
         """Return a number that changes when another process writes to the index."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
-    def _change(
+    def _write(
         self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
     ) -> bool:
-        """Write rows in one transaction, except those already added by others. Returns False if the index is locked."""
+        """Write rows in one transaction, except rows already added by others. Returns False if the index is locked."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -478,7 +478,7 @@ class Catalog:
     def _remove(self, paths: Sequence[str]) -> None:
         """Remove documents and their terms from the index."""
         db = self._db
-        for docs in _split(self.find_docs(paths)):
+        for docs in _split_batches(self.find_docs(paths)):
             numbers = ",".join(map(str, docs))
             holders: dict[str, set[int]] = {}
             select = f"SELECT doc, length, passages FROM bodies WHERE doc IN ({numbers})"
@@ -529,7 +529,7 @@ class Catalog:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        """Create the tables if the index was made with other settings or by another version."""
+        """Create the tables again if the index was made with other settings or by another version."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
         own_kind = full if self.semantic else plain
@@ -640,12 +640,12 @@ def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """Render the stat results of folders. Omits those that changed so recently that they must be listed again."""
+    """Render the stat results of folders. Recently changed folders get none, so that they are listed again."""
     latest = time.time_ns() - _SETTLED_NS
     return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 
 
-def _digest(listed: Mapping[str, Stat]) -> str:
+def _digest_listing(listed: Mapping[str, Stat]) -> str:
     """Return a digest of a directory listing that is the same in every process."""
     names = "\n".join(listed).encode("utf-8", "replace")
     return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
@@ -655,7 +655,7 @@ def _count_lines(passages: str) -> int:
     return passages.count("\n") + 1 if passages else 0
 
 
-def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
+def _split_batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + _MANY] for start in range(0, len(values), _MANY))
 
 

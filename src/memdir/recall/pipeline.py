@@ -104,9 +104,9 @@ class RecallRequest:
     If two `stores` have a memory of the same name, the first one is used. Without a `limit`, only memories that are very likely
     to help are returned, otherwise the best matches. `on` and `paused` are settings.
 
-    `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the conversation
-    has the standing rules from its start, so they are not candidates. `acts`: see Query. `read_index` returns the lines of
-    MEMORY.md that the host has loaded: a memory that only repeats its line is left out.
+    `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the
+    conversation has the standing rules from its start, so they are not candidates. `acts`: see Query. `read_index`
+    returns the lines of MEMORY.md that the host has loaded: a memory that only repeats its line is left out.
     """
 
     stores: Sequence[StoreReader]
@@ -127,8 +127,8 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `ranking` has
-    the best memories, shown or not."""
+    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `ranking`
+    has the best memories, shown or not."""
 
     query: str
     selector: str
@@ -188,10 +188,10 @@ def recall_in_project(
 ) -> RecallResult:
     """Recall from the stores of a project, with its settings, in the conversation `session`.
 
-    With `peek`, nothing is recorded as shown. With `trusts`, not every file of a large directory is checked. With `acts`, the
-    result has the ranking for later actions. `is_message`: the query is a message of a conversation that has the standing
-    rules. `on_read` is called with the number of files read into the index, `on_found` with the memories to show (see
-    `show_recall`). `make_selector` returns the selector to use, given the local search.
+    With `peek`, nothing is recorded as shown. With `trusts`, not every file of a large directory is checked. With
+    `acts`, the result has the ranking for later actions. `is_message`: the query is a message of a conversation that
+    has the standing rules. `on_read` is called with the number of files read into the index, `on_found` with the
+    memories to show (see `show_recall`). `make_selector` returns the selector to use, given the local search.
     """
     lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
@@ -289,7 +289,7 @@ def take_selection(
 
 
 def leave_ranking(file: SessionFile, result: RecallResult) -> None:
-    """Save the ranking of a prompt. A short prompt may continue earlier work, so it keeps the previous best memories, too."""
+    """Save the ranking of a prompt. A short prompt may continue earlier work and keeps the previous best memories."""
     leaders = result.ranking.leaders
     if is_short(result.query):
         pairs = zip_longest(leaders, read_ranking(file).leaders)
@@ -446,7 +446,7 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     else:
         picks = _select_headers(selector, request, record, limit)
     selected = [pick for pick in picks if not pick.dropped][:limit]
-    pairs = [(pick, _read(stores, pick)) for pick in selected]
+    pairs = [(pick, _read_pick(stores, pick)) for pick in selected]
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
     index = request.read_index() if selected else ""
     reasons = [
@@ -517,7 +517,7 @@ def _is_repeated(memory: StoredMemory, index: str) -> bool:
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
     """Select among the headers that may be shown."""
-    headers, dropped = _scan(request.stores)
+    headers, dropped = _read_headers(request.stores)
     rules = set(find_rules(headers)) if request.has_rules else ()
     allowed = []
     for header in headers:
@@ -527,7 +527,7 @@ def _select_headers(selector: Selector, request: RecallRequest, record: SessionR
     return [*(selector(_make_query(request), allowed, limit) if allowed else ()), *dropped]
 
 
-def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
+def _read_headers(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
     """Return the headers of all readable stores, and the user memories that project memories override."""
     headers: list[Header] = []
     hidden: list[Pick] = []
@@ -561,7 +561,7 @@ def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, na
     return READ if any(key in record.read for key in keys) else ""
 
 
-def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
+def _read_pick(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
     """Read a selected memory from its store, or return None if it cannot be read."""
     match: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:

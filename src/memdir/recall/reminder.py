@@ -41,7 +41,7 @@ def fit_memories(
         gap = _GAP if fitted else ""
         left, rest = chars - measure_reply(fitted) - len(gap), tokens - estimate_tokens(fitted)
         reserved = min((len(excerpts) - number - 1) * _LINE_CHARS, left // 3)
-        text = _fit(excerpt, now, left - reserved, rest - reserved // 4)
+        text = _render_within(excerpt, now, left - reserved, rest - reserved // 4)
         if not text:
             header = excerpt.header
             about = shorten(one_line(header.description or header.title), 120)
@@ -78,7 +78,7 @@ def has_tokens_at_most(text: str, limit: int) -> bool:
     return len(text) * (0.5 if text.isascii() else 1.25) <= limit or estimate_tokens(text) <= limit
 
 
-def _fit(excerpt: Excerpt, now: datetime, chars: int, tokens: int) -> str:
+def _render_within(excerpt: Excerpt, now: datetime, chars: int, tokens: int) -> str:
     """Render a memory, shortened to these limits, or return "" if too little of its text would remain."""
     quoted = quote_memory(excerpt)
     whole = show_memory(excerpt, now=now, quoted=quoted)
@@ -90,13 +90,13 @@ def _fit(excerpt: Excerpt, now: datetime, chars: int, tokens: int) -> str:
     room = min(chars, int(size * share)) - frame
     if room < HOOK_LEAST_CHARS:
         return ""
-    text = _cut(quoted, room)
+    text = _cut_text(quoted, room)
     heads = quoted.count("\n") - excerpt.text.count("\n")
     lines = max(1, text.count("\n") + 1 - heads)
     return show_memory(replace(excerpt, text=text, truncated=True, lines=lines), now=now, quoted=text)
 
 
-def _cut(text: str, room: int) -> str:
+def _cut_text(text: str, room: int) -> str:
     while (over := measure_reply(text) - room) > 0:
         text = text[: len(text) - max(1, over // 2)] if not text.isascii() else text[:room]
     for sign in ("\n", " "):

@@ -73,7 +73,7 @@ SEARCH = (0.7, 1.0, 0.0, 0.4, 0.1, 0.0, 0.35, 0.35, 0.0, 0.35)
 # The weights that decide whether a memory is shown are learned from developers' prompts (`benchmarks/gate.py`;
 # docs/recall.md). There is one file per kind, because a prompt hook needs only one and must be fast.
 GATES = {kind: Path(__file__).with_name(f"gate_{kind}.json") for kind in ("semantic", "plain", "encoder")}
-# Features of a prompt in addition to its words and direction, and features of a memory at this prompt.
+# Features of a prompt in addition to its words and its vector; and features of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
 SHOW = (
     "bias", "long", "second", "uncued", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight",
@@ -136,9 +136,9 @@ SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
-# Many prompts need a memory only at a later edit. A memory with paths or content in `when` waits for it, unless its confidence
-# is at least this, or the prompt is a question, which may lead to no edit. A memory with commands does not wait, because a
-# command cannot be undone, and hosts show memories only with its result.
+# Many prompts need a memory only at a later edit. A memory with paths or content in `when` waits for it, unless its
+# confidence is at least this, or the prompt is a question, which may lead to no edit. A memory with commands does not
+# wait, because a command cannot be undone, and hosts show memories only with its result.
 WAITING = 1.0
 SHORT_WORDS, MOST_DOUBT = 6, 2.0  # "commit and push" says little about its work; the highest doubt
 # Why a candidate was dropped.
@@ -155,7 +155,7 @@ Drop = Callable[[StoreReader, str], str]  # why this memory cannot be selected, 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The selected candidates, and the next best ones with the reasons why they were not selected."""
+    """The selected candidates with their stores, and the next best candidates with the reasons for dropping them."""
 
     picks: tuple[Pick, ...]
     passed_over: tuple[Pick, ...] = ()
@@ -228,7 +228,7 @@ class LocalSearch:
         return self._retry(lambda: sum(self._refresh(number) for number in range(len(self._stores))))
 
     def refresh_files(self, paths: Iterable[Path]) -> int:
-        """Update the index for these files. Only needed in large directories; small ones are updated by each search."""
+        """Update the index for these files. Small directories do not need it: each search updates them."""
         real = [os.path.realpath(path) for path in paths]
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
@@ -309,8 +309,8 @@ class LocalSearch:
     def find_ranking(self, text: str) -> PromptRanking:
         """Return the best memories of the last search, shown or not, with their rarest words, and the doubt.
 
-        Words of `text` are left out, because at an action they would be no new evidence. Memories of other directories get
-        no words, because a purge there does not find the files of conversations here.
+        Words of `text` are left out, because at an action they would be no new evidence. Memories of other directories
+        get no words, because a purge there does not find the files of conversations here.
         """
         used = frozenset(parse_terms(text))
         words: dict[tuple[int, str], dict[str, float]] = {}
@@ -494,7 +494,7 @@ class LocalSearch:
             return None
 
     def _retry(self, step: Callable[[], T]) -> T:
-        """Run a step. If an index fails, replace it by a new or temporary one and try again."""
+        """Run a step. If an index fails, replace it by a new or temporary index and try again."""
         try:
             return step()
         except sqlite3.DatabaseError as error:
@@ -584,7 +584,7 @@ def score_all(
     worth: Sequence[float] = SEARCH,
     encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return the scored candidates. In a large directory these are only the matches and the best `encoded` ones."""
+    """Return the scored candidates. In a large directory, only matches and the best `encoded` memories are scored."""
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)

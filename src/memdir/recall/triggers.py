@@ -151,7 +151,7 @@ _PATCH = "*** Begin Patch"
 
 
 def find_action(tool: str, values: Mapping[str, Any], cwd: str, tops: Sequence[Path]) -> Action | None:
-    """Return the action of a call of a tool, by its plain name, or None if it neither writes, reads nor runs anything.
+    """Return the action of a tool call, or None if the tool neither writes, reads nor runs anything.
 
     Paths are relative to one of `tops`, the roots of the work tree and of the project; others are left out.
     """
@@ -266,7 +266,7 @@ def find_candidates(
         rank, leader = leaders.get(key, (_LAST_RANK, None))
         matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
         need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
-        evidence = max(map(_weigh_trigger, matched), default=0.0) - need
+        evidence = max(map(_score_trigger, matched), default=0.0) - need
         if not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:
@@ -277,7 +277,7 @@ def find_candidates(
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
 
 
-def _weigh_trigger(trigger: Trigger) -> float:
+def _score_trigger(trigger: Trigger) -> float:
     kind = TriggerKind(trigger.kind)
     return _BROAD if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
 
@@ -342,7 +342,7 @@ class _ActionFacts:
         self._until = 0.0
 
     def has_time(self) -> bool:
-        """Return whether another expression may be tried. The first one starts the clock."""
+        """Return whether time is left to search another expression. The first call starts the clock."""
         self._until = self._until or time.perf_counter() + ACTION_SECONDS
         return time.perf_counter() < self._until
 
@@ -397,7 +397,7 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
-    """Return a compiled expression, or None if it is invalid or matches every text: such a file was not written by memdir."""
+    """Return a compiled expression, or None if it is invalid or matches every text, which memdir never writes."""
     try:
         expression = compile_expression(pattern, ignores_case=ignores_case)
     except FormatError:
@@ -411,7 +411,7 @@ def _compile(pattern: str, *, ignores_case: bool) -> Any:
 def list_triggers(when: "When", text: str) -> list[Trigger]:
     """Return the triggers of a memory: those of `when`, or else those derived from its text."""
     if not when.has_patterns:
-        return list(dict.fromkeys(_derive(text)))[:TRIGGERS]
+        return list(dict.fromkeys(_derive_triggers(text)))[:TRIGGERS]
     patterns = [(kind, pattern) for kind in WRITTEN for pattern in getattr(when, kind)]
     return [
         Trigger(kind, "\n".join(find_literals(pattern, is_glob=kind == TriggerKind.PATHS)), pattern)
@@ -419,7 +419,7 @@ def list_triggers(when: "When", text: str) -> list[Trigger]:
     ]
 
 
-def _derive(text: str) -> Iterator[Trigger]:
+def _derive_triggers(text: str) -> Iterator[Trigger]:
     spans = find_code_spans(text) if "`" in text else ()
     plain = [match for match in _PLAIN.finditer(text) if not any(start <= match.start() < end for start, end in spans)]
     if not spans and not plain:

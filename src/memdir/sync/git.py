@@ -28,18 +28,18 @@ from memdir.store.state import Author, make_author
 from memdir.sync import state
 from memdir.text import one_line, shorten
 
-LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
+LATE, ABSENT = -1000, -1001  # our exit codes for a timeout and for a missing git
 _HINT = "`memdir team status` shows the remote; your files are unchanged"
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
 _BLOCK = 512  # the unit of `ulimit -f` in a POSIX shell
-# What is larger than the threshold is streamed, never held in memory. One pack a fetch, so that the limit for a file is the
-# limit for a fetch. Push options are the person's, for their own pushes.
+# Files above the threshold are streamed, never held in memory. A fetch writes one pack, so that the file size limit is
+# the limit of a fetch. The user's push options are for their own pushes.
 _QUIET = f"""
     core.hooksPath={os.devnull} core.fsmonitor=false core.bigFileThreshold=1m core.fsync=all gc.auto=0 maintenance.auto=false
     fetch.unpackLimit=1 fetch.writeCommitGraph=false transfer.fsckObjects=true transfer.credentialsInUrl=die
     submodule.recurse=false push.gpgSign=false push.pushOption= credential.interactive=false http.followRedirects=false
 """.split()
-# Names that no checkout would survive. There is never a checkout, and each is refused when the tree is read.
+# git's checks for odd names and dates, switched off: there is never a checkout, and bad names are refused one by one.
 _NAMES = """
     hasDot hasDotdot hasDotgit fullPathname emptyName zeroPaddedFilemode nullSha1
     gitmodulesMissing gitmodulesBlob gitmodulesName gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesParse
@@ -48,7 +48,7 @@ _NAMES = """
     missingEmail missingNameBeforeEmail missingSpaceBeforeEmail badEmail badName missingSpaceBeforeDate
     zeroPaddedDate badDateOverflow badTimezone
 """.split()
-_SAID = 4_000  # bytes of git's complaints; the end says what it was
+_SAID = 4_000  # bytes of git's error output; the reason is at the end
 _UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
 _LISTING_BYTES = 16_777_216  # of the names in one tree
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -64,7 +64,7 @@ _QUICKER = re.compile(
     r"reference already exists|but expected",
     re.IGNORECASE,
 )
-# Another branch is in the way of this name: trying again does not help.
+# A branch with a conflicting name exists, so trying again does not help.
 _BLOCKED = re.compile(r"exists; cannot create|blocking reference", re.IGNORECASE)
 _DENIED = re.compile(
     r"denied|forbidden|\b40[13]\b|not allowed|read[- ]only|insufficient permission|unable to create|write access|"
@@ -101,7 +101,7 @@ class TeamClone:
             lock.unlink(missing_ok=True)
 
     def run(
-        self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
+        self, *arguments: str, stdin: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
         """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
@@ -109,30 +109,30 @@ class TeamClone:
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
         command = ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
         environ = make_git_environ(self._environment, remote)
-        return _run(command, given, environ, seconds or self.deadline - monotonic())
+        return _run(command, stdin, environ, seconds or self.deadline - monotonic())
 
-    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        result = self.run(*arguments, given=given)
+    def ask(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        result = self.run(*arguments, stdin=stdin)
         if result.code != 0:
             raise make_git_error(arguments[0], result)
         return result.out
 
 
-def make_git_error(verb: str, result: GitResult) -> GitError:
+def make_git_error(command: str, result: GitResult) -> GitError:
     """Return the error to raise for a failed git call."""
     if result.code == LATE:
         hint = "retry with a longer --timeout"
-        return GitError(f"git {verb} timed out", hint=hint)
+        return GitError(f"git {command} timed out", hint=hint)
     if result.code == ABSENT:
         return GitError("git is not installed", hint="install git, which team memory needs")
     if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
         return GitError(f"the team's branch is larger than {size} MiB", hint="no files were imported")
     error_line = re.search(r"(?:fatal|error|ERROR|remote): (.*)", result.said)
-    # Without git's remarks before and its advice after.
+    # Keep only git's error line.
     reason = re.split(r" (?:fatal|hint): | Please make sure ", error_line.group(1) if error_line else result.said)[0]
     reason = shorten(reason.strip(), 300)
-    return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
+    return GitError(f"git {command} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
@@ -149,10 +149,10 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     return env
 
 
-def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
+def _run(command: Sequence[str], stdin: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
     if seconds <= 0:
         return GitResult(LATE, b"", "no time was left")
-    # Into files and not into memory: the limit for a file then holds for whatever a remote has it say.
+    # Write the output to files, so that the file size limit also applies to messages of the remote.
     with TemporaryFile() as out, TemporaryFile() as stderr:
         try:
             process = subprocess.Popen(
@@ -160,7 +160,7 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
             )
         except OSError as error:
             return GitResult(ABSENT, b"", str(error))
-        code = _wait(process, given, seconds)
+        code = _wait(process, stdin, seconds)
         out.seek(0)
         if code == 0:
             return GitResult(code, out.read(), "")
@@ -168,10 +168,10 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
         return GitResult(code, out.read(), one_line(stderr.read().decode("utf-8", "replace")))
 
 
-def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
+def _wait(process: "subprocess.Popen[bytes]", stdin: bytes, seconds: float) -> int:
     """Wait until the process and its children, such as ssh, have ended; return the exit code."""
     try:
-        process.communicate(given, timeout=seconds)
+        process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
         return LATE
     finally:
@@ -196,7 +196,7 @@ _MARK_BYTES = 65_536
 
 class GitRemote:
     """A branch of a git remote, read through memdir's own clone; without a URL, only that clone. `mark` is the file
-    that identifies memdir's branches, `most` the maximum number of entries."""
+    that identifies memdir's branches, `most` the maximum number of files in it."""
 
     def __init__(
         self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
@@ -263,7 +263,7 @@ class GitRemote:
         names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
         if not names:
             return {}
-        out = self._copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in names).encode("ascii"))
+        out = self._copy.ask("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in names).encode("ascii"))
         blobs: dict[str, bytes] = {}
         offset = 0
         for sha in names:
@@ -312,7 +312,7 @@ class GitRemote:
 
     def read_log(self, head: str, after: str = "") -> tuple[state.TeamCommit, ...]:
         """Return the commits since `after` with their changes, newest first."""
-        mark = os.urandom(12).hex()  # nobody can have written it into a name
+        mark = os.urandom(12).hex()  # random, so no name can contain it
         row = f"--format={mark}%x00{_RECORD}"
         out = self._copy.ask("log", *_LOG, "--name-status", row, *_make_span(head, after))
         return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
@@ -320,7 +320,7 @@ class GitRemote:
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return texts by commit and path, omitting files that are missing, too large or not regular."""
         stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
-        rows = self._copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
+        rows = self._copy.ask("cat-file", "--batch-check", stdin=stdin).decode("utf-8", "replace").splitlines()
         objects: dict[tuple[str, str], str] = {}
         for spec, row in zip(wanted, rows, strict=True):
             facts = row.split(" ")
@@ -332,7 +332,7 @@ class GitRemote:
     def keep(self, head: str) -> None:
         if not head:
             return
-        self._copy.ask("update-ref", _KEPT, head)  # so that git's clean-up keeps its objects
+        self._copy.ask("update-ref", _KEPT, head)  # so that `git gc` keeps its objects
         patterns = ("objects/pack/*.pack", "objects/??")
         packs, loose = (len(list(self._copy.path.glob(pattern))) for pattern in patterns)
         if packs > 50 or loose > 160:
@@ -376,7 +376,7 @@ class GitRemote:
             else:
                 stream += [f"\nM 100644 inline {path}\ndata {len(data)}\n".encode(), data]
         stream.append(b"\n\nget-mark :1\ndone\n")
-        out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
+        out = self._copy.ask("fast-import", "--force", "--quiet", "--done", stdin=b"".join(stream))
         sha = out.decode("ascii", "replace").strip()
         if not _SHA.fullmatch(sha):
             raise GitError("git fast-import did not report the new commit")
@@ -386,7 +386,7 @@ class GitRemote:
         """Push a commit as the head of the branch; does not raise if the remote rejects it."""
         remote, ref = self.address, f"refs/heads/{self.branch}"
         options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-        # Our own objects: a long index is sent as its difference from the remote's.
+        # With a higher threshold, git sends a long index as its difference from the remote's.
         command = ["-c", "core.bigFileThreshold=64m", "push", *options]
         result = self._copy.run(*command, remote, f"{commit}:{ref}", remote=remote)
         if result.code == 0:
@@ -394,7 +394,7 @@ class GitRemote:
         if result.code in (LATE, ABSENT):
             return state.PushState(state.PushResult.SILENT, str(make_git_error("push", result)))
         pushed = _read_refusal(result)
-        # A remote that goes away during a push sounds as if it refused.
+        # If the connection is lost during a push, git's error looks like a refusal.
         is_denied = pushed.answer is state.PushResult.DENIED
         if is_denied and self._copy.run("ls-remote", "--quiet", remote, ref, remote=remote).code != 0:
             return state.PushState(state.PushResult.SILENT, pushed.said)

@@ -32,7 +32,7 @@ _CUT = " cut:"  # in the key of a verdict that ran out of time, followed by its 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The verdicts on a store's memories. `fresh` counts the new verdicts. `problem` says why the project is unreadable."""
+    """The verdicts on a store's memories. `fresh` counts the new verdicts; `problem` is set if reading failed."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -107,7 +107,7 @@ def refresh(
 
 
 def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
-    """Update the verdicts of all stores of a project. Return the number of new ones, or None if it is not due."""
+    """Update the verdicts of all stores of a project. Return how many are new, or None if no update is due."""
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
         return None
     note_event(project.private.state, HOST, EVENT, now)
@@ -143,7 +143,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     return StampResult(changed.change, stamped, tuple(refused))
 
 
-def _read(store: Folder, name: str) -> StoredMemory | None:
+def _read_memory(store: Folder, name: str) -> StoredMemory | None:
     try:
         return store.read(name)
     except MemdirError:
@@ -157,7 +157,7 @@ def _find_due(
     is_valid: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of the readable memories, the memories to verify, and the valid verdicts with a new signature."""
+    """Return the names of the readable memories, the memories to verify, and valid verdicts with a new signature."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []
@@ -166,7 +166,7 @@ def _find_due(
         cached = known.get(header.name)
         cached = cached if cached is not None and is_valid(cached) else None
         if cached is None or cached.signature != records.render_signature(header.signature):
-            memory = _read(store, header.name)
+            memory = _read_memory(store, header.name)
             if memory is None:
                 continue
             if cached is None or cached.digest != memory.digest:
@@ -178,7 +178,7 @@ def _find_due(
 
 
 class VerifyContext:
-    """The state of the project and the store on which verdicts depend."""
+    """The state of the project and the store, with which verdicts are made and cached verdicts compared."""
 
     def __init__(self, store: Folder, headers: Sequence[Header], project: ProjectListing | None, now: datetime) -> None:
         self.store, self.project, self.now = store, project, now
@@ -187,7 +187,7 @@ class VerifyContext:
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
 
     def holds(self, known: Verdict, seconds: float) -> bool:
-        """Return whether a cached verdict fits the project's state. An incomplete one does not if `seconds` allows more time."""
+        """Return whether a cached verdict is current, and, if it is incomplete, was not made in less than `seconds`."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
@@ -204,7 +204,7 @@ class VerifyContext:
             on_progress("reading memories", number, len(memories))
             claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         context = LookupContext(self.today, lambda link: find_link_target(link, self.targets), self._had_memory)
-        flat = [claim for of_memory in claims.values() for claim in of_memory]
+        flat = [claim for memory_claims in claims.values() for claim in memory_claims]
         on_progress(f"looking up {len(flat):,} names and dates, history at most {seconds:g} s" if flat else "", 0, 0)
         ends = time.monotonic() + seconds
         results = iter(check_claims(flat, self.project, context, seconds=seconds) if flat else ())
@@ -213,7 +213,7 @@ class VerifyContext:
         for memory in memories:
             give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
-            is_open = is_cut and any(one.status is ClaimStatus.UNKNOWN and not one.claim.reason for one in checked)
+            is_open = is_cut and any(row.status is ClaimStatus.UNKNOWN and not row.claim.reason for row in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
             facts = (memory.header.name, memory.digest, records.find_state(checked), self.now, checked, tree)
             cached.append(Verdict(*facts, records.render_signature(memory.header.signature)))

@@ -1,9 +1,9 @@
 """Find the files, names and dates that a memory mentions, with their positions, without disk access.
 
-In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be ordinary
-words. Ambiguous tokens are weak claims, which count only if the project has or had something of that name, so no list of
-exceptions is needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"), placeholders, example paths and
-paths outside the project are not checkable.
+In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be
+ordinary words. Ambiguous tokens are weak claims, which count only if the project has or had something of that name, so
+no list of exceptions is needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"),
+placeholders, example paths and paths outside the project are not checkable.
 
 A date is a claim if something ends on it ("freeze until 2026-03-05", "due March 5, 2026"). Dates of observations or past
 events are not. Relative dates were made absolute when the memory was written.
@@ -283,14 +283,14 @@ _PLAIN = re.compile(r"_?[A-Za-z][A-Za-z0-9]{2,}\Z")
 _DOTTED = re.compile(r"[A-Za-z$][\w$]*(?:\.[A-Za-z$][\w$]*)*(?<!_)")
 _LINK_TARGET = re.compile(r"\]\(([^()\s]{1,300})\)")
 _NO_MORE = "the memory itself says it no longer exists"
-# The line that an approved repair adds, and the things in it (`dream.stale`, `records.render_claim`).
+# The line that an approved repair adds (see `dream.stale`), and the claims in it (see `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
 _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d{2}) has passed")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line with its offset and number, its text without code, and its code spans."""
+    """A line with its offset and number, its text without code (`prose`), and its code spans."""
 
     text: str
     start: int
@@ -304,15 +304,15 @@ def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
     """Return the claims in a memory file in order. A claim repeated in a line is listed once."""
     claims: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
-    for claim in islice(_read(text, kind), CLAIMS):
+    for claim in islice(_read_claims(text, kind), CLAIMS):
         claim = replace(claim, reason=_NO_MORE) if claim.text in known and not claim.reason else claim
         claims.setdefault((claim.kind, claim.text, claim.line), claim)
     return tuple(sorted(claims.values(), key=lambda claim: claim.start))
 
 
-def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
+def _read_claims(text: str, kind: Kind | None) -> Iterator[Claim]:
     for line in _read_lines(text):
-        yield from (_place(line, claim) for claim in _read_line(line))
+        yield from (_locate(line, claim) for claim in _read_line(line))
         if kind is Kind.PROJECT and not line.is_shell:
             for day, begin, end in _find_deadlines(line.text):
                 start = line.start
@@ -343,7 +343,7 @@ def _read_line(line: _Line) -> Iterator[Claim]:
             yield _claim(ClaimKind.PATH, path, start, start + len(path))
 
 
-def _place(line: _Line, claim: Claim) -> Claim:
+def _locate(line: _Line, claim: Claim) -> Claim:
     """Return a claim with its position in the file and, if it cannot be checked, the reason."""
     begin, end, kind, reason = claim.start, claim.end, claim.kind, ""
     before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]

@@ -1,8 +1,8 @@
-"""Look up claims in a project, to determine whether each is present, moved, gone, expired or not checkable.
+"""Look up claims in a project, to determine whether each is present, moved, gone, passed or not checkable.
 
-All claims are looked up together: with one listing, one pass over the files, and one over the history for missing things.
-A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they may refer to
-something else. A false alarm is worse than a missing one.
+All claims are looked up together: with one listing, one pass over the files, and one pass over the history for missing
+things. A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they
+may refer to something else. A false alarm is worse than a missing one.
 """
 
 import re
@@ -123,7 +123,7 @@ class _ProjectContext:
         return past.follow(self.gone_paths[0], path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
-        """Report that a name was not found in the history. Its meaning is unknown, so it does not count as outdated."""
+        """Report that a name was found neither in the project nor in its history, so the claim is not checkable."""
         note = NEVER if is_whole else _UNREAD
         return CheckedClaim(claim, ClaimStatus.UNKNOWN, note=note if self.has_past else _NO_PAST)
 
@@ -327,7 +327,7 @@ class _WordLookup(_Lookup):
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Return the current name of each replacement word: itself, the word that replaced it, or "" if both are gone."""
+        """Return the current name of each replacement word: itself, its own replacement, or "" if both are gone."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
         first = look_up(self.project, came)

@@ -1,8 +1,8 @@
 """Read a project: its files, the words and definitions in them, and the scripts in its manifests.
 
-The files are those that git lists, or a limited number of files outside git. No code of the repository is run: no hook, no
-file monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the listing is
-incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
+The files are those that git lists, or a limited number of files outside git. No code of the repository is run: no hook,
+no file monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the
+listing is incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
 
 One pass over the files finds all words: each file is split into words by C code, so that a hundred memories take little
 more time than one, and lines are read only in files with a wanted word. Definitions are recognised by the form of the line,
