@@ -1,8 +1,8 @@
 """Let a model consolidate memories. Its changes are staged for review.
 
 The input is the manifest, the daily logs, possibly outdated memories and some texts, all limited in size. A model with
-tools works in one limited run; one without returns a list of operations, and invalid ones are sent back once. Both only
-stage. A transcript search returns single lines, never a conversation.
+tools works in one limited run. A model without tools returns a list of operations; invalid ones are sent back once. In
+both cases, changes are only staged. A transcript search returns single lines, never a conversation.
 
 An invalid operation does not affect the others, and writes staged before a run broke off are reviewed like all others. A
 run that staged nothing and gave no answer has failed. `review` decides which writes are saved.
@@ -152,7 +152,7 @@ def gather(
         for is_bare in (lambda own: not own.cues, lambda own: own.when == When())
     )
     headers = view.scan()
-    authors = find_authors(store, [one.name for one in headers if find_voice(one.scope) is TextVoice.SHARED])
+    authors = find_authors(store, [header.name for header in headers if find_voice(header.scope) is TextVoice.SHARED])
     return DreamInput(headers, logs, listed, caveats, cueless, whenless, authors)
 
 
@@ -227,7 +227,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[dict[str, Operati
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
     fixed = [operation for operation in operations if fold(operation.name) in pinned]
     # A contradiction of a pinned memory is staged, so that `review` can ask the user. A dream never changes its cues.
-    asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
+    asking = [replace(operation, cues=()) for operation in fixed if operation.action == "delete" or operation.body]
     free = [operation for operation in operations if fold(operation.name) not in pinned]
     completed = [_complete(operation, staging) for operation in (*free, *asking)]
     return *stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES), len(fixed)
