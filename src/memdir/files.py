@@ -1,8 +1,8 @@
 """Small files of memdir and its hosts, locks, and information about processes.
 
-For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
-limit, and written whole or not at all. Files below a memory directory have names that come from outside: the
-second part of this module guards them.
+The first part is for settings, pointers and records, whose location the user or memdir has chosen: they are read up to
+a size limit and replaced atomically. The second part is for files below a memory directory, whose names are untrusted:
+it checks the names and follows no links.
 """
 
 import errno
@@ -24,7 +24,7 @@ from memdir.records import Signature
 from memdir.text import shorten
 
 NOFOLLOW, CLOEXEC, _NONBLOCK = os.O_NOFOLLOW, os.O_CLOEXEC, os.O_NONBLOCK
-# What the file system reports, in words a person can act on.
+# A message and a hint for the errors of a file system.
 _WORDS = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was changed"),
     errno.EDQUOT: ("the disk quota is used up", "free some space; nothing was changed"),
@@ -63,7 +63,7 @@ def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResul
     except ValueError:  # what Python raises for a NUL inside a path
         return ReadResult(None, "its path holds a NUL")
     except OSError as error:
-        return ReadResult(None, "it is a link" if error.errno == errno.ELOOP else _describe(error))
+        return ReadResult(None, "it is a link" if error.errno == errno.ELOOP else _describe_error(error))
     data = b""
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -72,7 +72,7 @@ def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResul
             data += chunk
         return ReadResult(data)
     except OSError as error:
-        return ReadResult(None, _describe(error))
+        return ReadResult(None, _describe_error(error))
     finally:
         os.close(handle)
 
@@ -141,12 +141,12 @@ def sync_dir(path: Path) -> None:
 
 
 def describe_errno(code: int, words: str = "") -> tuple[str, str]:
-    """Return what an error of the file system means, by default in its own words, and what to do."""
+    """Return the message and the hint for a file system error; `words` is the message for an unknown error."""
     return _WORDS.get(code, (words, "nothing was changed; try again when it is fixed"))
 
 
 def disk_error(error: OSError, path: str | Path) -> DiskError:
-    words, hint = describe_errno(error.errno or 0, _describe(error))
+    words, hint = describe_errno(error.errno or 0, _describe_error(error))
     message = f"cannot write {shorten(str(path), 120)}: {words}"
     return DiskError(message, path=str(path), errno=error.errno or 0, hint=hint)
 
@@ -159,7 +159,7 @@ def raise_disk_errors(path: str | Path) -> Iterator[None]:
         raise disk_error(error, path) from error
 
 
-def _describe(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
@@ -173,7 +173,7 @@ def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
     """
     handle = os.open(name, os.O_RDWR | os.O_CREAT | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
     try:
-        _wait_for(handle, seconds)
+        _wait_for_lock(handle, seconds)
         os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
         yield handle
         # An empty file means that the last holder ended normally; a PID without a holder, that it was killed.
@@ -196,7 +196,7 @@ def hold_folder(folder: Path, name: str, *, seconds: float, create: bool = False
         os.close(handle)
 
 
-def _wait_for(handle: int, seconds: float) -> None:
+def _wait_for_lock(handle: int, seconds: float) -> None:
     deadline, pause = time.monotonic() + seconds, 0.0005
     while True:
         try:
@@ -237,25 +237,25 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except OSError as error:
         return error.errno == errno.EPERM
-    facts = _read_facts(pid)
+    facts = _read_process(pid)
     return facts is None or facts[0] not in ("Z", "X", "x")
 
 
 def read_start(pid: int) -> str:
     """Return a value unique to this process even if its PID is reused; "" if `/proc` does not provide one."""
-    facts = _read_facts(pid)
+    facts = _read_process(pid)
     boot = _read_text("/proc/sys/kernel/random/boot_id").strip()
     return f"{boot[:8]}-{facts[1]}" if facts and boot else ""
 
 
 def find_began(pid: int) -> float | None:
     """Return when a process started, in seconds since 1970, accurate to about a second, or None without `/proc`."""
-    facts = _read_facts(pid)
+    facts = _read_process(pid)
     boot = next((line.split()[1] for line in _read_text("/proc/stat").splitlines() if line.startswith("btime ")), "")
     return int(boot) + facts[1] / os.sysconf("SC_CLK_TCK") if facts and boot.isdigit() else None
 
 
-def _read_facts(pid: int) -> tuple[str, int] | None:
+def _read_process(pid: int) -> tuple[str, int] | None:
     # The program's name is in brackets and may contain anything; the fields follow the last one.
     fields = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[19])) if len(fields) > 19 and fields[19].isdigit() else None
@@ -272,8 +272,8 @@ def _read_text(path: str) -> str:
 def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
     """Start `memdir ARGUMENTS` in a directory as a process that outlives this one; returns its PID.
 
-    `environ` are its variables, by default those of this process. `-P`, because the directory may be any project, and a
-    `json.py` in it must not be imported.
+    `environ` holds its environment variables, by default those of this process. Python gets `-P`, because the directory
+    may be any project, and a `json.py` in it must not be imported.
     """
     # Imported here: most calls start no process, and every prompt hook would pay for it.
     import subprocess
@@ -283,7 +283,7 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
     process = subprocess.Popen(
         command, cwd=cwd, env=environ, stdin=null, stdout=null, stderr=null, start_new_session=True, close_fds=True
     )
-    process.returncode = 0  # nobody waits for it: without this the interpreter would warn of a child left behind
+    process.returncode = 0  # without it, the interpreter would warn that nobody waits for this child
     return process.pid
 
 
@@ -303,7 +303,7 @@ INDEX_FOLDED = "memory"
 INDEX_COPY = "it is a copy of the index, as sync tools make them"
 Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
-# Letters that show nothing, and so can make two names look alike.
+# Invisible letters, which can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _MOST = 2**63 - 1
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | CLOEXEC
@@ -480,7 +480,7 @@ def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
     """Open a regular file for reading, without blocking on a FIFO or touching a device."""
     facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(facts.st_mode):
-        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
+        raise PathError(path, f"it is {_describe_type(facts.st_mode)}")
     try:
         handle = os.open(leaf, os.O_RDONLY | os.O_NONBLOCK | NOFOLLOW | CLOEXEC, dir_fd=folder)
     except OSError as error:
@@ -502,7 +502,7 @@ def check_target(folder: int, leaf: str, path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(facts.st_mode):
-        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
+        raise PathError(path, f"it is {_describe_type(facts.st_mode)}")
     if facts.st_nlink > 1:
         raise PathError(path, "it has several hard links", hint="replace the file with a copy")
 
@@ -533,7 +533,7 @@ def _open_parent(root: int, path: str, *, create: bool = False) -> Iterator[tupl
         yield folder, leaf
 
 
-def _split(folder: str) -> tuple[str, ...]:
+def _split_path(folder: str) -> tuple[str, ...]:
     return tuple(folder.split("/")) if folder else ()
 
 
@@ -544,7 +544,7 @@ def _is_link(folder: int, leaf: str) -> bool:
         return False
 
 
-def _name_type(mode: int) -> str:
+def _describe_type(mode: int) -> str:
     return _TYPES.get(stat.S_IFMT(mode), "not a regular file")
 
 
@@ -609,7 +609,7 @@ def read_file_head(root: int, path: str) -> bytes | None:
 def list_files(root: int, folder_path: str) -> list[str]:
     """Return the names of the files in a folder; empty if the folder does not exist."""
     try:
-        with open_folder(root, _split(folder_path)) as folder, os.scandir(folder) as entries:
+        with open_folder(root, _split_path(folder_path)) as folder, os.scandir(folder) as entries:
             return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -617,7 +617,7 @@ def list_files(root: int, folder_path: str) -> list[str]:
 
 def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
     """Yield every memory file below the root, without indexes, `logs/` and hidden files. Bad entries never raise."""
-    segments = _split(folder)
+    segments = _split_path(folder)
     folders = []
     try:
         with open_folder(root, segments) as handle, os.scandir(handle) as entries:
@@ -653,7 +653,7 @@ def read_signatures(
     listed.
     """
     signatures: dict[str, Stat] = {}
-    segments, prefix = _split(folder), f"{folder}/" if folder else ""
+    segments, prefix = _split_path(folder), f"{folder}/" if folder else ""
     folders = []
     try:
         with open_folder(root, segments) as handle, os.scandir(handle) as entries:
@@ -663,14 +663,14 @@ def read_signatures(
                 name = entry.name
                 if name[0] == "." or not (name.isascii() or _is_utf8(name)):
                     continue
-                # The first letter first: ten thousand names are not folded to find the one index.
+                # Check the first letter first, so that ten thousand names need not be folded to find the index.
                 if name[-3:] == ".md" and (name[0] not in "mM" or not _is_index(name[:-3])):
                     if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
                         signatures[prefix + name] = ()
                         continue
                     try:
                         facts = entry.stat(follow_symlinks=False)
-                    except OSError:  # gone since; the others are still there
+                    except OSError:  # deleted since the folder was listed
                         continue
                     if facts.st_size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
                         signatures[prefix + name] = _make_stat(facts)
@@ -687,7 +687,7 @@ def read_signatures(
 
 
 def read_stat(root: int, path: str) -> Stat:
-    """Return the stats of a file or folder below the root, which change with it; empty if it does not exist."""
+    """Return the stat values of a file or folder below the root, or an empty tuple if they cannot be read."""
     try:
         with _open_parent(root, path) as (folder, leaf):
             return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))
@@ -712,7 +712,7 @@ def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
         return
     refusal = ""
     if not stat.S_ISREG(facts.st_mode):
-        refusal = f"it is {_name_type(facts.st_mode)}"
+        refusal = f"it is {_describe_type(facts.st_mode)}"
     elif facts.st_size > FILE_BYTES:
         refusal = f"it is larger than {FILE_BYTES:,} bytes"
     elif not _is_utf8(path):
@@ -773,13 +773,13 @@ def remove_file(root: int, path: str) -> None:
 
 
 def flush_folder(root: int, folder_path: str) -> None:
-    with disk_errors(folder_path or "."), open_folder(root, _split(folder_path)) as folder:
+    with disk_errors(folder_path or "."), open_folder(root, _split_path(folder_path)) as folder:
         flush(folder)
 
 
 def remove_temps(root: int, folder_path: str) -> None:
     """Remove staged files left by an interrupted writer; call this only while holding the directory's lock."""
-    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, _split(folder_path)) as folder:
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, _split_path(folder_path)) as folder:
         for name in os.listdir(folder):
             if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
                 os.unlink(name, dir_fd=folder)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
 Record = TypeVar("Record")
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 _MISSING: Any = object()
 _FEW = 40  # this many records are filled without `__init__` in less time than it takes to compile it
 _MAKING = RLock()  # one lock for all, because making a value may need another one
@@ -53,7 +53,7 @@ def field(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Callable[[type[Record]], type[Record]]:
-    """Make a record like `dataclasses.dataclass(frozen=True, slots=True)`; both are required to make that visible."""
+    """Make a record like `dataclasses.dataclass`. `frozen` and `slots` must be True; they are passed for readers."""
     if not (frozen and slots):
         raise TypeError("a record is frozen and has slots")
     return lambda cls: _make_record(cls, eq=eq)
@@ -85,7 +85,7 @@ def list_fields(record: Any) -> tuple[str, ...]:
 def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
-    specs = {name: one if isinstance(one, _Spec) else field(default=one) for name, one in defaults.items()}
+    specs = {name: value if isinstance(value, _Spec) else field(default=value) for name, value in defaults.items()}
     _check_class(cls, specs)
     compared = [name for name, spec in specs.items() if spec.compare]
     body["__slots__"] = body["__match_args__"] = tuple(specs)
@@ -122,34 +122,34 @@ def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
         raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
 
 
-def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
+def _make_first_init(qualname: str, specs: Mapping[str, _Spec]) -> Any:
     """Return an `__init__` that fills the first records, then compiles the real one, which also checks arguments."""
     positional = [name for name, spec in specs.items() if not spec.kw_only]
     filled = 0
 
-    def __init__(self: Any, *given: Any, **named: Any) -> None:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         nonlocal filled
         filled += 1
         if (
             filled <= _FEW
-            and len(given) <= len(positional)
-            and _fill(self, specs, dict(zip(positional, given, strict=False)), named)
+            and len(args) <= len(positional)
+            and _fill(self, specs, dict(zip(positional, args, strict=False)), kwargs)
         ):
             return
-        real: Any = _compile_init(kind, specs)
+        real: Any = _compile_init(qualname, specs)
         # A subclass may have its own `__init__`, and another thread may have been first.
         for cls in type(self).__mro__:
             if vars(cls).get("__init__") is __init__:
                 cast("Any", cls).__init__ = real
-        real(self, *given, **named)
+        real(self, *args, **kwargs)
 
     return __init__
 
 
-def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named: dict[str, Any]) -> bool:
+def _fill(record: Any, specs: Mapping[str, _Spec], args: dict[str, Any], kwargs: dict[str, Any]) -> bool:
     """Set every field; return False if an argument is missing, unknown or passed twice."""
-    values = given | named
-    if len(values) < len(given) + len(named) or not values.keys() <= specs.keys():
+    values = args | kwargs
+    if len(values) < len(args) + len(kwargs) or not values.keys() <= specs.keys():
         return False
     for name, spec in specs.items():
         if name not in values:
@@ -160,7 +160,7 @@ def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named:
     return True
 
 
-def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
+def _compile_init(qualname: str, specs: Mapping[str, _Spec]) -> Any:
     scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
     positional, named = ["self"], list[str]()
     lines: list[str] = []
@@ -177,15 +177,15 @@ def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
     arguments = ", ".join([*positional, *(["*", *named] if named else [])])
     # Compile first: a Ctrl-C during exec of a text sets Python's exit code even if it is caught.
     exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
-    scope["__init__"].__qualname__ = f"{kind}.__init__"
+    scope["__init__"].__qualname__ = f"{qualname}.__init__"
     return scope["__init__"]
 
 
 class _Fields:
     """The table that `dataclasses` reads, made on first use."""
 
-    def __init__(self, specs: Mapping[str, _Spec], kinds: Mapping[str, Any]) -> None:
-        self._specs, self._kinds = specs, kinds
+    def __init__(self, specs: Mapping[str, _Spec], annotations: Mapping[str, Any]) -> None:
+        self._specs, self._annotations = specs, annotations
 
     def __get__(self, *_: object) -> "Mapping[str, Field[Any]]":
         # Imported here: memdir never needs it, and this module exists to avoid its import.
@@ -198,7 +198,7 @@ class _Fields:
             spec: Any = dataclasses.field(
                 kw_only=spec_source.kw_only, repr=spec_source.repr, compare=spec_source.compare, **options
             )
-            fields_made.append((name, self._kinds[name], spec))
+            fields_made.append((name, self._annotations[name], spec))
         fields: Mapping[str, Field[Any]] = vars(dataclasses.make_dataclass("Fields", fields_made))[
             "__dataclass_fields__"
         ]
@@ -247,10 +247,10 @@ class _Late:
     """A pattern that is compiled when one of its methods is first used."""
 
     def __init__(self, pattern: str, flags: int) -> None:
-        self._given = pattern, flags
+        self._arguments = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(re.compile(*self._given), name)
+        attribute = getattr(re.compile(*self._arguments), name)
         setattr(self, name, attribute)
         return attribute
 
@@ -264,23 +264,23 @@ def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
-def once(make: Callable[Given, Made]) -> Callable[Given, Made]:
+def once(make: Callable[Params, Result]) -> Callable[Params, Result]:
     """Cache results like `functools.cache`, but threads that need the same value wait for the one that makes it.
 
     The patterns of a language take a large part of a second to compile; a hundred users at the same moment would
     otherwise each compile them. Arguments are positional and hashable.
     """
-    values: dict[tuple[object, ...], Made] = {}
+    values: dict[tuple[object, ...], Result] = {}
 
     @wraps(make)
-    def find(*given: Given.args, **_: Given.kwargs) -> Made:
+    def find(*args: Params.args, **_: Params.kwargs) -> Result:
         try:
-            return values[given]
+            return values[args]
         except KeyError:
             pass
         with _MAKING:
-            if given not in values:
-                values[given] = make(*given, **_)
-            return values[given]
+            if args not in values:
+                values[args] = make(*args, **_)
+            return values[args]
 
     return find

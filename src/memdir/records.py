@@ -14,7 +14,7 @@ from memdir.frozen import dataclass, field
 
 
 class SkipReason(StrEnum):
-    """A closed set of reasons or cases, each with its value and its text for the user."""
+    """A base for enumerations whose members also have a text for the user, `words`."""
 
     words: str
 
@@ -55,7 +55,7 @@ class Dialect(StrEnum):
 
 
 class Enforce(StrEnum):
-    """What happens at an action that matches a rule of the user: it is always shown, or the agent's program asks or refuses."""
+    """What happens at an action that matches a user's rule: show the rule, ask the user, or deny the action."""
 
     REMIND = "remind"
     ASK = "ask"
@@ -66,7 +66,7 @@ class Enforce(StrEnum):
 class When:
     """When a memory is relevant (see `format.when`): always, or for actions that match one of the patterns.
 
-    `always` is False if the user has said that the memory is not a standing rule, and None if nobody has said anything.
+    `always` is True for a standing rule, False for a memory that must not become one, and None if it is not set.
     """
 
     always: bool | None = None
@@ -222,7 +222,7 @@ class ChangedFile:
 class Change:
     """One atomic change in the history of a directory.
 
-    `actor` is the credential that made it, on a server.
+    On a server, `actor` is the credential with which the change was made.
     """
 
     id: int
@@ -252,7 +252,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Create a file, byte for byte; `hook` is the text of its index line if it is not the description."""
+    """Create a file with exactly this text; `hook` is the text of its index line if it is not the description."""
 
     name: str
     text: str
@@ -275,7 +275,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class AddPointer:
-    """Add a memory's index line, unless it has one or there is no file."""
+    """Add the index line of a memory, unless the line exists or the memory does not."""
 
     name: str
 
@@ -353,8 +353,8 @@ class InboxItem:
 class Query:
     """The input of a selector. `wide` asks for the best matches up to the limit, instead of those that certainly help.
 
-    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start. `acts`: memories are
-    also shown at the actions that follow, so those with moments of their own must be more certain to be shown now.
+    `skips_rules`: standing rules cannot be selected, because the conversation has them from its start. `acts`: the
+    host also shows memories at later actions, so a memory with paths or content in `when` may wait for them.
     """
 
     text: str
@@ -421,7 +421,7 @@ class Excerpt(_Titled):
 class Moment(StrEnum):
     """The occasion on which a memory was shown.
 
-    The last three are not showings: the action was carried out all the same, the user let it pass, the memory was not useful.
+    The last three record what followed: the action was carried out, the user allowed it, or the memory was not useful.
     """
 
     START = "start"
@@ -440,12 +440,12 @@ class Moment(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Moment":
-        return cls.PROMPT  # of a newer version
+        return cls.PROMPT  # a value that a newer version wrote
 
 
 @dataclass(frozen=True, slots=True)
 class ActionOutcomes:
-    """Counts of actions: a memory was shown, the action was then not carried out, the user let it pass."""
+    """How often a memory was shown at an action, the action was then dropped, or the user allowed it."""
 
     fired: int = 0
     followed: int = 0
@@ -457,7 +457,7 @@ class ActionOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
-    """A row of the recall log, with a shown memory, the time, the query and the conversation."""
+    """A row of the recall log: which memory was shown, when, for which query and in which conversation."""
 
     name: str
     at: datetime
@@ -571,5 +571,5 @@ class Reply:
     raw: object = None
 
 
-# A fake is a lambda, a retry is a wrapper. Raises ModelError or BudgetError, nothing else.
+# Sends a request to a model and returns its reply. Raises only ModelError and BudgetError.
 Model = Callable[[Request], Reply]

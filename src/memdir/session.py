@@ -71,10 +71,10 @@ _ACTIONS = {
     WriteAction.FORGOTTEN: FORGET,
     WriteAction.WAITING: "wait",
 }
-# The actions that count as written, forgotten and waiting.
+# The actions that are reported as written, forgotten and waiting.
 _RESULTS = ((WriteAction.CREATED, WriteAction.CHANGED), (WriteAction.FORGOTTEN,), (WriteAction.WAITING,))
 _LOCK_TRIES = 10
-_TOOL_MESSAGES = 40  # the newest messages, searched for tools in use
+_TOOL_MESSAGES = 40  # the newest messages, in which to look for tools in use
 _PRIORITY_SECONDS = 5.0  # of a turn; after that the model is working
 
 
@@ -160,8 +160,8 @@ class Session:
         self.file = SessionFile(self._place.state, self.id)  # the conversation's record on disk
         self._callbacks, self._is_headless, self._keeps_index = callbacks, is_headless, keeps_index
         self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
-        self._fast: Model | None = None  # selects memories, if it is not the same
-        self._tools: tuple[str, ...] = ()  # used in the last turns
+        self._fast: Model | None = None  # selects memories, if the settings name another model for this
+        self._tools: tuple[str, ...] = ()  # the names of the tools used in the last turns
         self._has_rules = False  # whether the host was given the standing rules
         if project is None:
             self._cwd = cwd
@@ -185,12 +185,15 @@ class Session:
         self._lock = threading.RLock()
         self._instructions: Instructions | None = None
         self._files: LoadedFiles | None = None
-        self._known_files: LoadedFiles | None = None  # with those that reading files has added
+        self._known_files: LoadedFiles | None = None  # with the files added by `note_read`
         record = self.file.read()
         self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
-        self._prefetch, self._model_prefetch = Prefetch(), Prefetch()  # by the index, and by the model if there is one
-        self._late: RecallResult | None = None  # found for an earlier message, too late for it
+        self._prefetch, self._model_prefetch = (
+            Prefetch(),
+            Prefetch(),
+        )  # with the index, and with a model if there is one
+        self._late: RecallResult | None = None  # the model's result for an earlier message, which was too late for it
         self._background = BackgroundExtraction(self._process_turn)
         self._priority = TurnPriority()
 
@@ -224,7 +227,7 @@ class Session:
     def rules_notice(self) -> str:
         """Return the standing rules if the conversation needs them, else "". Call it once for each message, before recall.
 
-        These are all rules if `context` was not used, and after many messages their short form.
+        Returns all rules the first time if `context` was not used, and a short form after many messages.
         """
         is_due, is_again, self._has_rules = self.file.is_rules_turn(), self._has_rules, True
         if not (self._on and self._recalls) or (is_again and not is_due):
@@ -285,7 +288,7 @@ class Session:
             _notify(self._callbacks.skipped, "recall", RecallSkip.OFF)
 
     def take_reminders(self, *, seconds: float = 0) -> RenderedReminders | None:
-        """Return the recalled memories for this message once, or None if they are not ready or there are none.
+        """Return the recalled memories for the last message once, or None if they are not ready or there are none.
 
         A host that can ask only once, such as one without tools, passes the seconds it can wait. If a model selects
         and is not ready by then, these are the certain matches from the index. The model's selection follows with a
@@ -454,14 +457,14 @@ class Session:
         with self._lock:
             self._instructions, self._has_rules = None, False
             self._files = self._known_files = None
-            self._day = None  # the message with the date was removed with the others
+            self._day = None  # the message that contained the date was removed
             self._era, self._clears = self._era + 1, self._clears + cleared
             facts: dict[str, object] = {_ERA: self._era, _CLEARS: self._clears, DAY: None}
         self._save_facts(facts | ({_NOTES: None} if cleared else {}))
 
     def _save_facts(self, facts: Mapping[str, object]) -> None:
         if self._on:
-            with suppress(MemdirError):  # if the disk is not writable, this process still knows
+            with suppress(MemdirError):  # this process knows the values even if the disk is not writable
                 retry(lambda: self.file.change(lambda record: replace(record, extra={**record.extra, **facts})))
 
     # --- inside: recall and requests --------------------------------------------------------------------------------
@@ -504,11 +507,11 @@ class Session:
     # --- inside: the background -------------------------------------------------------------------------------------
 
     def _process_turn(self, turn: EndedTurn) -> None:
-        """Extract, then run the quick chores. An error in one step is reported and does not stop the next."""
+        """Extract memories, then run the quick maintenance steps. An error in one step does not stop the next."""
         with self._reporting_errors():
             options, now, model = self._extract_options, self._clock(), self._open_model()
             limits: dict[str, Any] = {"options": options, "model": model, "now": now, "seconds": DRAIN_SECONDS}
-            # Wait for other conversations with the same memory, because this turn may be the last.
+            # Wait until other conversations have finished extracting, because this turn may be the last one.
             result = retry(lambda: extract_turn(self.stores[0], self.file, turn, place=self._place, **limits))
             self._report_extracted(result)
         context = TurnContext(
@@ -546,7 +549,7 @@ class Session:
         return None
 
     def _finish_notes(self, messages: Sequence[Message]) -> str:
-        """Return the notes, updated with all messages, as the beginning of the shortened conversation."""
+        """Update the notes with all messages, and return them as the start of the shortened conversation."""
         file = self._find_notes_file()
         if file is None:
             return ""
@@ -564,7 +567,7 @@ class Session:
         return find_due_in(self._place, now=self._clock(), session=self.id)
 
     def _open_model(self, *, fast: bool = False) -> Model | None:
-        """Return the model for one run, with its own budget; `fast` is the one that selects memories."""
+        """Return the model for one run, with its own budget. With `fast`, return the model that selects memories."""
         with self._lock:
             model = self._fast if fast and self._fast and self._model else self._model
         return None if model is None else _ReportedModel(new_run(model), self._callbacks)
@@ -644,7 +647,7 @@ class TurnPriority:
         self._free.set()
 
     def wait(self) -> None:
-        """Wait while a turn has priority, for a limited time, because its host may never report the end."""
+        """Wait while a turn has priority. The time is limited, as the host may never report the end of the turn."""
         self._free.wait(max(0.0, self._until - time.monotonic()))
 
 
@@ -670,7 +673,7 @@ class _ReportedModel:
 
 
 def retry(step: Callable[[], Result]) -> Result:
-    """Repeat a step while another process holds the lock; hosts can wait longer than hooks."""
+    """Repeat a step a few times while another process holds the lock, because hosts can wait longer than hooks."""
     for _ in range(_LOCK_TRIES - 1):
         try:
             return step()
@@ -692,7 +695,7 @@ def _join(first: RecallResult, second: RecallResult) -> RecallResult:
 
 
 def _describe_write(result: WriteResult, quote: str) -> ExtractResult:
-    """Return a requested write as a result of extraction."""
+    """Convert the result of a requested write to an extraction result."""
     text = result.memory.text if result.memory and result.action is not WriteAction.UNCHANGED else ""
     reason = ExtractReason(result.name, _ACTIONS[result.action], _ASKED, quote, text)
     written, forgotten, waiting = ((result.name,) if result.action in actions else () for actions in _RESULTS)

@@ -1,5 +1,5 @@
-"""Functions for text: compare names, make text safe to print or store, estimate tokens, find JSON and code in prose, make
-readings in which disguised text is plain, and merge two versions.
+"""Functions for text: compare names, make text safe to print or store, estimate tokens, find JSON and code in prose,
+decode disguised text, and merge two versions.
 
 Pure functions. Patterns are compiled on first use, because every process loads this module.
 """
@@ -22,14 +22,13 @@ _HIDDEN = compile_late(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# Those of them that Python considers printable, without the last line of the class.
+# The hidden characters below U+E0000 that Python considers printable.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 # Characters that no memory needs and that only serve to deceive a terminal, an editor or a model.
 _FORBIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f](?<!\r)"
 _FORBIDDEN_LINES, _FORBIDDEN_INLINE = compile_late(_FORBIDDEN), compile_late(f"[\n\t\r\u2028\u2029]|{_FORBIDDEN}")
 
-
-_PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides, a quarter of a second
+_PAIRS = 4_000_000  # max comparisons of pieces: two thousand paragraphs on both sides, a quarter of a second
 # A piece and the number of equal pieces before it, so that the second of two equal pieces differs.
 _Piece = tuple[str, int]
 
@@ -41,7 +40,7 @@ HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
 _WORDS = rf"[{CJK}]|(?:(?![{CJK}])\w)+"
 _FOLDED = compile_late(_WORDS)
-# Signs of which a text must contain one to be disguised by markup, an entity or a broken word.
+# A text without any of these signs is not disguised by markup, an entity or a broken word.
 _DISGUISES = compile_late(r"[&<_*~`\xad]|[-\u2010\u2011][ \t]*\r?\n")
 _TAGS = compile_late(
     r"</?(br|p|div|li|td|tr|h\d)?(?:(?(1)|[A-Za-z][\w-]{0,20}))(?:\s[^<>\n]{0,200})?/?>", re.IGNORECASE
@@ -49,7 +48,7 @@ _TAGS = compile_late(
 _MARKUP = compile_late(r"(?<!\d)[_*~`]+|[_*~`]+(?!\d)")
 _HYPHENS = compile_late(r"(\w)[-\xad\u2010\u2011][ \t]*\r?\n[ \t]*(?=\w)")
 _MARKS = compile_late("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
-# Letters of other scripts by the Latin letter that they look like, both cases; other letters keep their own.
+# For each Latin letter, the letters of other scripts that look like it, in both cases.
 _LATIN = {
     "a": "\u0430\u0410\u03b1\u0391\u0251\u1d00", "b": "\u0412\u0432\u0392\u03b2\u0299\u042c\u044c",
     "c": "\u0441\u0421\u03f2\u03f9\u1d04", "d": "\u0501\u1d05\u0111", "e": "\u0435\u0415\u0454\u03b5\u0395\u1d07",
@@ -80,9 +79,9 @@ def fold_link(name: str) -> str:
 def fold_words(text: str, *, signs: bool = False) -> str:
     """Return the normalised words of a text: NFKC, without case, punctuation, markup, accents and invisible characters.
 
-    All texts are compared in this form, whatever their spelling hides: entities, tags and `_` inside a word, letters of
-    another script that look alike, a word broken at a line end. Each Chinese or Japanese character is a word. With `signs`,
-    what changes the meaning stays: `x < 5` is not `x > 5`, `C++` is not `C`, and an accent counts.
+    Texts are compared in this form, so that a disguised word equals the plain one: entities are decoded, tags and `_`
+    inside a word dropped, look-alike letters replaced, and words broken at a line end joined. Each Chinese or Japanese
+    character is a word. With `signs`, accents, tags and signs that change the meaning are kept: `x < 5` is not `x > 5`.
     """
     if _DISGUISES.search(text):
         # Imported here: few texts contain an entity, and the table is large.
@@ -123,7 +122,7 @@ def shorten_home(path: str, home: object) -> str:
 
 
 def cut_middle(text: str, chars: int, mark: str = "[{:,} characters are left out here]") -> str:
-    """Return a long text with `mark` for its middle, because requests and errors are at the beginning or the end."""
+    """Replace the middle of a long text by `mark`, because requests and errors are at the beginning or the end."""
     half = chars // 2
     mark = mark.format(len(text) - 2 * half)
     return text if len(text) <= chars else f"{text[:half]}\n{mark}\n{text[-half:]}"
@@ -146,7 +145,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a quick check proves that the text contains nothing hidden."""
+    """Return whether a quick check proves that the text contains no hidden character."""
     bare = text.replace("\n", "").replace("\t", "")
     if not bare.isprintable():
         return False
@@ -162,7 +161,7 @@ def _escape(match: re.Match[str]) -> str:
 
 # --- code -----------------------------------------------------------------------------------------------------------
 
-# Also in a quotation and in a list item, at any depth; backticks after backticks are a code span.
+# A fence can be in quotations and list items at any depth. A line with further backticks is a code span, not a fence.
 _FENCE = compile_late(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}+(?=[^`\n]*$)|~{3,}+)[ \t]*([^\s`]*)[^\n]*"
     r"(?:\n((?s:.*?))^[ \t>]*\1[`~]*[ \t\r]*(?:\n|\Z)|\n?((?s:.*)))",
@@ -184,7 +183,7 @@ class CodeFence:
 
 
 def find_fences(text: str) -> tuple[CodeFence, ...]:
-    """Return the fenced blocks of code in Markdown; an unclosed one extends to the end of the text."""
+    """Return the fenced blocks of code in Markdown; an unclosed block extends to the end of the text."""
     return tuple(map(_make_fence, _FENCE.finditer(text))) if "```" in text or "~~~" in text else ()
 
 
@@ -279,33 +278,33 @@ _REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb0
 
 def estimate_tokens(text: str) -> int:
     if len(text) <= WHOLE_CHARS:
-        return max(1, round(_weigh(text))) if text else 0
+        return max(1, round(_count_tokens(text))) if text else 0
     size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
     sample = "".join(text[number * step : number * step + size] for number in range(_PIECES))
-    return round(_weigh(sample) * len(text) / len(sample))
+    return round(_count_tokens(sample) * len(text) / len(sample))
 
 
-def _weigh(text: str) -> float:
-    count = _weigh_words(text) + _weigh_signs(text)
-    return count if text.isascii() else count + _weigh_scripts(text)
+def _count_tokens(text: str) -> float:
+    count = _count_word_tokens(text) + _count_sign_tokens(text)
+    return count if text.isascii() else count + _count_script_tokens(text)
 
 
-def _weigh_words(text: str) -> float:
+def _count_word_tokens(text: str) -> float:
     words = _WORD.findall(text)
     english = sum(map(_ENGLISH.__contains__, words))
     other = sum(map(_OTHER.__contains__, words)) + (0 if text.isascii() else 0.5 * len(_ACCENT.findall(text)))
     foreign = other / (english + other + 1)
     lengths = Counter(map(len, words))
-    as_english = 0.84 * len(words) + 0.11 * _beyond(lengths, 4) + 0.25 * _beyond(lengths, 8)
-    as_other = 0.88 * len(words) + 0.15 * _beyond(lengths, 3)
+    as_english = 0.84 * len(words) + 0.11 * _count_letters_beyond(lengths, 4) + 0.25 * _count_letters_beyond(lengths, 8)
+    as_other = 0.88 * len(words) + 0.15 * _count_letters_beyond(lengths, 3)
     return (1 - foreign) * as_english + foreign * as_other
 
 
-def _beyond(lengths: Counter[int], limit: int) -> int:
+def _count_letters_beyond(lengths: Counter[int], limit: int) -> int:
     return sum((length - limit) * count for length, count in lengths.items() if length > limit)
 
 
-def _weigh_signs(text: str) -> float:
+def _count_sign_tokens(text: str) -> float:
     signs, capitals = _SIGNS.findall(text), _CAPITALS.findall(text)
     return (
         0.90 * len(signs)
@@ -317,7 +316,7 @@ def _weigh_signs(text: str) -> float:
     )
 
 
-def _weigh_scripts(text: str) -> float:
+def _count_script_tokens(text: str) -> float:
     han, kana, cyrillic = len(_HAN.findall(text)), len(_KANA.findall(text)), _CYRILLIC.findall(text)
     # The same characters take more tokens in Japanese, which is recognised by its kana.
     japanese = min(1.0, 4 * kana / (han + kana + 1))
@@ -347,12 +346,12 @@ def parse_json(data: str | bytes) -> object:
 
 
 def as_table(value: object) -> Mapping[str, object]:
-    """Return the value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: object) -> Sequence[object]:
-    """Return the value if it is a list or tuple, else an empty one."""
+    """Return the value if it is a list or tuple, else an empty tuple."""
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -376,7 +375,7 @@ def find_json(text: str) -> Iterator[object]:
 
 
 def find_rows(text: str, key: str) -> list[object]:
-    """Return the list in a model's reply, under this key or alone, ignoring text around the JSON; raises ReplyError."""
+    """Return the JSON list in a model's reply, alone or under `key` in an object; raises ReplyError if none."""
     values = list(find_json(text))
     for value in values:
         rows = value.get(key) if isinstance(value, dict) else value
@@ -387,14 +386,14 @@ def find_rows(text: str, key: str) -> list[object]:
     raise ReplyError(f'the JSON has no list "{key}"')
 
 
-# --- readings: a text in which something disguised is plain ------------------------------------------------------------
+# --- readings: other forms of a text, in which disguised words are plain ----------------------------------------------
 # A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), or decoded from percent
-# signs. Each maps its characters to their offsets in the text it was made from. Linear time; nothing is judged here.
+# signs. Each maps its characters to their offsets in the text it was made from. All take linear time.
 
 Span = tuple[int, int]
 # Characters that print as nothing, or only mark where a word may be broken.
 _INVISIBLE = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0")
-_SHORTEST = 13  # of the tokens with a known format
+_SHORTEST = 13  # characters of the shortest token with a known format
 _RUN = compile_late(rf"[!-~]{{{_SHORTEST},}}+")
 _PERCENT = compile_late(r"(?:%[0-9A-Fa-f]{2})++")
 
@@ -409,9 +408,9 @@ class FoldedText:
     lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
 
     def find_place(self, start: int, end: int) -> Span:
-        return self._place(start)[0], self._place(max(end - 1, start))[1]
+        return self._find_original(start)[0], self._find_original(max(end - 1, start))[1]
 
-    def _place(self, offset: int) -> Span:
+    def _find_original(self, offset: int) -> Span:
         piece = bisect_right(self.here, offset) - 1
         begin, length = self.there[piece], self.lengths[piece]
         if length >= 0:
@@ -468,7 +467,7 @@ def _fold(char: str) -> str:
     return unicodedata.normalize("NFKC", char)
 
 
-# --- two versions of a text that come from one, merged ---------------------------------------------------------------
+# --- merge two versions of a text with a common base -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,13 +493,14 @@ def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *
         return MergedUnits(tuple(other))
     if tuple(other) == tuple(base):
         return MergedUnits(tuple(one))
-    old = _number(base)
-    first, second = _find_edits(old, _number(one), pairs), _find_edits(old, _number(other), pairs)
+    old = _number_pieces(base)
+    first, second = _find_edits(old, _number_pieces(one), pairs), _find_edits(old, _number_pieces(other), pairs)
     # A piece a side has more often than the base is newly written: the other's removal does not apply to it.
     counts = [Counter(pieces_of) for pieces_of in (base, one, other)]
     rewritten = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
     # A piece that one side only moved is not new there, so the other's removal applies.
-    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in rewritten}
+    in_both = {*_number_pieces(one)} & {*_number_pieces(other)}
+    dead = {piece for piece in old if piece not in in_both and piece[0] not in rewritten}
     # A dictionary, because a piece that both sides added occurs once, wherever they added it.
     pieces: dict[_Piece, None] = {}
     for position in range(len(old) + 1):
@@ -513,7 +513,7 @@ def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *
     return MergedUnits(tuple(text for text, _ in pieces), tuple(clashes))
 
 
-def _number(pieces: Sequence[str]) -> list[_Piece]:
+def _number_pieces(pieces: Sequence[str]) -> list[_Piece]:
     counts: Counter[str] = Counter()
     numbered = []
     for piece in pieces:
@@ -550,7 +550,7 @@ def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[
 
 
 def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
-    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together by the same pieces
+    known: dict[tuple[int, int], bool] = {}  # cached: neighbours are often replaced together
     both = sorted(first.gone & second.gone)
     for one, other in ((first.changed[position], second.changed[position]) for position in both):
         if (id(one), id(other)) not in known:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memdir.dream.duplicates import MemoryFacts
-from memdir.extraction.merge import _parse
+from memdir.extraction.merge import _parse_memory
 from memdir.format.document import (
     MemoryDocument,
     PartKind,
@@ -64,7 +64,7 @@ def test_every_reader_gives_one_answer_for_a_shape(shape: str) -> None:
     assert document.list_sentences() == (*fact, *why, *how)
     present = {part.kind for part in document.parts}
     assert find_missing_parts(Kind.FEEDBACK, body) == tuple(kind for kind in PartKind if kind not in present)
-    assert _parse("rule", HEAD + body).sentences == fact
+    assert _parse_memory("rule", HEAD + body).sentences == fact
     memory = make_memory("rule", (HEAD + body).encode(), Signature(0, 0, 0, 0), Scope.PRIVATE)
     assert MemoryFacts(memory).document.list_sentences(PartKind.FACT) == fact
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.models.connection import REASONS, make_status_fault, read_after
+from memdir.models.connection import REASONS, make_status_error, read_after
 from memdir.models.open import absent
 from memdir.records import StopReason
 from memdir.text import find_json
@@ -164,12 +164,12 @@ def test_a_page_in_place_of_an_endpoint_cannot_be_used(tmp_path: Path) -> None:
 
 @table("status body reason", ROWS["statuses_and_bodies_mean_one_reason"])
 def test_statuses_and_bodies_mean_one_reason(status: int, body: object, reason: str) -> None:
-    error = make_status_fault("x:y", status, body)
-    assert error.reason == reason and reason in REASONS and str(error).startswith(REASONS[reason].format(who="x:y")[:8])
+    error = make_status_error("x:y", status, body)
+    assert error.reason == reason and reason in REASONS and str(error)[:8] == REASONS[reason].format(label="x:y")[:8]
 
 
 def test_a_key_in_the_providers_words_is_masked() -> None:
-    error = make_status_fault("openai:x", 401, {"message": "Incorrect API key provided: sk-proj-abcdef***wxyz."})
+    error = make_status_error("openai:x", 401, {"message": "Incorrect API key provided: sk-proj-abcdef***wxyz."})
     assert "abcdef" not in str(error) and "Incorrect API key provided" in str(error)
 
 

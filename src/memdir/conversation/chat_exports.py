@@ -154,16 +154,16 @@ def _decode(text: str, name: str) -> Iterator[Any]:
 
 def _read_chat(row: Table) -> ExportedChat:
     messages = tuple(_read_tree(row) if "mapping" in row else _read_list(row))
-    id = _text(row, "conversation_id") or _text(row, "id") or _text(row, "uuid")
+    id = _read_text(row, "conversation_id") or _read_text(row, "id") or _read_text(row, "uuid")
     updated = (
         _time(row.get("update_time"))
         or _time(row.get("updated_at"))
         or max((m.at for m in messages if m.at), default=None)
     )
-    return ExportedChat(id, _text(row, "title") or _text(row, "name"), updated, messages)
+    return ExportedChat(id, _read_text(row, "title") or _read_text(row, "name"), updated, messages)
 
 
-def _text(row: Table, key: str) -> str:
+def _read_text(row: Table, key: str) -> str:
     return as_text(row.get(key))
 
 
@@ -200,10 +200,10 @@ def _join_parts(message: Table) -> str:
 
 def _read_tree(row: Table) -> Iterator[Message]:
     for message in _list_branch(row):
-        role = _text(as_table(message.get("author")), "role")
+        role = _read_text(as_table(message.get("author")), "role")
         is_hidden = as_table(message.get("metadata")).get("is_visually_hidden_from_conversation") is True
         is_said = as_table(message.get("content")).get("content_type") in ("text", "multimodal_text") and not is_hidden
-        text, sent_at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
+        text, sent_at, id = _join_parts(message).strip(), _time(message.get("create_time")), _read_text(message, "id")
         if not text or role not in ("user", "assistant", "tool"):
             continue
         if role == "tool":
@@ -223,11 +223,11 @@ class _ChatGptNotes:
         for message in _list_branch(row):
             content = as_table(message.get("content"))
             sent_at = _time(message.get("create_time")) or _time(row.get("update_time"))
-            self._keep_newest("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, sent_at)
+            self._keep_newest("list", "Memories of ChatGPT", _read_text(content, "model_set_context"), source, sent_at)
             if content.get("content_type") == "user_editable_context":
                 plain = as_table(as_table(message.get("metadata")).get("user_context_message_data"))
-                about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
-                style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
+                about = _read_text(plain, "about_user_message") or _unwrap(_read_text(content, "user_profile"))
+                style = _read_text(plain, "about_model_message") or _unwrap(_read_text(content, "user_instructions"))
                 self._keep_newest("about", "About the person", about, source, sent_at)
                 self._keep_newest("style", "How to answer", style, source, sent_at)
             elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
@@ -255,25 +255,25 @@ def _unwrap(text: str) -> str:
 def _read_list(row: Table) -> Iterator[Message]:
     for message in list_blocks(row.get("chat_messages")):
         blocks = list_blocks(message.get("content"))
-        texts = [_text(block, "text") for block in blocks if block.get("type") == "text"]
-        text = "\n".join(texts) or _text(message, "text")
-        role = {"human": "user", "assistant": "assistant"}.get(_text(message, "sender"))
+        texts = [_read_text(block, "text") for block in blocks if block.get("type") == "text"]
+        text = "\n".join(texts) or _read_text(message, "text")
+        role = {"human": "user", "assistant": "assistant"}.get(_read_text(message, "sender"))
         if role and text.strip():
-            yield Message(role, text.strip(), _text(message, "uuid"), _time(message.get("created_at")))
+            yield Message(role, text.strip(), _read_text(message, "uuid"), _time(message.get("created_at")))
 
 
 def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
-    projects = {_text(row, "uuid"): (name, row) for name, row in _read_rows(path, _PROJECTS)}
+    projects = {_read_text(row, "uuid"): (name, row) for name, row in _read_rows(path, _PROJECTS)}
     for name, row in _read_rows(path, _MEMORIES):
-        yield from _split_sections(_text(row, "conversations_memory"), name)
+        yield from _split_sections(_read_text(row, "conversations_memory"), name)
         for id, text in as_table(row.get("project_memories")).items():
             if isinstance(text, str) and text.strip():
-                title = _text(projects[id][1], "name") if id in projects else ""
+                title = _read_text(projects[id][1], "name") if id in projects else ""
                 yield ExportedNote("project", title or "A project of Claude", text.strip(), name)
     for name, row in projects.values():
-        if text := _text(row, "prompt_template").strip():
+        if text := _read_text(row, "prompt_template").strip():
             yield ExportedNote(
-                "style", f"Instructions of {_text(row, 'name')}", text, name, _time(row.get("updated_at"))
+                "style", f"Instructions of {_read_text(row, 'name')}", text, name, _time(row.get("updated_at"))
             )
 
 

@@ -50,7 +50,7 @@ _TYPES = frozenset(
     "queue-operation content-replacement mode permission-mode agent_metadata".split()
 )
 _MARKS = frozenset(("sessionId", "uuid", "leafUuid", "snapshot"))
-_PENDING = 20_000  # results whose call was not read yet; more belong to an abandoned branch
+_PENDING = 20_000  # max results whose call was not read yet; further ones belong to an abandoned branch
 _GROUPS = 64  # messages that may have more records
 _RECENT = 4_096  # ids remembered, to recognise a record that was written twice
 _ATTACHED = frozenset(("file", "directory", "pdf_reference", "compact_file_reference", "mcp_resource"))
@@ -125,12 +125,12 @@ class ChainTrace:
 
     def __init__(self, query: RecordQuery, uuids: set[int] | None) -> None:
         self._query, self._known = query, uuids
-        self._wanted: str | None = None  # the id of the next record; "" for any, None while there is no leaf
-        self._is_at_root, self._skipped = False, 0  # skipped: records since the last one on the path
+        self._wanted: str | None = None  # ID of the next record on the path; "" for any, None before a leaf was found
+        self._is_at_root, self._skipped = False, 0  # skipped: number of records since the last record on the path
         self._positions = array("Q")
         self._groups: dict[str, None] = {}
-        self._results: dict[str, list[tuple[int, str]]] = {}  # parent -> its results
-        self._parts: dict[str, list[tuple[int, str]]] = {}  # group -> its records next to the path
+        self._results: dict[str, list[tuple[int, str]]] = {}  # tool results by the ID of their parent
+        self._parts: dict[str, list[tuple[int, str]]] = {}  # records outside the path by group
         self._cursor: int | None = None
         self._messages, self._last_group, self.found = 0, "", False
 
@@ -190,7 +190,7 @@ class ChainTrace:
             self._add(offset, result)
 
     def _keep_sibling(self, position: int, node: ChainNode) -> None:
-        """Remember a record outside the path, because it may belong to one on the path."""
+        """Store a record outside the path, because it may belong to a record on the path that is read later."""
         if not (node.is_result or node.group):
             return
         if not node.is_result and node.group in self._groups:

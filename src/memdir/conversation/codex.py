@@ -75,7 +75,7 @@ def _find(file: BinaryIO, query: RecordQuery) -> RecordSelection:
     return RecordSelection(_list_positions(file, 0 if start >= 0 else query.count, start), start >= 0)
 
 
-def _read(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
+def _read_messages(file: BinaryIO, selection: RecordSelection) -> Iterator[Message]:
     records = ((position, record) for position in selection.positions for record in read_records_at(file, [position]))
     named = (
         replace(message, id=_make_id(file, position))
@@ -208,4 +208,4 @@ def _count_rolled_back(record: Json) -> int:
     return turns if is_rollback and isinstance(turns, int) and turns > 0 else 0
 
 
-READER = TranscriptReader(_FILES, _detect, _find, _read, _read_head)
+READER = TranscriptReader(_FILES, _detect, _find, _read_messages, _read_head)

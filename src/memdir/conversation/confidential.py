@@ -21,8 +21,8 @@ from memdir.records import Message
 from memdir.text import CJK, fold_words
 
 _STEM, _WORD_CHARS = 5, 4
-_FACT_WORDS, _FACT_CHARS = 5, 14  # of a request that holds the fact itself; in Chinese and Japanese, characters
-_ABOUT = 0.5  # share of a text's words that stand in what was left out
+_FACT_WORDS, _FACT_CHARS = 5, 14  # min words (or CJK characters) next to a request that are a fact of their own
+_ABOUT = 0.5  # share of a text's words that must occur in the removed text
 _WIDE = compile_late(rf"[{CJK}]")
 _WIDE_PAIR = compile_late(rf"(?=([{CJK}]{{2}}))")
 Span = tuple[int, int]
@@ -30,19 +30,19 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _RequestPatterns:
-    """The patterns of one language that recognise such a request and what it applies to."""
+    """The patterns of one language for requests not to remember something, and for what they apply to."""
 
     code: str
-    ask: re.Pattern[str]  # asks not to keep something
-    whole: re.Pattern[str]  # in the full conversation
+    ask: re.Pattern[str]  # asks not to remember something
+    whole: re.Pattern[str]  # applies to the entire conversation
     back: re.Pattern[str]  # refers to what was said before
     about: re.Pattern[str]  # the subject, as the group `what`
-    keeps: re.Pattern[str]  # is to be kept all the same
+    keeps: re.Pattern[str]  # asks to remember something
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages:
-    """The messages that may be remembered. `hidden` is the removed text; `whole` means that all of it was removed."""
+    """The messages that may be remembered. `hidden` is the removed text; `whole`: everything was removed."""
 
     messages: tuple[Message, ...]
     hidden: str = ""
@@ -75,21 +75,21 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
     for number, message in enumerate(messages):
         typed = _normalise_quotes(find_typed(message, uncertain=True)) if texts[number] else ""
         for patterns in (patterns for patterns in _load_patterns() if patterns.ask.search(typed)):
-            whole = _cover(texts, number, patterns, hidden) or whole
+            whole = _add_covered(texts, number, patterns, hidden) or whole
     if whole:
-        gone = "\n".join(text for text in texts if text)
-        return OpenMessages(tuple(replace(one, text="", calls=()) for one in messages), gone, True)
+        removed = "\n".join(text for text in texts if text)
+        return OpenMessages(tuple(replace(one, text="", calls=()) for one in messages), removed, True)
     if not hidden:
         return OpenMessages(tuple(messages))
-    gone = "\n".join(texts[number][slice(*span)] for number, spans in hidden.items() for span in spans)
-    return OpenMessages(tuple(_cut(messages, texts, hidden, find_runs(gone))), gone)
+    removed = "\n".join(texts[number][slice(*span)] for number, spans in hidden.items() for span in spans)
+    return OpenMessages(tuple(_remove_hidden(messages, texts, hidden, find_runs(removed))), removed)
 
 
 def _normalise_quotes(text: str) -> str:
     return text.replace("\u2019", "'")
 
 
-def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
+def _add_covered(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
     """Add the text that the requests in a message apply to. Return whether they apply to the entire conversation."""
     text = _normalise_quotes(texts[number])
     sentences = list(find_sentences(text))
@@ -105,9 +105,9 @@ def _cover(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden
         spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
         spans += above if not is_own or compile_any("points_to").search(asked[0]) else []
         if is_own:
-            _cover_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
+            _add_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
         elif (back or not above) and not sentence.rstrip().endswith((":", "：")):
-            is_found = _cover_earlier(texts, number, sentence, patterns, hidden)
+            is_found = _add_earlier(texts, number, sentence, patterns, hidden)
             following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
             for later in following if not is_found and len(spans) == 1 else ():
                 hidden.setdefault(later, []).append((0, len(texts[later])))
@@ -131,7 +131,7 @@ def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
     return is_long or re.search(r"\d", rest) is not None
 
 
-def _cover_earlier(
+def _add_earlier(
     texts: Sequence[str],
     number: int,
     sentence: str,
@@ -140,39 +140,39 @@ def _cover_earlier(
     *,
     is_sure: bool = True,
 ) -> bool:
-    """Add the earlier sentences about a subject that a request names, else the message before it. Return if there is one.
+    """Add the earlier sentences about a subject that a request names, or else the message before it.
 
-    Unless it `is_sure` that the request refers to earlier text, only sentences about its subject are added.
+    Without `is_sure`, add only sentences about the subject. Returns whether there are earlier messages.
     """
     subject = patterns.about.search(sentence)
     stems = _list_stems(subject["what"], patterns.code) if subject else set()
     earlier = [index for index in range(number) if texts[index].strip()]
-    found = False
+    is_added = False
     for index in earlier if stems else ():
         for start, end in find_sentences(texts[index]):
             if stems & _list_stems(texts[index][start:end]):
                 hidden.setdefault(index, []).append((start, end))
-                found = True
-    if is_sure and not found and earlier:
+                is_added = True
+    if is_sure and not is_added and earlier:
         hidden.setdefault(earlier[-1], []).append((0, len(texts[earlier[-1]])))
     return bool(earlier)
 
 
-def _cut(
+def _remove_hidden(
     messages: Sequence[Message], texts: Sequence[str], hidden: dict[int, list[Span]], runs: set[int]
 ) -> Iterator[Message]:
     is_answer = False
     for number, message in enumerate(messages):
         if is_by_person(message):
             is_answer = number in hidden
-            yield replace(message, text=_drop(texts[number], hidden.get(number, []), runs))
+            yield replace(message, text=_remove_spans(texts[number], hidden.get(number, []), runs))
         elif is_answer and not message.is_meta:
             yield replace(message, text="", calls=())
         else:
-            yield replace(message, text=_drop(message.text, [], runs))
+            yield replace(message, text=_remove_spans(message.text, [], runs))
 
 
-def _drop(text: str, spans: Iterable[Span], runs: set[int]) -> str:
+def _remove_spans(text: str, spans: Iterable[Span], runs: set[int]) -> str:
     repeats = () if runs.isdisjoint(find_runs(text)) else find_sentences(text)
     spans = [*spans, *((start, end) for start, end in repeats if not runs.isdisjoint(find_runs(text[start:end])))]
     for start, end in sorted(set(spans), reverse=True):

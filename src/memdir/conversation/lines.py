@@ -36,7 +36,7 @@ _PLACEHOLDERS = {
 }
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _RESULT = "tool_result"
-_MATERIAL = ("document", "search_result")  # and every result of a tool that the provider runs itself
+_MATERIAL = ("document", "search_result")  # besides results of tools that the provider runs
 _OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
 _AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
 
@@ -45,7 +45,7 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """Select records after the message `after`, or the last ones with at least `count` messages, or all."""
+    """Selects the records after the message `after`, the last ones with at least `count` messages, or all."""
 
     path: str | Path = ""
     after: str = ""
@@ -84,7 +84,7 @@ class TranscriptReader:
     """Functions to recognise and read the transcripts of one host.
 
     `files` are patterns below the host's folder; links are not followed. `detect` returns whether a record is of this format,
-    `read_head` what a record says about the conversation. `find` selects records, and `read` yields their messages.
+    `read_head` the metadata of the conversation in a record. `find` selects records, and `read` yields their messages.
     """
 
     files: tuple[str, ...]

@@ -53,12 +53,12 @@ from memdir.store.state import digest_text, make_leaf, note_run
 from memdir.text import estimate_tokens, replace_surrogates
 
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
-_PIECE_CHARS = 2_000_000  # of a transcript that are summarised at once
+_PIECE_CHARS = 2_000_000  # max characters of a transcript that are summarised at once
 CONFIG = "session-memory/config"  # the user's own template and prompt, in Claude Code's folder
 _KEY = "notes"
 _COMPACT_KEY = "autoCompactEnabled"  # in Claude Code's settings
-_LISTED = 2_000  # session folders that are listed
-# Folders of a project's directory that are not sessions; notes there would be among the memories.
+_LISTED = 2_000  # max session folders that are listed
+# Names of folders in a project's directory that are not sessions and must not contain notes.
 _RESERVED = frozenset(("memory", "subagents", FOLDER))
 _DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
 
@@ -119,7 +119,7 @@ class NotesResult:
 
 @dataclass(frozen=True, slots=True)
 class _LastUpdate:
-    """What the session's record keeps under `notes`: the last message included, and counts of tokens and failures."""
+    """The state of the notes in the session's record: the last message included, and counts of tokens and failures."""
 
     cursor: Cursor | None = None
     tokens: int = -1  # of the conversation; -1: there are no notes yet
@@ -140,14 +140,14 @@ def update_notes(
 ) -> NotesResult:
     """Update a session's notes if an update is due or `force` is set. Raises PathError or DiskError.
 
-    `start` is the number of earlier messages, which the notes cover; None: `messages` is the complete conversation.
+    `start` is the number of earlier messages, which the notes cover. With None, `messages` is the full conversation.
     """
     skip = find_skip(options, session)
     result = NotesResult(skipped=skip or NotesSkip.BUSY)
     if skip is None:
         is_short = not force and messages and not is_update_due(messages, count_tokens(messages))
         if is_short and read_notes_file(file) is None:
-            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(messages))  # without creating a folder
+            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(messages))  # returns before a folder is created
         if model is None:
             return NotesResult(skipped=NotesSkip.NO_MODEL, messages=len(messages))
         with suppress(LockedError), updating(file):
@@ -209,7 +209,7 @@ def does_compact(project: Project, transcript: Path) -> bool:
 
 
 def is_update_due(since: Sequence[Message], tokens: int, *, is_first: bool = True) -> bool:
-    """Return whether messages with so many tokens are enough for notes, or for a later update."""
+    """Return whether the messages `since` the last update, with this number of tokens, justify new or updated notes."""
     if is_first:
         return tokens >= limits.NOTES_START_TOKENS
     typed = [number for number, message in enumerate(since) if message.role == "user" and not message.is_meta]
@@ -255,7 +255,7 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
 def updating(file: NotesFile) -> Iterator[None]:
     """Hold the lock for an update of these notes; raises LockedError."""
     with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=0.0):
-        files.remove_temps(folder, "")  # staged by a process that was killed
+        files.remove_temps(folder, "")  # temporary files of a process that was killed
         yield
 
 
@@ -294,7 +294,7 @@ def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
     with files.open_root(file.project, create=create) as root, files.disk_errors(file.inner):
         try:
             with files.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
-                # Another program may have created it readable for all; the folder above belongs to the host.
+                # Another program may have created this folder readable for all. Its parent belongs to the host.
                 if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
                     os.fchmod(opened, 0o700)
                 folder = os.dup(opened)
@@ -311,7 +311,7 @@ def _update(
     model: Model, force: bool,
 ) -> NotesResult:  # fmt: skip
     text, last = read_notes_file(file), _read_last(session.read())
-    if text is None:  # not begun, or deleted, so all messages count again
+    if text is None:  # there are no notes, or they were deleted, so count all messages again
         last = _LastUpdate(failures=last.failures, failed_tokens=last.failed_tokens)
     since = tuple(messages) if start is not None else slice_after(messages, last.cursor).messages
     new_tokens = count_tokens(since)

@@ -145,7 +145,7 @@ class LoadedFiles:
 
     @property
     def asks(self) -> tuple[LoadRefusal, ...]:
-        """Return the files that need the user's approval."""
+        """Return the refused files that the user could approve."""
         return tuple(refusal for refusal in self.refusals if refusal.reason is NotLoadedReason.OUTSIDE)
 
 
@@ -241,7 +241,7 @@ def ask_approval(
 
 
 def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str, why: str) -> None:
-    """Add the instruction files of one folder. Skips files that a nested worktree has too."""
+    """Add the instruction files of one folder. Skips files that a nested worktree also contains."""
     shared = [os.path.join(folder, name) for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules")]
     is_above, is_outer = not is_below(folder, context.top), bool(context.outer) and is_below(folder, context.outer)
     if is_above and is_outer:
@@ -265,8 +265,8 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 class LoadContext:
     """The resolved paths for a load, and the patterns of excluded files.
 
-    `top` is the work tree, `outer` the repository around it if that is another one. Files in the folders `free` need no
-    approval. `excludes` are the user's patterns, `committed` those of the project.
+    `top` is the work tree, and `outer` another repository around it, if any. Files in the folders `free` need no
+    approval. `excludes` are the user's patterns, and `committed` the patterns in the project's repository.
     """
 
     cwd: str
@@ -325,7 +325,7 @@ class _QueuedFile:
 
 
 class InstructionLoader:
-    """Collect files, refusals and pending rules. All limits hold for any input, and no input raises.
+    """Collect files, refusals and pending rules. Limits apply to any input, and no input raises an error.
 
     Includes are followed breadth first, so a file named twice is loaded at its lowest depth.
     """
@@ -355,7 +355,7 @@ class InstructionLoader:
             if (node := self._open_direct(path, layer, why, free)) is None:
                 continue
             real, rule = node.file.real, parse_rule(node.file.text)
-            if rule.paths:  # only its frontmatter was needed, so it counts as not loaded
+            if rule.paths:  # only its frontmatter was read, so do not count it as loaded
                 self._seen.discard(real)
                 self._count -= 1
                 self._pending.setdefault(real, PendingRule(path, real, layer, base, rule.paths, rule.globs, free))
@@ -438,16 +438,16 @@ class InstructionLoader:
     def _include(self, node: _QueuedFile, spellings: tuple[str, ...]) -> _QueuedFile | None:
         by, layer = node.file.path, node.file.layer
         path, real, problem = "", "", None
-        for spelling in spellings:  # use the first that is a file, else the last
+        for spelling in spellings:  # use the first path that exists, or else the last path
             path = self._resolve(node, spelling)
-            if looks_secret(path):  # must not even be looked up
+            if looks_secret(path):  # do not even check whether it exists
                 self.refuse(path, NotLoadedReason.SECRET, by)
                 return None
             real, problem = find_include_target(path)
             if problem is not NotLoadedReason.MISSING:
                 break
         if problem is NotLoadedReason.MISSING and not re.search(r"[/.]", spellings[-1]):
-            return None  # `@someone` need not be a path
+            return None  # `@name` may be a mention of a person
         if real in self._seen:
             if real in node.chain:
                 self.refuse(path, NotLoadedReason.CYCLE, by, real)
@@ -458,7 +458,7 @@ class InstructionLoader:
         if (text := self._read(path, real, by, reason, is_named=True)) is None:
             return None
         free = self._context.free
-        if layer in _OWN:  # the user's own file may include anything, but the files it includes elsewhere may not
+        if layer in _OWN:  # files of the user may include any file, but files included from elsewhere may not
             own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
             free = ("/",) if is_below(real, own) else (own, os.path.dirname(real))
         file = LoadedFile(os.path.normpath(path), real, layer, f"included by {by}", text, node.file.depth + 1, by)

@@ -2,9 +2,8 @@
 
     {"type": "user" | "assistant" | "tool_result" | "system", "message": {"role": …, "parts": […]}, "uuid": …, …}
 
-A part is a text, a call
-(`functionCall`) or a result (`functionResponse`). Texts of `system` records, and those that the client or hooks insert in
-the user's name, are meta. Everything else, including thinking and records without parts, is ignored.
+A part is a text, a call (`functionCall`) or a result (`functionResponse`). Texts of `system` records, and those that the
+client or hooks insert in the user's name, are meta. Other parts (thinking) and records without parts are ignored.
 """
 
 from collections.abc import Iterator

@@ -29,12 +29,12 @@ from memdir.project.hosts import EDITOR_VERBS, EDITORS, PATCHED, PATH_KEYS, SHEL
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
 from memdir.store.secrets import SecretFinding, render_findings
 
-RECENT_TOOLS = 10  # listed for a selecting model
+RECENT_TOOLS = 10  # max tools that are listed for a model that selects memories
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
 _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "newString", "new_str")
 _OWN_TOOL = re.compile(
     r"(?:^|[^a-z])memdir[^a-z]+(?:memory[^a-z]+)?(?:save|update|remember|forget|edit|delete|write|log)(?![a-z])"
-    r"|^memory_(?:save|update|forget|log)$"  # the name in hosts that omit the server's name
+    r"|^memory_(?:save|update|forget|log)$"  # the tool name in hosts that omit the server's name
 )
 _OWN_VERBS = frozenset("save remember forget edit restore undo promote demote log".split())
 _ALL, _LAST, _IN_PLACE = "all", "last", "in place"
@@ -53,7 +53,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _RUNNERS = frozenset(
     "sudo env command nohup time nice exec xargs stdbuf uvx pipx uv poetry run builtin then do else".split()
 )
-_VALUED = frozenset("-u -g -n -I -P -L -C -o -e".split())  # options of these that take a value
+_VALUED = frozenset("-u -g -n -I -P -L -C -o -e".split())  # options of runners that take a value
 _SHELLS = frozenset("sh bash zsh dash ksh fish".split())
 _BREAKS = frozenset((";", "&&", "||", "|", "&", "|&", ";;", "(", ")", "{", "}"))
 _ROUGH = re.compile(r"[;|&<>]+|[^\s;|&<>]+")
@@ -148,7 +148,7 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
     messages = [Message("assistant", "", calls=(call,))]
     changed = find_written_memory(messages, list(spellings), cwd=cwd, home=home, appends=False)
     for written in find_written_memory(messages, list(spellings), cwd=cwd, home=home):
-        # Use the longest, because one directory may be inside another.
+        # Use the longest path, because one directory may be inside another.
         around = [spelling for spelling in spellings if written.startswith(os.path.join(spelling, ""))]
         if spelling := max(around, key=len, default=""):
             text, is_whole = _read_text(call.input, written)
@@ -158,7 +158,7 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
-    """Return whether a file may be written.
+    """Check whether a file may be written, and return reasons against it and warnings.
 
     In memory that other people read (of a team or repository), secrets, user memories and invalid names are refused; in
     the user's own memory they cause a warning. State files, and paths that leave the directory through a link, are always
@@ -176,7 +176,7 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> 
     if write.is_shared and write.is_whole and len(write.text) > FILE_BYTES:
         # Check this before searching for secrets, which would take too long for a hook.
         return WriteVerdict(f"{write.path} would be larger than {FILE_BYTES:,} bytes, the limit of a memory")
-    problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
+    problems = [*_find_problems(write), *render_findings(find_secrets(write.text), place=write.path)]
     if not problems or not write.is_shared:
         return WriteVerdict(warnings=tuple(problems))
     return WriteVerdict(f"this memory is shared with others, and {'; '.join(problems)}")
@@ -186,7 +186,7 @@ def _fold_first(path: str) -> str:
     return path.split("/", 1)[0].casefold()
 
 
-def _find_faults(write: FileWrite) -> Iterator[str]:
+def _find_problems(write: FileWrite) -> Iterator[str]:
     stem, suffix = os.path.splitext(write.path)
     if write.path.split("/")[-1] == INDEX_FILE:
         return
@@ -380,7 +380,7 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 def parse_steps(command: str) -> list[ShellCommand]:
     """Return the commands in a shell script. Nothing is expanded or run."""
     text = _HEREDOC.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
-    return [step for words in _split_lines(text) for step in _group(words)]
+    return [step for words in _split_lines(text) for step in _group_words(words)]
 
 
 def _split_lines(text: str) -> Iterator[list[str]]:
@@ -405,7 +405,7 @@ def _split(text: str) -> list[str] | None:
     return None
 
 
-def _group(words: list[str]) -> Iterator[ShellCommand]:
+def _group_words(words: list[str]) -> Iterator[ShellCommand]:
     own: list[str] = []
     replaced: list[str] = []
     appended: list[str] = []

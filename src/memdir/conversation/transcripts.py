@@ -55,11 +55,11 @@ from memdir.records import Message, ToolCall
 from memdir.store.sessions import Cursor, make_cursor
 from memdir.text import as_list, as_table, as_text, find_json, one_line, shorten
 
-PLAIN = "plain"  # the key of the format of no host
+PLAIN = "plain"  # the key of the format that belongs to no host
 _HEAD_LINES = 200  # a record that shows the format comes long before
 _TAIL_LINES = 50
 PIECE_MESSAGES = 400
-DOCUMENT_BYTES = 67_108_864  # read of one JSON document
+DOCUMENT_BYTES = 67_108_864  # max bytes that are read of one JSON document
 _BLANK = b"\xef\xbb\xbf\0 \t\r\n"
 _ARRAY_START = re.compile(rb"\[[\0\s]*(\{|\]\s*$)")
 _MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
@@ -95,7 +95,7 @@ class TranscriptHit:
 
 @dataclass(frozen=True, slots=True)
 class MessageRun:
-    """Consecutive messages, with the number of messages before them and the last of those as context."""
+    """Consecutive messages. `start` is the number of messages before them, and `context` the last of those."""
 
     messages: tuple[Message, ...]
     start: int
@@ -141,7 +141,7 @@ def read_pieces(
         elif cursor is not None:
             new = read_tail(path, window) if before is None else read_messages(path, after=cursor.id)
             return cut(new, None, chars=chars, count=count, before=before or (), start=cursor.position + 1)
-    # Search for it first: messages before it must not be learned from again, and it may be anywhere.
+    # Search for the cursor first, because messages before it must not be learned from again.
     elif cursor and not any(
         _is_cursor_at(cursor, message, number) for number, message in enumerate(read_messages(path))
     ):
@@ -163,7 +163,7 @@ def cut(
     passed, first, size = deque(before, maxlen=EXTRACT_WINDOW), start, 0
     is_new = cursor is None
     for position, message in enumerate(messages, start):
-        # Several messages of one record share an id, and the cursor means the last of them.
+        # The messages of one record share an ID, and the cursor is after the last of them.
         if cursor is not None and _is_cursor_at(cursor, message, position):
             is_new, first = True, position + 1
             passed.append(message)
@@ -172,7 +172,7 @@ def cut(
             passed.append(message)
             continue
         full = size + len(message.text) > chars or len(piece) >= count
-        # A piece ends before a user message, so that no turn is split; at twice the length it ends anywhere.
+        # End a batch before a user message, so that no turn is split, unless it has twice the length.
         if piece and full and (message.role == "user" or size > 2 * chars):
             yield MessageRun(tuple(piece), first, tuple(passed))
             passed.extend(piece)
@@ -210,7 +210,7 @@ def _find_format(file: BinaryIO, path: str | Path) -> str:
                 return key
         if number >= _HEAD_LINES or file.tell() > LINE_BYTES:
             break
-    # It may be one JSON document over many lines, none of which is a record.
+    # The file may be one JSON document with line breaks, so that no line is a record.
     file.seek(0)
     text = file.read(LINE_BYTES).lstrip(_BLANK)
     if _ARRAY_START.match(text[:4096]) or (text.startswith(b"{") and _MESSAGES_KEY.search(text)):
@@ -368,7 +368,7 @@ def search_transcripts(
 ) -> tuple[TranscriptHit, ...]:
     """Return up to `limit` messages that contain every word of `text`, newest first.
 
-    `open_only` omits those with text that the user asked not to keep.
+    With `open_only`, messages that the user asked not to remember are omitted.
     """
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
@@ -376,7 +376,7 @@ def search_transcripts(
     found = (file for folder in folders for file in _list_matching(folder, "*.jsonl"))
     for modified, path in sorted(found, reverse=True) if words else ():
         if len(best) >= limit and modified < best[0][0]:
-            break  # nothing in it is newer than the oldest hit
+            break  # no message in this file or later ones is newer than the oldest hit
         hits = _search_file(path, words)
         for hit in _drop_hidden(path, hits) if open_only else hits:
             when = hit.at.timestamp() if hit.at else modified

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 OMITTED = "[…]"
 _UNKNOWN = "[a passage of unknown origin, typed or pasted by the person; by itself it is no evidence]"
-_RUN, _RUN_CJK = 5, 8  # words, or Chinese and Japanese characters, that do not repeat by chance
-_LETTERS = 24  # in a row, as many as five words have
-_SPREAD = 24  # lines over which a sentence may be spread
-_REPLY_CHARS = 1_000  # of the agent's message that the user replied to
+_RUN, _RUN_CJK = 5, 8  # number of words, or CJK characters, in a row that two texts do not share by chance
+_LETTERS = 24  # letters in a row, about as many as five words have
+_SPREAD = 24  # max lines over which a repeated sentence may be spread
+_REPLY_CHARS = 1_000  # max characters shown of the agent's message that the user replied to
 _WIDE = compile_late(rf"[{CJK}]")
 _ENCODED = compile_late(r"[A-Za-z0-9+/]{24,}={0,2}")
 _ESCAPED = compile_late(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
@@ -87,7 +87,7 @@ def split_typed(message: Message) -> tuple[MessageSpan, ...]:
 
 
 def find_typed(message: Message, *, uncertain: bool = False) -> str:
-    """Return what the user typed in a message, and with `uncertain` also what may be typed."""
+    """Return the text that the user typed in a message. With `uncertain`, include text of unknown origin."""
     origins = (SpanOrigin.TYPED, SpanOrigin.UNKNOWN) if uncertain else (SpanOrigin.TYPED,)
     return "".join(span.text if span.origin in origins else "\n" for span in split_typed(message)).strip()
 
@@ -201,7 +201,7 @@ _HOST_TAGS = (
 )
 _HOST_TAG = compile_late(rf"<(/?)({_HOST_TAGS})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _HOST_LINE = compile_late(r"/[A-Za-z][\w:-]*(?=\s|$)|\[Request (?:interrupted|cancelled)\b[^\n\]]*\]\Z")
-_INDENT = 100  # more white space than this before a tag is not indentation
+_INDENT = 100  # max characters before a tag that are checked for indentation
 # Files that Gemini CLI puts below a prompt that names them.
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 # A file may contain the end mark itself, so the last one counts.
@@ -225,7 +225,7 @@ def strip_host_text(text: str) -> str:
 def strip_blocks(text: str) -> str:
     """Remove blocks such as `<system-reminder>…`. An unclosed block extends to the end of the text."""
     parts, start, inside = [], 0, ""
-    unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
+    unclosed: set[str] = set()  # names without a later end tag, so that the text is searched only once for each name
     for tag in _HOST_TAG.finditer(text) if "<" in text else ():
         is_end, name = bool(tag[1]), tag[2].lower()
         if inside:
@@ -295,11 +295,11 @@ _HEADER = compile_late(
     re.MULTILINE,
 )
 _NOTED = compile_late(r"This was noted \d+ days? ago and describes that moment")
-_LINES_ABOVE = 2  # the sentence on its age, and a caveat
+_LINES_ABOVE = 2  # lines that may come before a header: the memory's age, and a caveat
 
 
 def strip_reminders(text: str) -> str:
-    """Remove inserted memories from a message, even if they are nested or truncated."""
+    """Remove memories that memdir inserted into a message, even if the reminders are nested or truncated."""
     if not _HEADER.search(text) and not _TAG.search(text):
         return text
     rest = "".join(part for part, ours in _split_blocks(text) if not ours)
@@ -354,11 +354,11 @@ def _find_start(text: str, header: int) -> int:
 
 
 # --- the user's own text and untrusted text ---------------------------------------------------------------------------
-# Marks come first: blocks of clients, tags, fences and quotations are foreign. Text inside a paste may be written to look like
-# its end, so a marked region extends from its first opening mark to the last closing one.
+# First find marked regions: client blocks, tags, fences and quotations are untrusted. A paste may contain a false
+# end mark, so a marked region extends from its first opening mark to the last closing one.
 
-_QUOTE_CHARS = 40  # between quotation marks; a longer text is somebody else's
-_WIDE_LETTERS = 2.5  # letters that a Chinese or Japanese character counts as
+_QUOTE_CHARS = 40  # max characters between quotation marks; a longer quotation is not the user's own text
+_WIDE_LETTERS = 2.5  # how many letters a Chinese or Japanese character counts as
 
 _QUOTED = "quoted"
 
@@ -413,7 +413,7 @@ _REQUEST_TAG = "<userRequest>"  # after the blocks of VS Code
 _ITEM = compile_late(r"^[ \t]*+(?:[-*+•・]|\d{1,2}[.)、．])[ \t]*+", re.MULTILINE)
 
 
-@lru_cache(maxsize=8)  # a run asks several times
+@lru_cache(maxsize=8)  # each run splits the same messages several times
 def split_message(text: str) -> tuple[MessageSpan, ...]:
     marked = find_marks(text)
     return tuple(_make_spans(text, _join(text, _merge([*marked, *_find_separate_lines(text, marked)]))))
@@ -479,7 +479,7 @@ def _find_client_blocks(text: str) -> Iterator[Region]:
 
 
 def find_marks(text: str) -> list[Region]:
-    """Return the regions that their form marks as foreign."""
+    """Return the regions that are untrusted because of their form, such as tags, fences and quotations."""
     marks = ((*mark, SpanOrigin.FOREIGN) for mark in _find_marks(text))
     return _merge([*_find_client_blocks(text), *marks])
 
@@ -540,12 +540,12 @@ def _find_line(text: str, offset: int) -> tuple[int, int]:
     return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end
 
 
-# --- lines that nothing marks -------------------------------------------------------------------------------------------
-# A linear model decides on each line by its form, its neighbours and what the message asks for (`benchmarks/typed.py` fits
-# it). What it is not sure about is of unknown origin.
+# --- lines outside marked regions ------------------------------------------------------------------------------------
+# A linear model classifies each line by its form, its neighbours and what the message asks for; `benchmarks/typed.py`
+# fits the model. If the score is between both limits, the origin is unknown.
 
-_LINES = 400  # of a message that are judged, half at each end; nobody types more
-_TYPED_BELOW, _PASTED_ABOVE = -2.2, 3.0  # scores
+_LINES = 400  # max lines of a message that are classified, half at each end; nobody types more
+_TYPED_BELOW, _PASTED_ABOVE = -2.2, 3.0  # limits for the score of a line
 _SIGNS = {
     "machine": _MACHINE,
     "code": _CODE_LINE,
@@ -562,15 +562,17 @@ _PHRASES = (
     "points_back", "said", "role", "forwarded",
 )  # fmt: skip
 _ASKS = ("text_work", "this_text", "lead_in", "work_text", "voice", "points_back", "?")
-# Without any of these in a message there is no reason to think of a paste.
+# If a message has none of these signs, nothing in it suggests a paste.
 _DOUBTS = frozenset((*_SIGNS, *_PHRASES)) - {"item", "voice", "work_text", "said"}
-PLAIN_DOUBT = "no sign of a paste"  # why a line may not be typed, in such a message
-_SURE = frozenset(("machine", "prompt", "quoted", "mail_head", "forwarded", "role"))  # enough on a single line
+PLAIN_DOUBT = "no sign of a paste"  # the reason for an unknown origin in such a message
+_SURE = frozenset(
+    ("machine", "prompt", "quoted", "mail_head", "forwarded", "role")
+)  # sufficient if it is the only line
 
 
 @dataclass(frozen=True, slots=True)
 class MessageLine:
-    """A line with its signs. A marked line is foreign already."""
+    """A line of a message with its signs. If it `is_marked`, it is already known to be untrusted."""
 
     start: int
     text: str
@@ -592,7 +594,7 @@ def read_lines(text: str, marked: Sequence[Region]) -> list[MessageLine | None]:
 
 
 def _list_signs(line: str) -> frozenset[str]:
-    """Return what can be said of a line by itself."""
+    """Return the signs of a line, without regard to other lines."""
     text = line.strip()
     letters, digits = (sum(map(test, text)) for test in (str.isalpha, str.isdigit))
     signs = {name for name, pattern in _SIGNS.items() if pattern.match(line)}
@@ -606,7 +608,7 @@ def _list_signs(line: str) -> frozenset[str]:
 
 
 def describe_line(lines: Sequence[MessageLine | None], number: int, words: Set[str]) -> set[str]:
-    """Return the features of a line: its own, its neighbours', its paragraph's and the message's."""
+    """Return the features of a line for the model: from the line, its neighbours, its paragraph and the message."""
     from memdir.language.statements import list_features
 
     line = lines[number]
@@ -654,7 +656,7 @@ def load_typed_model() -> "LinearModel":
 
 
 def _find_separate_lines(text: str, marked: Sequence[Region]) -> Iterator[Region]:
-    """Yield the lines that are not typed, or may not be."""
+    """Yield the lines that the user did not type or may not have typed."""
     lines, model = read_lines(text, marked), load_typed_model()
     is_alone = sum(line is not None for line in lines) == 1
     is_plain = not any(line is not None and (line.is_marked or line.signs & _DOUBTS) for line in lines)

@@ -124,9 +124,9 @@ def dream(
     """Tidy a memory directory with built-in patterns and, if there is one, a model. `memdir undo` reverts it.
 
     `state` is the folder for locks and records of a store that has none. `due` is the result of the preconditions;
-    without it they are skipped. Raises LockedError if another dream is running and StoppedError when cancelled, without
-    changes. If the model fails, `patches.error` says how, and only the patches of the patterns are applied. A model that
-    failed in three dreams in a row is not asked, unless `insist` is set.
+    without it they are not checked. Raises LockedError if another dream is running, and StoppedError if cancelled; both
+    change nothing. If the model fails, `patches.error` is the reason, and only patches from patterns are applied.
+    A model that failed in three dreams in a row is not asked, unless `insist` is set.
     """
     started_at = now or utc_now()
     if due is not None and due.skip is not None:

@@ -94,7 +94,7 @@ class DreamInput:
     authors: Mapping[str, str] = field(default_factory=dict)
 
     def show_source(self, header: Header) -> str:
-        """Describe the source of a memory: its author, if that is not the user, and whether it is pinned."""
+        """Return a note on whether a memory is pinned, and on its author unless that is the user."""
         byline = show_byline(header.scope, self.authors.get(header.name, ""))
         return " ".join(filter(None, ("Pinned: only the person changes it." if header.pinned else "", byline)))
 
@@ -157,7 +157,7 @@ def gather(
 
 
 def count_removable(memories: int) -> int:
-    """Return how many memories a dream may remove. Exact duplicates do not count."""
+    """Return how many of these memories a dream may remove. Exact duplicates may be removed in addition."""
     return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
 
 
@@ -226,7 +226,7 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[dict[str, Operati
     operations = parse_operations(check_reply(reply), limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
     fixed = [operation for operation in operations if fold(operation.name) in pinned]
-    # What contradicts a pinned memory is staged for `review`, which asks the person; its cues are not for a dream to change.
+    # A contradiction of a pinned memory is staged, so that `review` can ask the user. A dream never changes its cues.
     asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
     free = [operation for operation in operations if fold(operation.name) not in pinned]
     completed = [_complete(operation, staging) for operation in (*free, *asking)]

@@ -57,7 +57,7 @@ _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, compared by `key`. `is_hard` marks numbers, code, quotations and names, which have no other spelling."""
+    """A word, compared by `key`. `is_hard`: a number, code, a quotation or a name, which has only one spelling."""
 
     key: str
     is_hard: bool = False
@@ -143,9 +143,9 @@ def _parse_word(raw: str, *, opens: bool) -> Iterator[Word]:
 
 # --- duplicate memories ----------------------------------------------------------------------------------------------
 
-_CROWD = 24  # neighbours in a sorted block that are compared with a memory
+_CROWD = 24  # copies that follow a memory in its group and are compared with it
 _ORDERED = _NEGATIONS | frozenset("before after until since than above below only".split())
-# Fields that tools set themselves; every other frontmatter field may be a fact.
+# Fields that tools set automatically. Any other frontmatter field may contain a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _MARKUP = re.compile(
     r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)", re.MULTILINE
@@ -245,7 +245,7 @@ def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) ->
     phrases = []
     for phrase in (*away.description.split("; "), *titles, *hooks):
         words, plain = find_words(phrase), one_line(phrase).rstrip(" .;")
-        # "A before B" has the words of "B before A".
+        # "A before B" and "B before A" have the same words, so compare their order too.
         if not words <= known or not (_ORDERED.isdisjoint(words) or plain.lower() in letters):
             phrases.append(plain)
             known |= words

@@ -19,7 +19,7 @@ from memdir.models.staged import make_object
 from memdir.records import Message, Model, Request, StopReason
 from memdir.text import find_json, one_line
 
-_SOURCE_CHARS = DREAM_OPINION_CHARS // 4  # of one memory; a log is shown as a whole
+_SOURCE_CHARS = DREAM_OPINION_CHARS // 4  # max length of one memory; the user's own text is shown in full
 
 
 class JudgeAnswer(StrEnum):
@@ -50,7 +50,7 @@ class JudgeCase:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The judge's answers by case number and sentence."""
+    """The judge's answers by case number and sentence. `follows` are the added sentences that a source supports."""
 
     removed: Mapping[tuple[int, str], tuple[JudgeAnswer, JudgeSource]]
     follows: frozenset[tuple[int, str]] = frozenset()
@@ -75,14 +75,14 @@ def show_day(at: datetime) -> str:
 
 
 def ask_judge(reader: Model, cases: Sequence[JudgeCase], *, now: datetime) -> Judged:
-    """Ask about all cases that have sources, in one request. If it fails, no sentence counts as supported."""
+    """Ask about all cases that have sources, in one request. If the request fails, no sentence counts as supported."""
     asked = [number for number, case in enumerate(cases) if case.sources and case.sentences]
     if not asked:
         return _NOTHING
     sources = list(dict.fromkeys(source for number in asked for source in cases[number].sources))
     numbers = {source: number for number, source in enumerate(sources, 1)}
     sentences = [(number, sentence) for number in asked for sentence in cases[number].sentences]
-    shown = "\n\n".join(f"[{numbers[source]}] {source.label}:\n{_cut(source)}" for source in sources)
+    shown = "\n\n".join(f"[{numbers[source]}] {source.label}:\n{_shorten_source(source)}" for source in sources)
     content = render_prompt(
         "dream/judge", today=render_today(now), sources=shown, cases="\n\n".join(_render_cases(cases, asked, numbers))
     )
@@ -91,12 +91,12 @@ def ask_judge(reader: Model, cases: Sequence[JudgeCase], *, now: datetime) -> Ju
         reply = reader(Request(render_prompt("dream/judge_system"), messages, OPINION_TOKENS, _SCHEMA, purpose=PURPOSE))
         if reply.stop is StopReason.REFUSED:
             return _NOTHING
-        return _parse(reply.text, cases, sentences, sources)
+        return _parse_answers(reply.text, cases, sentences, sources)
     except (ModelError, BudgetError):
         return _NOTHING
 
 
-def _cut(source: JudgeSource) -> str:
+def _shorten_source(source: JudgeSource) -> str:
     return source.text[:_SOURCE_CHARS] if source.name else source.text
 
 
@@ -113,7 +113,7 @@ def _render_cases(
         yield "\n".join(lines)
 
 
-def _parse(
+def _parse_answers(
     text: str, cases: Sequence[JudgeCase], sentences: Sequence[tuple[int, str]], sources: Sequence[JudgeSource]
 ) -> Judged:
     """Return the valid answers in a reply. Answers that name a source of another case are ignored."""
@@ -125,15 +125,15 @@ def _parse(
         if not isinstance(row, dict):
             continue
         number, source, answer = row.get("sentence"), row.get("source"), str(row.get("answer"))
-        if not (_is_among(number, sentences) and _is_among(source, sources) and answer in list(JudgeAnswer)):
+        if not (_is_position(number, sentences) and _is_position(source, sources) and answer in list(JudgeAnswer)):
             continue
         key, named = sentences[number - 1], sources[source - 1]
         if cases[key[0]].is_removal and named in cases[key[0]].sources:
             removed[key] = JudgeAnswer(answer), named
     listed = table.get("follow")
-    found = [number for number in listed if _is_among(number, sentences)] if isinstance(listed, list) else []
-    return Judged(removed, frozenset(sentences[number - 1] for number in found))
+    supported = [number for number in listed if _is_position(number, sentences)] if isinstance(listed, list) else []
+    return Judged(removed, frozenset(sentences[number - 1] for number in supported))
 
 
-def _is_among(number: object, rows: Sequence[object]) -> TypeGuard[int]:
+def _is_position(number: object, rows: Sequence[object]) -> TypeGuard[int]:
     return type(number) is int and 0 < number <= len(rows)

@@ -37,8 +37,8 @@ FILE = ".consolidate-lock"
 LOCK = "dream.lock"
 _TEMP = f"{FILE}.memdir"
 _MARK = "memdir"
-_BYTES = 4096  # read at most; ours has two hundred
-_FOREIGN_BYTES = 16  # a PID; a longer file may be ours and must be read
+_BYTES = 4096  # max bytes that are read; memdir writes about 200
+_FOREIGN_BYTES = 16  # max length of a PID; a longer file may be memdir's and must be read
 _REUSE_SECONDS = 60.0  # a process that started this long after the file was written did not write it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -139,7 +139,7 @@ class DreamLock:
         """Record the end of the dream. Never raises if the dream failed."""
         self._is_over = True
         if os.getpid() != self._note.pid:
-            return  # a forked child that ends does not hold the lock
+            return  # a forked child does not hold the lock
         try:
             if not self._is_recorded(_read_note(self._folder)):
                 return  # another process has written to it since
@@ -206,7 +206,7 @@ def _read_note_at(root: Path) -> _Note | None:
 def _read_note(folder: int) -> _Note | None:
     try:
         with files.open_plain(folder, FILE, FILE) as handle:
-            return _parse(os.read(handle, _BYTES), os.fstat(handle).st_mtime_ns)
+            return _parse_note(os.read(handle, _BYTES), os.fstat(handle).st_mtime_ns)
     except FileNotFoundError:
         return None
 
@@ -228,7 +228,7 @@ def _write(folder: int, body: bytes, modified: int) -> None:
         files.flush(folder)
 
 
-def _parse(data: bytes, modified: int) -> _Note:
+def _parse_note(data: bytes, modified: int) -> _Note:
     lines = data.decode("ascii", "replace").split("\n")
     pid = _parse_count(lines[0].strip())
     fields = dict(line.split(" ", 1) for line in lines[2:] if " " in line)

@@ -32,7 +32,7 @@ from memdir.text import find_forbidden
 
 DISTILLED = "distilled.json"
 _LOCK = "log.lock"
-_DISTILLED_BYTES = 4_194_304  # a day needs a hundred bytes
+_DISTILLED_BYTES = 4_194_304  # each day needs about a hundred bytes
 _DISTILLED_KEYS = ("bytes", "digest", "mtime_ns")
 _TRIES = 5
 
@@ -115,7 +115,7 @@ def _check_entry(text: str) -> None:
 
 def read_log_file(store: Folder, path: str) -> str | None:
     """Return the text of a log by its relative path, or None if there is no file."""
-    content = _read(store, path)
+    content = _read_file(store, path)
     return None if content is None else content[0].decode("utf-8", "replace")
 
 
@@ -144,7 +144,7 @@ def list_undistilled(store: Folder) -> tuple[LogSlice, ...]:
         if (distilled, mtime_ns) == (log.size, log.mtime_ns):
             continue
         try:
-            data, signature = _read(store, log.path) or (b"", None)
+            data, signature = _read_file(store, log.path) or (b"", None)
         except (PathError, DiskError):
             continue
         end = data.rfind(b"\n") + 1
@@ -194,7 +194,7 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
         os.close(handle)
 
 
-def _read(store: Folder, path: str) -> tuple[bytes, Signature] | None:
+def _read_file(store: Folder, path: str) -> tuple[bytes, Signature] | None:
     with files.open_existing(store.root) as root, files.disk_errors(path):
         return None if root is None else files.read_file(root, path, limit=LOG_BYTES)
 

@@ -93,7 +93,7 @@ def plan_dream(
     verdicts = {}
     if folder is not None:
         verdicts = find_verdicts(folder, {name: memory.digest for name, memory in memories.items()})
-    tidied = _tidy(store, now)
+    tidied = _plan_patterns(store, now)
     busy = tidied.busy
     free = [memory for name, memory in memories.items() if name not in busy]
     repairs = [
@@ -207,7 +207,7 @@ def _plan_from_logs(store: StoreBase, folder: Folder, overlay: StoreOverlay, now
 
 
 def _place_entry(entry: Message, staging: Staging) -> bool:
-    """Stage a log entry if a pattern recognises it. Return whether that was so."""
+    """Stage a log entry if a pattern recognises it. Return whether it was staged."""
     typed_entry, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
     before = staging.copy()
     try:
@@ -237,14 +237,14 @@ def _make_log_item(log: LogSlice, entries: Sequence[str], now: datetime) -> Inbo
     return InboxItem(InboxKind.PROPOSAL, f"log of {day}", why, now, make_key(edits), "", BY_RULES, payload)
 
 
-def _tidy(store: StoreBase, now: datetime) -> TidyResult:
+def _plan_patterns(store: StoreBase, now: datetime) -> TidyResult:
     tidied = plan_tidy(store, now=now)
     all_patches = tidied.patches
     patches = [patch for patch in all_patches if not _changes_team(patch)]
     left = accepted = _drop_undone(store, patches)
     accepted_ids = set(map(id, accepted))  # by identity, because comparing all patches would be slow
     spared = frozenset(name for patch in all_patches if id(patch) not in accepted_ids for name in patch.names)
-    if spared:  # plan again as if they were pinned, so that the index fits the memories that stay
+    if spared:  # treat them as pinned and plan again, so that the index fits
         tidied = plan_tidy(store, now=now, keep=spared)
         left = _drop_undone(store, [patch for patch in tidied.patches if not _changes_team(patch)])
     proposals = [*tidied.proposals, *(_make_team_item(patch, now) for patch in all_patches if _changes_team(patch))]
@@ -300,7 +300,7 @@ def is_rejected(store: StoreBase, patch: Patch) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """How many removed sentences are still in other memories or in history, and those that are missing."""
+    """How many removed sentences are still in other memories or in history, and those that are in neither."""
 
     removed: int = 0
     elsewhere: int = 0
@@ -310,7 +310,7 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The result of applying a patch set. `repeated` means that it was applied before, `undone_by` that this was undone."""
+    """The result of applying patches. If `repeated`, they were applied before; `undone_by` is the change that undid it."""
 
     change: int | None
     changed: tuple[str, ...] = ()
@@ -333,7 +333,7 @@ def apply_dream(store: StoreBase, patches: PatchSet, lock: DreamLock, now: datet
     known = {item.id for item in store.inbox(None)}
     proposals = {item.key for item in patches.proposals}
     subjects = frozenset[str]().union(*map(find_subjects, patches.proposals))
-    for item in store.inbox():  # an earlier dream's item about the same memory: the newer one says it
+    for item in store.inbox():  # replace an earlier dream's item about the same memory
         if (
             item.origin.who == records.WHO
             and item.key not in proposals
@@ -438,7 +438,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
             lines += _plan_pointers(text, prefix, own, fit, store)
     busy = merge.touched | dated.keys() | pinned
     remaining = [fact for name, fact in sorted(merge.facts.items()) if name not in busy]
-    # Finding a line takes a search of the full index, so the next dream repairs the rest.
+    # Each repair searches the full index, so limit their number; the next dream repairs the other lines.
     patches = (*dated.values(), *merged, *lines[:DREAM_LINES])
     changed = {edit.name for patch in patches for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
     changed |= {patch.names[0] for patch in merged}
@@ -560,23 +560,23 @@ def _is_missing(store: StoreBase, path: str) -> bool:
 def _shorten_line(line: IndexLine) -> str:
     """Return the index line with its description shortened to the limit."""
     whole = line.text.strip()
-    if not line.hook:  # the older form: text, then the file in brackets
+    if not line.hook:  # an older format: the text, then the file in brackets
         start = whole.rfind("[")
         room = INDEX_LINE_CHARS - (len(whole) - start) - 1
-        return f"{_cut(whole[:start].rstrip(), room)} {whole[start:]}" if start > 0 and room > _HOOK_CHARS else whole
+        return f"{_clip(whole[:start].rstrip(), room)} {whole[start:]}" if start > 0 and room > _HOOK_CHARS else whole
     link = whole[: len(whole) - len(line.hook)]
     room = INDEX_LINE_CHARS - len(link)
-    return link.rstrip(" —–:-") if room < _HOOK_CHARS else link + _cut(line.hook, room)
+    return link.rstrip(" —–:-") if room < _HOOK_CHARS else link + _clip(line.hook, room)
 
 
-def _cut(words: str, room: int) -> str:
+def _clip(words: str, room: int) -> str:
     """Shorten a text, at the end of a clause if possible."""
     if len(words) <= room:
         return words
     for mark in ("; ", ". ", ", "):
         end = words.rfind(mark, 0, room)
         if end >= _HOOK_CHARS:
-            return words[:end] + ("…" if mark == ", " else "")  # "on Fridays" is not all of "on Fridays, except …"
+            return words[:end] + ("…" if mark == ", " else "")  # "on Fridays, except …" must not become "on Fridays"
     return shorten(words, room)
 
 

@@ -45,7 +45,7 @@ RENAME = "rename"
 VERB = WHO = "dream"
 KEY = "dream:"
 
-# An item for the inbox, with the memories it is about.
+# The names of the memories that an inbox item concerns, and the item.
 NamedItem = tuple[tuple[str, ...], InboxItem]
 
 
@@ -131,7 +131,7 @@ def describe_change(state: Path, change: Change) -> str:
         applied = []
         for patch in load(state, change.origin.why.rpartition(" ")[2]).patches:
             gone = [edit.name for edit in patch.edits if isinstance(edit, Forget)]
-            if all(name in changed for name in gone or list_changed(patch)):  # others may only guard the deletion
+            if all(name in changed for name in gone or list_changed(patch)):  # a rewrite may only guard a deletion
                 applied.append(patch)
     except MemdirError:
         applied = [Patch("", (name,), () if is_there else (Forget(name),), "") for name, is_there in changed.items()]

@@ -64,9 +64,9 @@ _SHARE = "one dream would delete more than a fifth of the memories, and other ch
 
 
 class SentenceFate(IntEnum):
-    """What happened to a removed sentence, from the best support to none."""
+    """What happened to a removed sentence. A higher value means weaker support for removing it."""
 
-    KEPT = 0  # word for word
+    KEPT = 0  # another memory contains it word for word
     REWORDED = 1
     OVERTAKEN = 2
     LOST = 3
@@ -101,13 +101,13 @@ def review_patches(
     patches: list[Patch] = []
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
-    for group in sorted(review.group(removed), key=lambda group: group.founded):
-        # Changes of pinned memories alone are proposed only if newer text contradicts these.
+    for group in sorted(review.group(removed), key=lambda group: group.weakest):
+        # Changes that concern only pinned memories are proposed only if newer text contradicts them.
         is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
         if is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed):
             continue
         doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
-        if doubt or group.founded is SentenceFate.LOST or group.emptied > room:
+        if doubt or group.weakest is SentenceFate.LOST or group.emptied > room:
             proposals.append(review.make_item(group, doubt))
             continue
         try:
@@ -119,7 +119,7 @@ def review_patches(
 
 
 class SaidSentences:
-    """An index of sentences by the text that contains them."""
+    """An index from each sentence to the names of the texts that contain it."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._names: dict[str, list[str]] = defaultdict(list)
@@ -128,7 +128,7 @@ class SaidSentences:
                 self._names[fold_words(sentence, signs=True)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
-        """Return what happened to a sentence, with the texts that contain it."""
+        """Return whether a sentence of the memory `name` is kept or lost, with the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
@@ -137,18 +137,18 @@ class SaidSentences:
 class _Group:
     """Changes that share sentences and must be applied together, with the sentences they remove.
 
-    `leans` are unchanged memories that contain these, `newer` memories of other groups that supersede some.
+    Unchanged memories in `containing` contain removed sentences; memories of other groups in `newer` supersede some.
     """
 
     staged: tuple[StagedMemory, ...]
     removed: tuple[RemovedSentence, ...]
-    leans: tuple[str, ...]
+    containing: tuple[str, ...]
     newer: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
         if all(memory.text is None for memory in self.staged):
-            return "overtaken" if self.founded is SentenceFate.OVERTAKEN else "merge" if self.leans else "forget"
+            return "overtaken" if self.weakest is SentenceFate.OVERTAKEN else "merge" if self.containing else "forget"
         if any(memory.text is None for memory in self.staged):
             return "merge"
         if len(self.staged) == 1 and self.staged[0].renamed:
@@ -156,13 +156,13 @@ class _Group:
         return "create" if all(memory.before is None for memory in self.staged) else "update"
 
     @property
-    def founded(self) -> SentenceFate:
+    def weakest(self) -> SentenceFate:
         """Return the weakest support among the removed sentences."""
         return max((sentence.fate for sentence in self.removed), default=SentenceFate.KEPT)
 
     @property
     def emptied(self) -> int:
-        """Count the memories that lose all sentences, except those with an exact copy elsewhere."""
+        """Return how many memories lose all their sentences, except those that are kept word for word elsewhere."""
         reworded = {sentence.name for sentence in self.removed if sentence.fate is not SentenceFate.KEPT}
         remaining = {
             memory.name: {*parse_document(memory.before or "").list_sentences()}
@@ -192,14 +192,14 @@ class _Review:
         self._days = {name: ages.get(name, now) for name in self.before}
         self._ages = {name: at.timestamp() for name, at in self._days.items()}
         self._typed = [(message.at or now, text) for message in messages if (text := find_typed(message))]
-        # Only the user's own memories support a private one or make it superfluous; changes to shared ones need review.
+        # Only private memories can support or supersede a private memory. Changes to shared memories need review.
         self._own = {name: text for name, text in self.before.items() if not is_shared(name, overlay.rules)}
         self._own_after = {name: text for name, text in self._after.items() if not is_shared(name, overlay.rules)}
-        self._shared = SaidSentences({name: text for name, text in self.before.items() if name not in self._own})
-        self._said = SaidSentences(self._own)
+        self._shared_index = SaidSentences({name: text for name, text in self.before.items() if name not in self._own})
+        self._own_index = SaidSentences(self._own)
         rules = {name: text for name, text in self._own.items() if _is_rule(frontmatter.parse_fields(text).kind)}
         self._usable = {True: rules, False: self._own}  # the sources of a rule, and of a fact
-        self._unfounded: Mapping[str, tuple[str, ...]] = {}
+        self._unsupported: Mapping[str, tuple[str, ...]] = {}
 
     # --- removed and added sentences --------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class _Review:
     def ask(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
-        """Ask the judge about sentences. Store the unsupported additions and return the removed sentences."""
+        """Ask the judge about these sentences. Store the unsupported additions and return the removed sentences."""
         lost: dict[str, list[str]] = defaultdict(list)
         for sentence in removed:
             if sentence.fate is SentenceFate.LOST:
@@ -295,16 +295,16 @@ class _Review:
         by_name: dict[str, set[str]] = defaultdict(set)
         for number, text in judged.follows:
             by_name[cases[number].name].add(text)
-        self._unfounded = {
+        self._unsupported = {
             name: tuple(text for text in new if text not in by_name[name] or self._is_theirs(text))
             for name, new in added.items()
         }
         return fates
 
     def _is_theirs(self, text: str) -> bool:
-        """Return whether a team wrote this sentence before any private memory had it, perhaps copied by a dream."""
-        theirs = [self._ages[name] for name in self._shared.judge("", text).where if name]
-        own = [self._ages[name] for name in self._said.judge("", text).where if name]
+        """Return whether a team memory contained this sentence before any private memory, so that it may be a copy."""
+        theirs = [self._ages[name] for name in self._shared_index.judge("", text).where if name]
+        own = [self._ages[name] for name in self._own_index.judge("", text).where if name]
         return bool(theirs) and (not own or min(theirs) <= min(own))
 
     def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
@@ -347,7 +347,7 @@ class _Review:
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.is_changed}
         heads = {name: name for name in staged}
-        leans, newer = ({name: list[str]() for name in staged} for _ in range(2))
+        containing, newer = ({name: list[str]() for name in staged} for _ in range(2))
 
         def find(name: str) -> str:
             while heads[name] != name:
@@ -358,7 +358,7 @@ class _Review:
             written = [name for name in sentence.where if name in staged and name != sentence.name]
             untouched = [name for name in sentence.where if name not in staged]
             if untouched and (sentence.fate is not SentenceFate.REWORDED or not written):
-                leans[sentence.name].append(untouched[0])
+                containing[sentence.name].append(untouched[0])
             elif written and sentence.fate is SentenceFate.OVERTAKEN:
                 newer[sentence.name].append(written[0])
             elif written:
@@ -369,28 +369,28 @@ class _Review:
         result = []
         for group in groups.values():
             own = {memory.name for memory in group}
-            lean, over = (tuple(dict.fromkeys(x for name in own for x in by[name])) for by in (leans, newer))
+            lean, over = (tuple(dict.fromkeys(x for name in own for x in by[name])) for by in (containing, newer))
             lost = tuple(sentence for sentence in removed if sentence.name in own)
             result.append(_Group(tuple(group), lost, lean, over))
         return result
 
     def _repair_frontmatter(self, staged: StagedMemory) -> StagedMemory:
         """Replace an unsupported title or description and drop unsupported cues, moments and new names."""
-        unfounded = self._unfounded.get(staged.name, ())
+        unsupported = self._unsupported.get(staged.name, ())
         if staged.text is None:
             return staged
         old_fields, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
         text = " ".join(parse_document(staged.text).list_sentences())
         title, description = old_fields.title or shorten(text, 60), old_fields.description or shorten(text, 150)
-        changes: dict[str, FieldValue] = {"name": title} if fields.title in unfounded else {}
-        changes |= {"description": description} if fields.description in unfounded else {}
-        if not {*unfounded}.isdisjoint(list_phrases(fields)):
-            changes |= keep_phrases(fields, lambda text: text not in unfounded)
+        changes: dict[str, FieldValue] = {"name": title} if fields.title in unsupported else {}
+        changes |= {"description": description} if fields.description in unsupported else {}
+        if not {*unsupported}.isdisjoint(list_phrases(fields)):
+            changes |= keep_phrases(fields, lambda text: text not in unsupported)
         if fields.when != old_fields.when:
             changes["when"] = render_when(
-                trim_when(staged, {*list_moments(staged), render_rule(staged)} - {*unfounded})
+                trim_when(staged, {*list_moments(staged), render_rule(staged)} - {*unsupported})
             )
-        staged = replace(staged, renamed="" if staged.renamed in unfounded else staged.renamed)
+        staged = replace(staged, renamed="" if staged.renamed in unsupported else staged.renamed)
         return replace(staged, text=frontmatter.set_fields(staged.text or "", changes)) if changes else staged
 
     def find_doubt(self, staged: StagedMemory) -> str:
@@ -409,7 +409,7 @@ class _Review:
         if staged.before is not None and {*fields.raw} - {*old_fields.raw} - _ALLOWED_KEYS:
             return "it adds an unknown field to the frontmatter"
         sentences = parse_document(staged.text).list_sentences()
-        new = next((text for text in self._unfounded.get(staged.name, ()) if text in sentences), "")
+        new = next((text for text in self._unsupported.get(staged.name, ()) if text in sentences), "")
         source = "only the team's memory says" if self._is_theirs(new) else "none of its sources says"
         return f"{source} this: “{shorten(one_line(new), 120)}”" if new else ""
 
@@ -419,10 +419,10 @@ class _Review:
         plan_batch(self._overlay, [edits], self._now, self._overlay.rules, drop_conflicts=True)
         over = (sentence.text for sentence in group.removed if sentence.fate is SentenceFate.OVERTAKEN)
         overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
-        # The memory that received most of the sentences comes first: a report names it.
+        # The memory that received most of the sentences comes first, because reports name the first one.
         received = Counter(name for sentence in group.removed for name in sentence.where[:1])
         names = sorted((memory.text is None, -received[memory.name], memory.new_name) for memory in staged)
-        sources = (*group.leans, *group.newer) if all(gone for gone, _, _ in names) else ()
+        sources = (*group.containing, *group.newer) if all(gone for gone, _, _ in names) else ()
         evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
         renamed = (memory.name for memory in staged if memory.renamed)
         all_names = (*sources, *(name for _, _, name in names), *renamed)
@@ -433,14 +433,14 @@ class _Review:
         if staged.digest is not None or staged.text is None:
             return replace(staged, digest=self._overlay.find_digest(staged.name))
         fields = frontmatter.parse_fields(staged.text)
-        is_fit = staged.name not in self._unfounded.get(staged.name, ())
+        is_fit = staged.name not in self._unsupported.get(staged.name, ())
         return staged if is_fit else replace(staged, name=frontmatter.make_slug(fields.title) or staged.name)
 
     def _make_edits(self, group: _Group, staged: StagedMemory) -> Sequence[Edit]:
         """Return the edits of one memory. They keep its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
-        where = [self._said.judge("", sentence).where for sentence in parse_document(staged.text).list_sentences()]
+        where = [self._own_index.judge("", text).where for text in parse_document(staged.text).list_sentences()]
         own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
         times = [self._ages[name] for names in where for name in names if name] or own
@@ -455,9 +455,9 @@ class _Review:
         return [Put(name, stamp(text, since))]
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
-        """Yield edits that change nothing but fail if a memory on which the group depends has changed."""
+        """Yield rewrites that leave a memory as it is, but fail if a memory on which the group depends has changed."""
         headers = {header.name: header for header in self._overlay.scan()}
-        for name in group.leans:
+        for name in group.containing:
             is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
             text, digest = self.before[name], self._overlay.find_digest(name)
             # Writing invalid UTF-8 back would change it.

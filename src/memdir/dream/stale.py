@@ -47,7 +47,7 @@ _LASTING = re.compile(
     r"requires?|needs?|lessons?|remember)\b",
     re.IGNORECASE,
 )
-# An account of the past: an auxiliary, or a past-tense verb without one before it.
+# A report of the past: an auxiliary verb, or a past tense without an auxiliary before it.
 _PAST = re.compile(
     r"\b(?:was|were|had|did|used to)\b"
     r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b"
@@ -62,7 +62,7 @@ def find_drifted(
     stale = [header for header in free if header.name in verdicts and verdicts[header.name].stale]
     sound = {name for name, verdict in verdicts.items() if verdict.state is VerifyState.VERIFIED}
     rest = (header for header in free if header not in stale and header.name not in sound)
-    old = [header for header in rest if _weigh(header, header.modified, lives, now) < 0.5]
+    old = [header for header in rest if _freshness(header, header.modified, lives, now) < 0.5]
     return [*stale, *sorted(old, key=lambda header: header.modified)]
 
 
@@ -108,12 +108,12 @@ def propose_reviews(
     known = {name for name, verdict in verdicts.items() if verdict.state is not VerifyState.UNCHECKED}
     limit = 0.5**DREAM_REVIEW_LIVES
     unknown = (memory for memory in memories if memory.header.name not in known)
-    aged = [(_weigh(memory.header, memory.header.modified, lives, now), memory) for memory in unknown]
+    aged = [(_freshness(memory.header, memory.header.modified, lives, now), memory) for memory in unknown]
     for fresh, memory in sorted(aged, key=lambda pair: (pair[0], pair[1].header.name)):
         if room <= 0 or fresh > limit:
             return
         since = find_ages(store, (memory,), now=now)[memory.header.name]
-        item = _make_review(memory, since, now) if _weigh(memory.header, since, lives, now) <= limit else None
+        item = _make_review(memory, since, now) if _freshness(memory.header, since, lives, now) <= limit else None
         if item is not None and store.inbox_find(item[1].key) is None:
             room -= 1
             yield item
@@ -150,7 +150,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
 
 
 def _find_last_days(text: str) -> list[date | None]:
-    """Return the last possible day of each date in a text, or None for an invalid date."""
+    """Return each date in a text, with None for an invalid one. A month without a day becomes its 28th."""
     days: list[date | None] = []
     for match in _DAY.finditer(text):
         try:
@@ -160,8 +160,8 @@ def _find_last_days(text: str) -> list[date | None]:
     return days
 
 
-def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:
-    """Return the freshness of a memory. Pinned and broken memories do not age."""
+def _freshness(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:
+    """Return the freshness of a memory from 1 (new) to 0. Pinned and broken memories do not age."""
     is_ageless = header.pinned or header.problem
     return 1.0 if is_ageless else weigh_age(since, now, find_half_life(header.kind, lives))
 

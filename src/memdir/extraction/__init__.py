@@ -60,14 +60,14 @@ from memdir.text import fold, fold_words, one_line
 
 WHO = "extractor"
 VERB = "extract"
-_ASKED = "asked:"  # before an idempotency key: only the explicit requests of the range are handled
+_ASKED = "asked:"  # prefix of the idempotency key of a change that handled only the explicit requests
 # Characters from terminals and broken encodings. Invisible characters that hide text stay, for `split_typed`.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _COVERED = 0.6  # share of a request's words that a model's memory must contain
 _RETRIES = 3  # if another process changed the same memory between planning and writing
 _RECENT_CHANGES = 200  # searched for the agent's own writes
 _PAST_CHANGES = 3  # searched for earlier texts of a memory
-_AFTER = timedelta(minutes=1)  # a write this long after the last message still belongs to it
+_AFTER = timedelta(minutes=1)  # a change up to this long after the last message counts as part of the conversation
 
 
 class ExtractSkip(SkipReason):
@@ -96,7 +96,7 @@ class ConversationSource:
     parent: Mapping[str, object] | None = None
     others: tuple[StoreBase, ...] = ()  # stores of other scopes, to which the agent may write itself
     foreign: tuple[int, ...] = ()  # runs of untrusted text in messages that are no longer available
-    confidential: bool = False  # the user asked to keep nothing of it
+    confidential: bool = False  # the user asked not to keep anything from this conversation
 
 
 NOWHERE = ConversationSource()
@@ -131,7 +131,7 @@ class ExtractResult:
     trimmed: tuple[str, ...] = ()
     foreign: tuple[int, ...] = ()
     unlearned: tuple[str, ...] = ()  # forgotten because the user asked not to keep what was said
-    confidential: bool = False  # so nothing of the conversation is kept
+    confidential: bool = False  # the user asked not to keep anything from this conversation
 
     @property
     def notice(self) -> str:
@@ -182,9 +182,9 @@ def extract(
     model = None if failures >= EXTRACT_TRIES else model
     trimmed = after.trimmed if after is not None else ()
     if not any(message.role == "user" for message in talk):
-        model = None  # everything is left out
-    at = now or utc_now()
-    run = _Run(store, talk, new, earlier, at, conversation, model, explicit_only, is_partial, trimmed, allowed)
+        model = None  # the user asked not to keep any of the messages
+    started_at = now or utc_now()
+    run = _Run(store, talk, new, earlier, started_at, conversation, model, explicit_only, is_partial, trimmed, allowed)
     problem = ""
     for _ in range(_RETRIES):
         plan = run.make_plan()
@@ -247,22 +247,22 @@ class _Run:
         self.trimmed = trimmed
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation, self.model = conversation, model
-        self.said_at = max((message.at for message in talk if message.at), default=now)  # relative dates count from it
+        self.said_at = max((message.at for message in talk if message.at), default=now)  # for relative dates
         self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
-        self.is_offline = explicit_only  # no model is to be asked
+        self.is_offline = explicit_only  # do not ask a model
         self.ran: ForkResult | None = None
         self.problem = ""
         foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
         self.foreign = tuple(dict.fromkeys((*foreign, *find_runs(allowed.hidden))))[-FOREIGN_RUNS:]
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """Save only explicit requests. Used if another process changed the memories that the model wrote."""
+        """Save only explicit requests from now on. Used if another process changed memories that the model wrote."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
     def make_plan(self) -> "_Plan":
         """Return the planned writes. Those that contain credentials or change shared memories need review."""
-        plan = self._plan()
+        plan = self._plan_writes()
         if self.allowed.hidden:
             plan = self._drop_hidden(plan)
         rules = self.store.rules
@@ -278,9 +278,9 @@ class _Run:
         doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *pending)]
         # A request that contains a secret needs review as a memory of its own, without the value.
         hidden = find_hidden_requests(self.talk, now=self.now)
-        secret = [doubt for request in hidden for doubt in self._doubt(request, f"{SECRET}: {request.hides}")]
+        secret = [doubt for request in hidden for doubt in self._make_doubts(request, f"{SECRET}: {request.hides}")]
         if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(secret):
-            doubts += secret  # otherwise the model has reported them too
+            doubts += secret  # otherwise the doubts about the model's writes already cover these requests
         placed = tuple(placement for placement in plan.placed if placement.name not in dropped)
         return replace(plan, placed=placed, doubts=_join_doubts(doubts))
 
@@ -302,7 +302,7 @@ class _Run:
         return replace(plan, placed=placed, doubts=doubts, trimmed=trimmed, cut_writes=writes, unlearned=unlearned)
 
     def _revert_learned(self, staging: Staging) -> Iterator[str]:
-        """Revert what earlier runs of this conversation learned from that text. Yields the memory names."""
+        """Restore the earlier version of each memory that was learned from removed text. Yields the memory names."""
         before: dict[str, str | None] = {}
         for change in self.store.changes(limit=_RECENT_CHANGES) if self.conversation.session else ():
             if change.origin.who == WHO and change.origin.session == self.conversation.session:
@@ -314,7 +314,7 @@ class _Run:
                     text = None if digest is None else decode(self.store.read_content(digest))
                     yield staging.put(StagedMemory(name, text, memory.text, memory.digest))
 
-    def _plan(self) -> "_Plan":
+    def _plan_writes(self) -> "_Plan":
         staging = Staging(self.store, now=self.said_at)
         requests = self._drop_saved(find_requests(self._hide_echoes(), now=self.now, uncertain=self.model is None))
         requests = [request for request in requests if not _corrects_message(request)]
@@ -325,56 +325,56 @@ class _Run:
             ran = self.ran
             if self.model is not None and not self.problem and not self.is_offline:
                 open_requests, ran = self._confirm_requests(self.model, open_requests)
-            placed = self._place(open_requests, staging)
+            placed = self._stage_requests(open_requests, staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
             return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=ran, error=self.problem)
         if self.model is None:
-            return _Plan(self, staging, self._place(requests, staging), by="rules")
-        return self._plan_with(self.model, staging, asked)
+            return _Plan(self, staging, self._stage_requests(requests, staging), by="rules")
+        return self._plan_with_model(self.model, staging, asked)
 
-    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[MemoryRequest]) -> "_Plan":
+    def _plan_with_model(self, model: Model, staging: Staging, asked: Sequence[MemoryRequest]) -> "_Plan":
         try:
-            answer = self._ask(model, staging)
+            answer = self._ask_model(model, staging)
         except (ModelError, BudgetError) as error:
             staging.restore({})
-            placed = self._place(asked, staging)
+            placed = self._stage_requests(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        again = self._restage_cut(staging)
-        evidence = {**again, **answer.evidence}
+        restaged = self._restage_cut(staging)
+        evidence = {**restaged, **answer.evidence}
         missed, covered = list[MemoryRequest](), list[tuple[MemoryRequest, str]]()
         for request in asked:
             names = [one.name for one in staging.staged if _is_covered_by(request, one, evidence.get(one.name, ""))]
             missed += [] if names else [request]
             covered += [(request, name) for name in names]
-        judged = self._judge(model, staging.staged, evidence, asked, missed)
+        judged = self._check_writes(model, staging.staged, evidence, asked, missed)
         staging.restore({})
         placements, cut_writes = [], []
         for memory in (memory for memory in judged.kept if memory.is_changed):
             name, quote = staging.put(memory), evidence.get(memory.name, "")
             placements.append(Placement(memory.new_name if memory.renamed else name, _name_action(memory), None, quote))
-            if memory.name in judged.whole and memory.name not in again:
+            if memory.name in judged.whole and memory.name not in restaged:
                 digest = digest_of(encode(memory.text or ""))
                 cut_writes.append(TrimmedWrite(name, judged.whole[memory.name], quote, digest))
         follows = judged.opinion.follows if judged.opinion is not None else None
-        # A request is saved in its own words if the second opinion says so, or if it accepted a part of what the model made of it.
-        meant = [one for number, one in enumerate(missed) if follows is None or follows.get(_name_case(number))]
+        # Save a request verbatim if no accepted write covers it, unless the second opinion rejects it.
+        confirmed = [one for number, one in enumerate(missed) if follows is None or follows.get(_name_case(number))]
         lost = [
             one
             for one, name in covered
-            if not any(_is_covered_by(one, at, evidence.get(at.name, "")) for at in judged.kept)
+            if not any(_is_covered_by(one, write, evidence.get(write.name, "")) for write in judged.kept)
         ]
-        meant += [one for one, name in covered if one in lost and (follows is None or follows.get(name))]
-        placed = (*placements, *self._place(list(dict.fromkeys(meant)), staging))
+        confirmed += [one for one, name in covered if one in lost and (follows is None or follows.get(name))]
+        placed = (*placements, *self._stage_requests(list(dict.fromkeys(confirmed)), staging))
         ran = answer.ran
         if judged.opinion is not None:
             ran = replace(ran, usage=sum_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
-        doubts = tuple(doubt for doubt in judged.doubts if doubt.staged.name not in again)
-        trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in again}  # others were reported
+        doubts = tuple(doubt for doubt in judged.doubts if doubt.staged.name not in restaged)
+        trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in restaged}  # not reported twice
         problems = "; ".join(answer.problems)
         return _Plan(self, staging, placed, doubts, trimmed, tuple(cut_writes), by="model", ran=ran, error=problems)
 
     def _restage_cut(self, staging: Staging) -> dict[str, str]:
-        """Stage the sentences that the last run removed, which the user may have confirmed. Return their quotes."""
+        """Stage the writes that the last run trimmed, as the user may have confirmed them. Return their quotes."""
         new, quotes = {fold(memory.name) for memory in staging.staged}, dict[str, str]()
         for write in self.trimmed:
             with suppress(NotFoundError, PathError):
@@ -384,7 +384,7 @@ class _Run:
                     quotes[write.name] = write.quote
         return quotes
 
-    def _judge(
+    def _check_writes(
         self,
         model: Model,
         staged: Sequence[StagedMemory],
@@ -399,7 +399,7 @@ class _Run:
             for number, one in enumerate(missed)
         ]
 
-        def opine(cases: Sequence[OpinionCase]) -> SecondOpinion | None:
+        def ask_opinion(cases: Sequence[OpinionCase]) -> SecondOpinion | None:
             try:
                 return ask_second_opinion(model, cases, now=self.now, conversation=render_typed(typed))
             except (ModelError, BudgetError):
@@ -409,27 +409,27 @@ class _Run:
             return any(request.action == FORGET and is_said(request, text) for request in asked)
 
         shared = self._list_shared() if staged else frozenset[str]()
-        return judge_staged(staged, evidence, typed, opine, is_asked=is_asked, requests=requests, shared=shared)
+        return judge_staged(staged, evidence, typed, ask_opinion, is_asked=is_asked, requests=requests, shared=shared)
 
     def _confirm_requests(
         self, model: Model, asked: Sequence[MemoryRequest]
     ) -> tuple[Sequence[MemoryRequest], ForkResult | None]:
         """Return the requests that a model confirms. If it fails, return all of them."""
-        opinion = self._judge(model, (), {}, asked, asked).opinion if asked else None
+        opinion = self._check_writes(model, (), {}, asked, asked).opinion if asked else None
         if opinion is None:
             return asked, None
-        meant = [one for number, one in enumerate(asked) if opinion.follows.get(_name_case(number))]
-        return meant, ForkResult(ForkEnd.DONE, turns=opinion.requests, usage=opinion.usage, first=opinion.usage)
+        confirmed = [one for number, one in enumerate(asked) if opinion.follows.get(_name_case(number))]
+        return confirmed, ForkResult(ForkEnd.DONE, turns=opinion.requests, usage=opinion.usage, first=opinion.usage)
 
     def _list_shared(self) -> frozenset[str]:
-        """Return the sentences of team and repository memories, normalised for comparison."""
+        """Return the titles, descriptions and sentences of team and repository memories, normalised for comparison."""
         stores = (self.store, *self.conversation.others)
         theirs = [(store, one) for store in stores for one in store.scan() if find_voice(one.scope) is TextVoice.SHARED]
         texts = [(one.title, one.description, store.read(one.name).text) for store, one in theirs]
         sentences = (text for *head, body in texts for text in (*head, *parse_document(body).list_sentences()))
         return frozenset(map(fold_words, sentences)) - {""}
 
-    def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
+    def _ask_model(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
         others = (store for store in self.conversation.others if store.scope is Scope.USER)
         stores = (self.store, *others)
@@ -448,23 +448,23 @@ class _Run:
         return tuple(messages[-by_model.CONTEXT_MESSAGES :])
 
     def _hide_echoes(self) -> list[Message]:
-        """Return the messages, without untrusted text that the agent repeats."""
+        """Return the messages without the agent's sentences that repeat untrusted text."""
         foreign = frozenset(self.foreign)
         return [
             one if one.role != "assistant" else replace(one, text=cut_echoes(one.text, foreign).replace(OMITTED, ""))
             for one in self.talk
         ]
 
-    def _doubt(self, request: MemoryRequest, why: str) -> list[DoubtfulWrite]:
+    def _make_doubts(self, request: MemoryRequest, why: str) -> list[DoubtfulWrite]:
         staging = Staging(self.store, now=self.said_at)
-        self._place_one(request, staging)
+        self._stage_request(request, staging)
         return [DoubtfulWrite(memory, why, request.quote) for memory in staging.staged]
 
-    def _place(self, requests: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
-        return tuple(placement for request in requests for placement in self._place_one(request, staging))
+    def _stage_requests(self, requests: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
+        return tuple(placement for request in requests for placement in self._stage_request(request, staging))
 
-    def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """Stage one request. Ignores it if it would replace text in a memory that has changed since."""
+    def _stage_request(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
+        """Stage one request. Ignores it if it would remove text from a memory that changed after the user's message."""
         before = staging.copy()
         try:
             placed = place(request, staging)
@@ -472,7 +472,7 @@ class _Run:
             return (Placement("", "unclear", request, request.quote),)
         removed_from = [result.name for result in placed if request.at and _has_removed(staging, result.name)]
         times = [change.at for name in removed_from for change in self.store.changes(name, limit=1)]
-        if any(self.now >= at > request.at for at in times if request.at):  # one in the future says nothing
+        if any(self.now >= at > request.at for at in times if request.at):  # a future time comes from a wrong clock
             staging.restore(before)
             return tuple(replace(result, action="unchanged") for result in placed)
         return placed
@@ -510,7 +510,7 @@ class _Run:
             return None
         written = [(store, file.path) for store, change in changes for file in change.files]
         for path in paths:
-            # One directory may be inside another, so the longest applies.
+            # One directory may be inside another, so use the longest path.
             around = [root for root in roots if path.startswith(os.path.join(root, ""))]
             written += [(roots[root], os.path.relpath(path, root)) for root in sorted(around, key=len)[-1:]]
         return [(store, path.removesuffix(".md")) for store, path in dict.fromkeys(written)]
@@ -523,7 +523,7 @@ class _Plan:
     placed: tuple[Placement, ...]
     doubts: tuple[DoubtfulWrite, ...] = ()
     trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    cut_writes: tuple[TrimmedWrite, ...] = ()  # the next run asks about these once more
+    cut_writes: tuple[TrimmedWrite, ...] = ()  # the next run checks them again
     skipped: ExtractSkip | None = None
     by: str = ""
     ran: ForkResult | None = None
@@ -536,7 +536,7 @@ class _Plan:
         return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
 
     def commit(self, end: Cursor | None) -> ExtractResult:
-        """Write the inbox, then the change. If interrupted, this can be repeated safely."""
+        """Write the inbox items, then the change. A call that was interrupted can be repeated safely."""
         session = self.run.conversation.session
         ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
         source = f", from {', '.join(ids[-5:])}" if ids else ""
@@ -618,15 +618,15 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
 
 
 def _read_past(store: StoreBase, name: str) -> Iterator[str]:
-    """Yield the texts that a memory had before its last changes."""
+    """Yield the text of a memory before each of its last changes. Purged versions are skipped."""
     files = (file for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
     for digest in (file.before for file in files if file.before is not None and file.splice is None):
-        with suppress(NotFoundError):  # purged
+        with suppress(NotFoundError):
             yield decode(store.read_content(digest))
 
 
 def _is_covered_by(request: MemoryRequest, memory: StagedMemory, quote: str) -> bool:
-    """Return whether a write fulfils a request: it quotes the request or contains most of its words."""
+    """Return whether a write fulfils a request: its quote overlaps the request, or its text has most of the words."""
     mine, theirs = fold_words(request.quote), fold_words(quote)
     if theirs and (theirs in mine or mine in theirs):
         return True

@@ -51,7 +51,7 @@ _KINDS = {
     RequestCategory.IDENTITY: Kind.USER,
     RequestCategory.POINTER: Kind.REFERENCE,
 }
-# Starts a description that would be too short: "I'm vegan".
+# Prefixes for a description that would be too short, such as "I'm vegan".
 _SUBJECTS = {
     Kind.USER: "Who the person is, for advice and examples: ",
     Kind.FEEDBACK: "How the person wants work done here: ",
@@ -61,9 +61,9 @@ _SUBJECTS = {
 
 _TOKEN = re.compile(r"[!-~]{24,}")  # a key or a URL, which does not help to detect the language
 _CODE = re.compile(r"[(（]|//|#|\$ |\[(?:WARN|ERROR|INFO)|Traceback")
-_SENTENCE = 500  # max characters; a longer sentence was not typed as one
-_NEAR = 200  # max characters of a sentence to which another may refer
-_ITEMS = 8  # max items of a list
+_SENTENCE_CHARS = 500  # max characters; a longer sentence was not typed as one
+_NEAR_CHARS = 200  # max characters of a sentence to which another may refer
+_LIST_ITEMS = 8  # max items of a list
 _REQUESTS = 8  # max requests per message
 _DESCRIPTION = 140
 _TITLE_WORDS, _TITLE_CHARS, _TITLE_CJK = 5, 56, 24
@@ -152,7 +152,7 @@ def find_unwanted(text: str) -> str:
     """Return why a text should not be saved even on request, or ""."""
     hidden = " ".join(sentence.hidden for sentence in split_sentences(text))
     languages = find_request_languages(text)
-    # A rule may name a source file; a fact that does is in the project already.
+    # A rule may name a source file, but a fact that names one is already in the project.
     is_rule = any(starts(language.directs, text.strip()) for language in languages)
     reasons = {
         "a list that is out of date tomorrow": compile_any("listing").search(hidden),
@@ -203,9 +203,9 @@ def _read_messages(messages: Sequence[Message], now: datetime, uncertain: bool) 
 def _read_message(message: Message, now: datetime, uncertain: bool) -> Iterator[MemoryRequest]:
     languages = find_request_languages(_TOKEN.sub(" ", message.text))
     # An inline quotation becomes an ellipsis, a pasted block a line end.
-    reads = ("", PLAIN_DOUBT) if uncertain else ("",)
+    reasons = ("", PLAIN_DOUBT) if uncertain else ("",)
     spans = (
-        (span.text if span.why in reads else "\n" if "\n" in span.text else " … ") for span in split_typed(message)
+        (span.text if span.why in reasons else "\n" if "\n" in span.text else " … ") for span in split_typed(message)
     )
     sentences = split_sentences("".join(spans))
     refused = any(has(language.refusals, sentence.hidden) for language in languages for sentence in sentences)
@@ -215,7 +215,7 @@ def _read_message(message: Message, now: datetime, uncertain: bool) -> Iterator[
         or find_ignoring(message.text) in (IgnoreReach.TURN, IgnoreReach.CONVERSATION)
     ):
         return
-    for match in _join(sentences, languages, now):
+    for match in _match_all(sentences, languages, now):
         for part in split_items(match.content) if match.category is RequestCategory.REQUEST else [match.content]:
             about = match.about if part == match.content else part
             request = _make_request(replace(match, content=part, about=about), message, now)
@@ -223,14 +223,14 @@ def _read_message(message: Message, now: datetime, uncertain: bool) -> Iterator[
                 yield request
 
 
-def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], now: datetime) -> list[RuleMatch]:
-    """Return the matches in all sentences. Consecutive instructions are merged."""
+def _match_all(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], now: datetime) -> list[RuleMatch]:
+    """Return the pattern matches in all sentences. Consecutive instructions become one match."""
     matches: list[RuleMatch] = []
     last = -1  # the last sentence that belongs to a match
     for number, sentence in enumerate(sentences):
         if number <= last:
             continue
-        match = next(filter(None, (_match(sentence, language, now) for language in languages)), None)
+        match = next(filter(None, (_find_match(sentence, language, now) for language in languages)), None)
         order = matches[-1] if last == number - 1 and matches and matches[-1].category not in _EXPLICIT[:2] else None
         if match is None and order and _continues_order(sentence, order.language):
             matches[-1] = _append(order, sentence.text, sentence.text)
@@ -240,7 +240,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
             continue
         is_stated = matches and last == number - 1 and matches[-1].category is RequestCategory.STATEMENT
         previous = sentences[number - 1].text if number - 1 > last or is_stated else ""
-        rest = sentences[number + 1 :][:_ITEMS]
+        rest = sentences[number + 1 :][:_LIST_ITEMS]
         listed = rest if match.quote.endswith((":", "：")) else ()
         items = [*listed[:1], *takewhile(lambda sentence: sentence.bullet, listed[1:])]  # without bullets, one item
         if items:
@@ -250,7 +250,7 @@ def _join(sentences: Sequence[Sentence], languages: Sequence[RequestLanguage], n
             matches.append(_append(matches.pop(), match.content, match.quote) if is_more else match)
         elif (
             match.category is RequestCategory.REQUEST
-            and 0 < len(previous) < _NEAR
+            and 0 < len(previous) < _NEAR_CHARS
             and not is_question(previous, match.language)
         ):
             matches = matches[:-1] if is_stated else matches
@@ -269,14 +269,14 @@ def _continues_order(sentence: Sentence, language: RequestLanguage) -> bool:
     """Return whether a sentence explains or completes the instruction before it on the same line."""
     text, other = sentence.hidden, f"{language.orders}|{language.small_talk}"
     is_other = is_question(text, language) or has(language.tasks, text) or starts(other, text)
-    return not is_other and not sentence.begins and len(text) < _NEAR
+    return not is_other and not sentence.begins and len(text) < _NEAR_CHARS
 
 
-def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> RuleMatch | None:
+def _find_match(sentence: Sentence, language: RequestLanguage, now: datetime) -> RuleMatch | None:
     """Return the first match of a pattern in a sentence with a lasting request or statement, or None."""
     text = sentence.hidden
     asks = is_question(text, language)
-    if len(text) > _SENTENCE or _CODE.match(text) or (asks and not has(language.asks, text)):
+    if len(text) > _SENTENCE_CHARS or _CODE.match(text) or (asks and not has(language.asks, text)):
         return None
     offsets = find_starts(text, language), find_starts(text, language, whole=True)
     for category, patterns in language.rules.items():
@@ -293,8 +293,8 @@ def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> Rule
             start = match.start() if own else 0
             if _is_permanent(category, language, text[start:], text[match.start() :], now):
                 spans = {name: match.span(name) for name, group in match.groupdict().items() if group is not None}
-                about = _tidy(sentence.text[slice(*spans.get("about", spans.get("what", match.span())))], language)
-                content = _tidy(sentence.text[slice(*spans.get("what", (start, len(text))))], language)
+                about = _clean(sentence.text[slice(*spans.get("about", spans.get("what", match.span())))], language)
+                content = _clean(sentence.text[slice(*spans.get("what", (start, len(text))))], language)
                 content = about if category is RequestCategory.FORGET else content
                 return RuleMatch(category, language, content, about, sentence.text)
     return None
@@ -303,11 +303,11 @@ def _match(sentence: Sentence, language: RequestLanguage, now: datetime) -> Rule
 def _match_statement(sentence: Sentence, languages: Sequence[RequestLanguage]) -> RuleMatch | None:
     """Return a sentence in English that states something worth keeping, or None."""
     language, text = languages[0], sentence.hidden
-    if language.name != "en" or len(text) > _SENTENCE or _CODE.match(text) or is_question(text, language):
+    if language.name != "en" or len(text) > _SENTENCE_CHARS or _CODE.match(text) or is_question(text, language):
         return None
     if not is_statement(sentence.text):
         return None
-    content = _tidy(sentence.text, language)
+    content = _clean(sentence.text, language)
     return RuleMatch(RequestCategory.STATEMENT, language, content, content, sentence.text)
 
 
@@ -330,7 +330,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     if category is RequestCategory.STATEMENT and kind is Kind.PROJECT and is_rule(about):
         kind = Kind.FEEDBACK
     if category is RequestCategory.FORGET:
-        target = shorten(compile_any("forget_end").split(content)[0].rstrip(".!。！ "), _NEAR)
+        target = shorten(compile_any("forget_end").split(content)[0].rstrip(".!。！ "), _NEAR_CHARS)
         parts = (target, target, target) if len(target) > 1 else None
     elif category is not RequestCategory.ORDER and find_unwanted(quote):
         parts = None
@@ -349,9 +349,9 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
 
 
 def _strip_cue(text: str, language: RequestLanguage, now: datetime) -> tuple[str, str, Kind | None]:
-    """Return a text without a leading "remember that", its subject, and its kind if that is certain."""
+    """Return a text without a leading "remember that", its subject, and its kind if a pattern determines it."""
     sentences = split_sentences(text)
-    first = _match(sentences[0], language, now) if sentences else None
+    first = _find_match(sentences[0], language, now) if sentences else None
     if first is None or not first.content:
         return text, text, None
     start = text.find(first.content) if first.category is RequestCategory.REQUEST else -1
@@ -367,7 +367,7 @@ def _guess_kind(content: str, language: RequestLanguage) -> Kind:
     return Kind.FEEDBACK if directs else Kind.USER if starts(language.about_me, content) else Kind.PROJECT
 
 
-def _tidy(content: str, language: RequestLanguage) -> str:
+def _clean(content: str, language: RequestLanguage) -> str:
     """Return the content on one line, without a leading "no," or polite phrases at the end."""
     text = compile_any("reply").sub("", one_line(content))
     tail = compile_pattern(language.tail).search(text)
@@ -399,7 +399,7 @@ def _make_title(text: str, language: RequestLanguage) -> str:
     clauses = [part for part in _CLAUSE_END.split(_DATE.sub(",", text).rstrip(".!?。！？")) if part.strip()]
     if clauses and compile_any("title_condition").match(clauses[0]):
         if len(clauses) == 1:
-            return clauses[0][:_TITLE_CHARS]  # "when in doubt ask" needs its small words
+            return clauses[0][:_TITLE_CHARS]  # keep the small words in titles such as "when in doubt ask"
         clauses = clauses[1:]
     if not language.spaced:
         first = next((part for part in clauses if len(part) >= _TITLE_WORDS), "".join(clauses))

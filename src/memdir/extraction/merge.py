@@ -41,8 +41,8 @@ _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
 # Where a clause may begin.
 _JOINT = re.compile(r"[,;]?\s+(?:and|but)\s+|;\s+")
 _COVER = 0.6
-_READ = 16  # candidates whose text is read
-_ALL = 300  # memories read to forget something that no header names
+_CANDIDATES = 16  # memories whose text is compared with a request
+_FORGET_READ = 300  # memories read to forget something that no header names
 _STEM = 5  # letters that "allergy" and "allergic" share
 
 
@@ -60,10 +60,10 @@ class SentenceRelation(IntEnum):
     """How a new sentence relates to an old one, from weakest to strongest."""
 
     OTHER = 0
-    RIVAL = 1  # they differ in one word
-    CONTRADICTS = 2  # they differ in a value, or one is negated
-    EXTENDS = 3  # it contains the old one in full
-    SAME = 4  # it says nothing new
+    RIVAL = 1  # the sentences differ in one word
+    CONTRADICTS = 2  # the sentences differ in a value, or one of them is negated
+    EXTENDS = 3  # the new sentence contains the old one in full
+    SAME = 4  # the new sentence adds nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ def place(request: MemoryRequest, staging: Staging, *, team: bool = False) -> tu
 
 
 def is_said(request: MemoryRequest, text: str) -> bool:
-    """Return whether a memory already contains a request, or matches a request to forget."""
-    known = _parse("", text)
+    """Return whether a memory contains what a request asks to remember, or matches what it asks to forget."""
+    known = _parse_memory("", text)
     if request.action == FORGET:
         return _covers(_find_terms(request.target), _find_terms(known.full_text))
     whole, only = _parse_sense(f"{known.full_text} {text}"), load_words("only")
-    # A reason may be left out, so only the first clause counts.
+    # A memory may omit the reason, so compare only the first clause of each sentence.
     senses = [_parse_sense(_CLAUSE.split(sentence)[0]) for sentence in MemoryDocument(request.body).list_sentences()]
     pairs = [(_measure(sense.terms, whole.terms), sense.values - only) for sense in senses if sense.terms]
     return bool(pairs) and all(share >= _COVER and values <= whole.values for share, values in pairs)
@@ -126,7 +126,7 @@ def _save(request: MemoryRequest, staging: Staging, *, team: bool) -> tuple[str,
     relations = [
         (*_compare(sense, known), known)
         for known in _find_candidates(f"{request.title} {request.body}", staging)
-        # A private request does not change a team memory, but counts as known if one says it already.
+        # A private request never changes a team memory, but it is already known if a team memory contains it.
         if is_team(known.name) is team or (not team and not _find_fresh(new, known))
     ]
     relation, old, known = max(relations, key=lambda row: row[0], default=(SentenceRelation.OTHER, "", None))
@@ -152,7 +152,7 @@ def _merge(request: MemoryRequest, known: _Known, old: str, fresh: Sequence[str]
     sense, title = _parse_sense(added), _parse_sense(known.title)
     if len(known.sentences) <= 1 or _relate(sense, _parse_sense(known.description)):
         changes["description"] = request.description
-    # A title that named the old rule may name the opposite of the new one.
+    # The old title may contradict the new rule.
     if old and (not title.terms | title.values <= sense.terms | sense.values or title.negated != sense.negated):
         changes["name"] = request.title
     return frontmatter.set_fields(text, changes)
@@ -169,7 +169,8 @@ def _find_candidates(text: str, staging: Staging) -> list[_Known]:
     terms, headers = _find_terms(text), staging.scan()
     texts = {header.name: f"{header.name.replace('-', ' ')} {header.title} {header.description}" for header in headers}
     scores = {name: _measure(terms, _find_terms(text)) for name, text in texts.items()}
-    return _read(staging, [name for name in sorted(scores, key=lambda name: -scores[name])[:_READ] if scores[name]])
+    best = sorted(scores, key=lambda name: -scores[name])[:_CANDIDATES]
+    return _read_memories(staging, [name for name in best if scores[name]])
 
 
 def _compare(new: SentenceSense, known: _Known) -> tuple[SentenceRelation, str]:
@@ -187,7 +188,7 @@ def _find_fresh(new: Sequence[str], known: _Known) -> list[str]:
 def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
     target, values = _find_terms(request.target), _parse_sense(request.target).values
     candidates = _find_candidates(request.target, staging)
-    candidates = candidates or _read(staging, [header.name for header in staging.scan()[:_ALL]])
+    candidates = candidates or _read_memories(staging, [header.name for header in staging.scan()[:_FORGET_READ]])
     matches = [
         memory
         for memory in candidates
@@ -202,7 +203,7 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
         return memory.name, "unclear"
     left = " ".join(sentence for sentence in memory.sentences if sentence not in dropped)
     own = _find_terms(left) - _find_terms(" ".join(dropped)) - target
-    # Without words of its own in its title or description the rest only explains what is to be forgotten.
+    # If the title and description contain no word of only the remaining text, that text explains what is forgotten.
     if not dropped or not own & _find_terms(f"{memory.title} {memory.description}"):
         staging.forget(memory.name)
         return memory.name, "forget"
@@ -212,21 +213,21 @@ def _forget(request: MemoryRequest, staging: Staging) -> tuple[str, str]:
 
 
 def _says_more(target: frozenset[str], sentence: str) -> bool:
-    """Return whether a clause of a sentence is about something else than the target."""
+    """Return whether a clause of a sentence has another subject than the target."""
     clauses = map(_find_terms, _JOINT.split(sentence))
     return any(terms and not _covers(target, terms) for terms in clauses)
 
 
-def _read(staging: Staging, names: Sequence[str]) -> list[_Known]:
+def _read_memories(staging: Staging, names: Sequence[str]) -> list[_Known]:
     new = [memory.name for memory in staging.staged if memory.before is None and memory.text is not None]
     memories = []
     for name in dict.fromkeys([*names, *new]):
         with suppress(NotFoundError):  # forgotten in this run, or by another process
-            memories.append(_parse(name, staging.read(name)))
+            memories.append(_parse_memory(name, staging.read(name)))
     return memories
 
 
-def _parse(name: str, text: str) -> _Known:
+def _parse_memory(name: str, text: str) -> _Known:
     fields = frontmatter.parse_fields(text)
     return _Known(name, text, fields.title, fields.description, parse_document(text).list_sentences(PartKind.FACT))
 
@@ -237,7 +238,7 @@ def _find_terms(text: str) -> frozenset[str]:
     terms = [term for term in parse_terms(text) if term not in light and not term.isdigit()]
     terms += [name.casefold() for name in _NAME.findall(text)]
     if not text.isascii():
-        # In CJK text only pairs count; a single character says too little.
+        # In CJK text use only pairs of characters, because a single one is too ambiguous.
         terms = [term for term in terms if term.isascii() or len(term) > 1 or not "\u3040" <= term <= "\u9fff"]
     return frozenset(terms)
 
@@ -250,7 +251,7 @@ def _measure(target: frozenset[str], terms: frozenset[str]) -> float:
 
 
 def _covers(target: frozenset[str], terms: frozenset[str]) -> bool:
-    """Return whether a text is about a target. If the target has one or two words, it must contain all."""
+    """Return whether a text contains most words of a target, or all of them if the target has one or two words."""
     return bool(target) and _measure(target, terms) >= (1 if len(target) <= 2 else _COVER)
 
 
@@ -288,10 +289,10 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     if not same_sign:
         return SentenceRelation.OTHER if any((*terms, *values)) else SentenceRelation.CONTRADICTS
     if values[0] and values[1]:
-        one = max(map(len, values)) == 1 and max(map(len, terms)) < 2 and not (terms[0] and terms[1])
-        return SentenceRelation.CONTRADICTS if one else SentenceRelation.OTHER
-    one = len(terms[0]) == len(terms[1]) == 1 < len(new.terms) and not any(values)
-    return SentenceRelation.RIVAL if one else SentenceRelation.OTHER
+        is_single = max(map(len, values)) == 1 and max(map(len, terms)) < 2 and not (terms[0] and terms[1])
+        return SentenceRelation.CONTRADICTS if is_single else SentenceRelation.OTHER
+    is_single = len(terms[0]) == len(terms[1]) == 1 < len(new.terms) and not any(values)
+    return SentenceRelation.RIVAL if is_single else SentenceRelation.OTHER
 
 
 @cache

@@ -47,10 +47,10 @@ _DESCRIPTION_CHARS = 140
 _ALIKE = 0.6  # share of an old sentence's words that a new one must have to count as a rewording
 _TALK_CHARS = 400  # a shorter message surely contains no paste
 _STEM = 5  # letters that identify a word in a name
-_TELLING_CHARS = 20  # of a sentence, or a part of one, that tells whose it is
+_TELLING_CHARS = 20  # min characters of a text that is recognised as part of another sentence
 _TELLING = 5  # max characters of a secret at the end of a name: `ghp` reveals nothing
 
-_DIGITS_MAX = 30  # more are no number that anybody says
+_DIGITS_MAX = 30  # a longer run of digits is not treated as a number
 _TOKEN = re.compile(rf"(?:(?![{CJK}])[^\W_])(?:(?![{CJK}])[\w.@:/%+~'’-])*")
 _ADDRESS = re.compile(r"@\w|://|\w{2,}\.(?!(?:js|ts|py|json|ya?ml|toml|sql|css|html)\b)[^\W\d]{2,}|\d\.\d+\.\d")
 _DIGITS = re.compile(r"\d+")
@@ -68,7 +68,7 @@ _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
 class OpinionCase:
     """Sentences for a model to check against the typed text.
 
-    `advice` are those that say how to apply the others, `phrases` are for recall, and `labels` are names.
+    `advice` says how to apply the other sentences, `phrases` are used for recall, and `labels` are file names.
     """
 
     name: str
@@ -101,7 +101,7 @@ class DoubtfulWrite:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of checking a run's writes. `whole` contains the texts before unsupported sentences were removed."""
+    """The checked writes. If sentences were removed, `trimmed` lists them, and `whole` has the text with them."""
 
     kept: tuple[StagedMemory, ...] = ()
     doubts: tuple[DoubtfulWrite, ...] = ()
@@ -187,7 +187,7 @@ def render_today(now: datetime) -> str:
     return f"{local:%A, %Y-%m-%d, %H:%M} (UTC{local:%z})"
 
 
-# Names, addresses and numbers that nobody typed
+# Names, addresses and numbers that the user did not type
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class SaidWords:
 def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list[str]:
     """Return the names, addresses and numbers in a text that the user did not mention, except dates.
 
-    With `only_hosts`, only addresses are returned, because search phrases make no claims.
+    With `only_hosts`, return only addresses. This is used for search phrases, which make no claims.
     """
     is_dated = _compile_said("months").search(text) is not None
     plain = _DATE.sub(" ", text)
@@ -291,7 +291,7 @@ def judge_staged(
 ) -> Judgement:
     """Decide which of a run's writes to save. `is_asked` returns whether the user asked to forget a text.
 
-    `requests` are checked in the same request to the model. `shared` are normalised sentences of shared memories.
+    `opine` checks the doubtful sentences and `requests` together. `shared` are normalised sentences of shared memories.
     """
     source = _TypedText.read(typed)
     own = [memory for memory in staged if not is_team(memory.name)]
@@ -355,7 +355,7 @@ class _TypedText:
         keys = {key: text for text in (*lines, *sentences) if (key := fold_words(text))}
         replies = [message.reply_to for message in typed if _compile_said("accepts").search(message.text)]
         said = SaidWords.read("\n".join((*(message.text for message in typed), *replies)))
-        # What the work is about has its name from the agent too: "the Compose screens". It carries no claim.
+        # A name may come from the agent, as in "the Compose screens", because a name alone makes no claim.
         named = SaidWords.read("\n".join(message.reply_to for message in typed))
         said = replace(said, stems=said.stems | named.stems)
         return _TypedText(f" {words} ", words.replace(" ", ""), keys, said)
@@ -391,7 +391,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """A memory written by a run, split into sentences. `barred` are sentences that are never accepted as the user's."""
+    """A memory that a run wrote. `barred` sentences are never accepted; `is_laundered`: it repeats a shared memory."""
 
     staged: StagedMemory
     source: _TypedText
@@ -456,7 +456,7 @@ class _Writing:
         )
 
     def is_carried(self, quote: str | None) -> bool:
-        """Return whether the user typed the quote or one of the memory's sentences."""
+        """Return whether the user typed the quote on which the write is based, or one of the memory's sentences."""
         return self.source.has_quote(quote) or any(map(self.source.says, self.sentences))
 
     def trim(self, follows: Collection[str], quote: str) -> _Verdict:
@@ -469,10 +469,10 @@ class _Writing:
         first = [sentence for sentence in self.document.list_sentences(PartKind.FACT) if sentence not in refused]
         body = drop_sentences(self.document, refused)
         if not first and len(refused) < len(self.sentences) and (first := self.source.find_around(quote)):
-            body = _add_sentences(MemoryDocument(body), first)  # what is left explains a fact, which the person typed
+            body = _add_sentences(MemoryDocument(body), first)  # the rest explains a fact that the user typed
         if len(refused) * 2 > len(self.sentences) or not first:
             return _Verdict(None, why=f"{UNTYPED}: “{shorten(one_line((refused or [self.document.text])[0]), 80)}”")
-        # What a team wrote never replaces the person's own sentence.
+        # Text from a team memory never replaces the user's own sentence.
         back = [text for text in self.gone if self.is_laundered or _render_dropped(text) not in follows]
         body = _add_sentences(MemoryDocument(body), back)
         title, description = self.fields.title, self.fields.description
@@ -493,7 +493,7 @@ class _Writing:
         return _Verdict(replace(staged, renamed=renamed), tuple(cut))
 
     def keep_typed(self, quote: str) -> _Verdict:
-        """Keep only sentences that the user typed literally. The others need review."""
+        """Keep only sentences that the user typed literally, as no model has checked the others, which need review."""
         source = self.source
         typed = [text for text in self.sentences if source.says(text) and fold_words(text) not in self.old]
         typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
@@ -515,7 +515,7 @@ class _Writing:
     def _write(
         self, name: str, title: str, description: str, body: str, learned: Mapping[str, FieldValue]
     ) -> StagedMemory:
-        """Return the memory with these fields; of the other optional ones it has those that it had before."""
+        """Return the memory with this text and these fields. Other optional fields are as they were before the run."""
         if description != frontmatter.parse_fields(self.staged.before or "").description:
             check_description(description, self.fields.kind)
         values: dict[str, FieldValue] = {"name": title, "description": description, **learned}
@@ -529,7 +529,7 @@ class _Writing:
         return replace(self.staged, name=name, renamed="", text=frontmatter.replace_body(text, body))
 
 
-# What a new `when` says of a memory
+# New patterns in `when`
 
 
 def list_moments(staged: StagedMemory) -> dict[str, tuple[str, str]]:
@@ -540,7 +540,7 @@ def list_moments(staged: StagedMemory) -> dict[str, tuple[str, str]]:
 
 
 def render_rule(staged: StagedMemory) -> str:
-    """Return the statement that a memory is a standing rule, or "" if that is not new or not the case."""
+    """Return the statement that a memory is a standing rule, or "" unless this write makes it one."""
     before, when = _read_whens(staged)
     rule = one_line(" ".join(parse_document(staged.text or "").list_sentences(PartKind.FACT)))
     return f"This holds always, not only for the task at hand: “{rule}”" if when.always and not before.always else ""
@@ -554,7 +554,7 @@ def trim_when(staged: StagedMemory, follows: Collection[str]) -> When:
     always = when.always and (before.always or render_rule(staged) in follows)
     kept = keep_valid(read_when({"always": always, **lists})) or When()
     enforce = before.enforce if kept.commands or kept.content else None
-    return replace(kept, always=False if before.always is False else kept.always, enforce=enforce)  # False: the user's
+    return replace(kept, always=False if before.always is False else kept.always, enforce=enforce)  # the user set False
 
 
 def _read_whens(staged: StagedMemory) -> tuple[When, When]:

@@ -112,19 +112,19 @@ def extract_turn(
 ) -> ExtractResult:
     """Learn from new messages if the options allow it. Waits up to `seconds` for another run to finish."""
     if turn.is_subagent:
-        return _log(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
+        return _log_run(session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
         # Messages from a time when learning was off are never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
-        _keep_cursor(session, end)
-        return _log(session, ExtractResult(skipped=skip, cursor=end), now)
+        _save_cursor(session, end)
+        return _log_run(session, ExtractResult(skipped=skip, cursor=end), now)
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new) if options.every > 1 else ()
     is_throttled = 0 < sum(message.role == "user" for message in talk) < options.every
     if is_throttled and not _has_request(talk, now):
-        return _log(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
+        return _log_run(session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
         with (place or store.open_workplace()).hold_lock(LOCK, seconds=seconds):
             if seconds:  # the other run may have changed this record
@@ -153,12 +153,12 @@ def extract_turn(
             if result.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
-        return _log(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
+        return _log_run(session, ExtractResult(skipped=ExtractSkip.BUSY), now)
     if options.explicit_only and result.skipped is ExtractSkip.NOTHING_FOUND:
         result = replace(result, skipped=ExtractSkip.OFF)
     if result.cursor is not None:
-        _keep_cursor(session, result.cursor)
-    return _log(session, result, now)
+        _save_cursor(session, result.cursor)
+    return _log_run(session, result, now)
 
 
 def count_failure(session: SessionFile) -> int:
@@ -189,7 +189,7 @@ def _has_request(talk: Sequence[Message], now: datetime) -> bool:
     return is_asked or bool(find_hidden_requests(talk, now=now))
 
 
-def _keep_cursor(session: SessionFile, cursor: Cursor | None) -> None:
+def _save_cursor(session: SessionFile, cursor: Cursor | None) -> None:
     changes = {"cursor": None if cursor is None else render_cursor(cursor), "failures": 0}
     session.change(lambda record: replace(record, extra={**record.extra, **changes}))
     session.write_trimmed(() if cursor is None else cursor.trimmed)
@@ -200,7 +200,7 @@ def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
     return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
-def _log(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
+def _log_run(session: SessionFile, result: ExtractResult, now: datetime) -> ExtractResult:
     note_run(
         session.state,
         {

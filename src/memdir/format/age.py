@@ -1,4 +1,4 @@
-"""The age of a memory as text, with a caveat for an old one, and `[[links]]` between memories.
+"""The age of a memory as text, with a warning for an old memory, and `[[links]]` between memories.
 
 Days are calendar days in the zone of `now`: a memory saved late last evening is from "yesterday" in the morning.
 """

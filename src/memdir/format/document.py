@@ -26,7 +26,7 @@ _LABEL = re.compile(
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_LANGUAGE_CHARS = 20  # more behind a mark of code is a text like any other
+_LANGUAGE_CHARS = 20  # a longer word after a code fence is text, not a language
 _CODE = re.compile(r"`[^`\n]+`")
 _PARAGRAPH = re.compile(r"\S.*(?:\n(?!\s*$|\*\*).*)*", re.MULTILINE)  # up to a blank line or a label in bold
 _BLANK = re.compile(r"(?:[ \t]*\r?\n)+")
@@ -73,7 +73,7 @@ class MemoryDocument:
     @cached_property
     def parts(self) -> tuple[BodyPart, ...]:
         """Return the fact, which may be empty, and then each labelled part in order."""
-        # Not by spaces: a label reaches over the spaces behind it.
+        # Code is not replaced by spaces, because a label includes the spaces after it.
         prose = _CODE.sub(lambda match: "§" * len(match[0]), blank_fences(self.text[self.start :], "§"))
         labels = [(PartKind.FACT, self.start, self.start)]
         for label in _LABEL.finditer(prose):
@@ -124,7 +124,7 @@ def find_missing_parts(kind: Kind, body: str) -> tuple[PartKind, ...]:
 
 
 def compose_body(body: str, why: str | None, how: str | None) -> str:
-    """Return the body with these Why and How to apply parts, replacing existing ones."""
+    """Return the body with these Why and How to apply parts, replacing existing parts."""
     for kind, text in ((PartKind.WHY, why), (PartKind.HOW, how)):
         if text and text.strip():
             body = set_part(MemoryDocument(body), kind, text.strip())
@@ -156,19 +156,19 @@ def replace_sentence(document: MemoryDocument, sentence: str, text: str) -> str:
     return _splice(document, old.start, old.end, text)
 
 
-def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
+def drop_sentences(document: MemoryDocument, dropped: Collection[str]) -> str:
     """Return the text without these sentences; lines, parts and code blocks that become empty are removed."""
     text, spans = document.text, list[tuple[int, int]]()
     fences = [(document.start + fence.start, document.start + fence.end) for fence in document.fences]
     for start, end in (*((part.start, part.end) for part in document.parts[1:]), *fences):
-        inside = [sentence.text in gone for sentence in document.sentences if start <= sentence.start < end]
+        inside = [sentence.text in dropped for sentence in document.sentences if start <= sentence.start < end]
         spans += [(start, end)] if inside and all(inside) else []
-    for _, group in groupby(document.sentences, lambda one: (one.part.start, text.rfind("\n", 0, one.start))):
-        spans += _find_gone(text, list(group), gone)
+    for _, group in groupby(document.sentences, lambda row: (row.part.start, text.rfind("\n", 0, row.start))):
+        spans += _find_deletions(text, list(group), dropped)
     left, place = "", 0
     for start, end in [*sorted(spans), (len(text), len(text))]:
         piece = text[place : max(place, start)]
-        # Of the blank lines before and behind a cut, one of the two gaps is enough.
+        # Of the blank lines before and after a cut, keep only one gap.
         is_double = place and (left.endswith(("\n\n", "\n\r\n")) or not left[document.start :].strip())
         left += _BLANK.sub("", piece, count=1) if is_double and _BLANK.match(piece) else piece
         place = max(place, end) if start < len(text) else place
@@ -176,9 +176,9 @@ def drop_sentences(document: MemoryDocument, gone: Collection[str]) -> str:
     return left.rstrip() + (_find_newline(text) if text.endswith("\n") else "") if is_end_cut else left
 
 
-def _find_gone(text: str, line: Sequence[BodySentence], gone: Collection[str]) -> Iterable[tuple[int, int]]:
+def _find_deletions(text: str, line: Sequence[BodySentence], dropped: Collection[str]) -> Iterable[tuple[int, int]]:
     """Yield the spans to delete from the text of a line in order to remove these sentences."""
-    kept = [number for number, sentence in enumerate(line) if sentence.text not in gone]
+    kept = [number for number, sentence in enumerate(line) if sentence.text not in dropped]
     line_end = text.find("\n", line[-1].end) + 1 or len(text)
     end = min(line_end, line[0].part.end)
     if not kept:
@@ -187,7 +187,7 @@ def _find_gone(text: str, line: Sequence[BodySentence], gone: Collection[str]) -
         yield (len(text[:inner].rstrip()), len(text[:end].rstrip())) if start < inner else (start, end)
         return
     for number, sentence in enumerate(line[: kept[-1]]):
-        if sentence.text in gone:
+        if sentence.text in dropped:
             yield sentence.start, line[number + 1].start
     if line[kept[-1]] is not line[-1]:
         yield len(text[: line[kept[-1] + 1].start].rstrip()), len(text[:end].rstrip())

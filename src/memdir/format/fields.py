@@ -1,7 +1,7 @@
-"""The optional fields of a memory as one table: how each is read, checked, written and shown.
+"""The optional fields of a memory as one table: how each field is read, checked, written and shown.
 
-A field is a row of `FIELDS` and an attribute of the same name in `FrontmatterFields`, `Draft`, `FieldChanges` and `Header`.
-Frontmatter, plans, the inbox, the header cache, updates and the rows of all interfaces read the table and name no field.
+A field is a row of `FIELDS` and an attribute of the same name in `FrontmatterFields`, `Draft`, `FieldChanges` and
+`Header`. Frontmatter, plans, the inbox, the header cache, updates and all interfaces use the table and name no fields.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,13 +48,13 @@ NO_FIELDS = FrontmatterFields()
 class MemoryField:
     """One optional field. `schema` describes its JSON value.
 
-    `parse` returns the valid part of a node of the frontmatter, or of such a JSON value; `render` the value to write in a
-    file, None for no field; `dump` the JSON value. `check` raises FormatError. `help` says what to enter in the option of
-    `save` and `edit`, which is called `option` or like the key, and in the input of the page's forms; without it, there is
-    neither. `ask` tells an agent what to pass when it saves or changes a memory: "" if the key says enough, None if agents
-    cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the nested dialect. `is_personal`:
-    without effect in memories that others can write. `is_learned`: models that learn and dream may set it, and each of its
-    texts needs evidence.
+    `parse` returns the valid part of a node of the frontmatter, or of such a JSON value; `render` the value to write in
+    a file, None for no field; `dump` the JSON value. `check` raises FormatError. `help` says what to enter in the
+    option of `save` and `edit`, which is called `option` or like the key, and in the input of the page's forms; without
+    it, there is neither. `ask` tells an agent what to pass when it saves or changes a memory: "" if the key says
+    enough, None if agents cannot. `is_listed`: every interface shows it. `is_nested`: in `metadata:` in the nested
+    dialect. `is_personal`: without effect in memories that others can write. `is_learned`: models may set it when they
+    extract or tidy memories, and each of its texts needs evidence.
     """
 
     key: str
@@ -91,8 +91,8 @@ def clean_value(value: Any, key: str) -> Any:
         return tuple(filter(None, (clean_value(text, key) for text in value)))
     if isinstance(value, str):
         value = " ".join(value.split())
-        # What the file would not give back as it is, is hidden; `read_line` escapes it.
-        if hidden := next((given for given, shown in zip(value, read_line(value), strict=False) if given != shown), ""):
+        # A character that `read_line` escapes would not be read back from the file as it was written.
+        if hidden := next((char for char, shown in zip(value, read_line(value), strict=False) if char != shown), ""):
             message = f"`{key}` contains the character U+{ord(hidden):04X}"
             raise FormatError(message, field=key, hint="remove the character and save again")
     return value
@@ -128,14 +128,14 @@ def _check_cues(cues: Sequence[str]) -> None:
         check_line(cue, "cue", limits.CUE_CHARS, 'use a short task or question, as in "may I deploy today?"')
 
 
-# In the order of a new file.
+# In the order in which a new file has them.
 FIELDS = (
     # Pins are personal: a teammate's pin must not move a line to the top for everybody.
     MemoryField("pinned", FLAG, read_flag, lambda flag: "true" if flag else None, help="Keep it first when the index is truncated.",
                 option="pin", is_listed=True, is_nested=True, is_personal=True),
     MemoryField("cues", TEXTS, _parse_lines, dump=list, check=_check_cues, help="A task or question that should recall it, at most five.",
                 option="cue", ask="up to 5 tasks or questions", is_learned=True),
-    # Nobody else decides what interrupts an agent.
+    # Personal: a teammate must not decide what interrupts an agent.
     MemoryField(
         "when", {"type": "object"}, read_when, render_when, lambda when: render_when(when) or {}, check_when, is_personal=True,
         is_learned=True,

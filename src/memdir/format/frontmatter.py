@@ -489,7 +489,7 @@ def make_slug(title: str) -> str:
     chars: list[str] = []
     for char in visible:
         chars.append(char if is_name_char(char, chars[-1] if chars else " ") else "-")
-    slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(chars)).strip("-")))
+    slug = _cut_slug(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(chars)).strip("-")))
     if not any(char.isalnum() for char in slug):
         import hashlib  # OpenSSL takes milliseconds to load, and few titles need it
 
@@ -497,7 +497,7 @@ def make_slug(title: str) -> str:
     return f"{slug}-memory" if find_refusal(slug) else slug
 
 
-def _cut(slug: str) -> str:
+def _cut_slug(slug: str) -> str:
     """Cut a slug to the maximum length, at a word boundary if that keeps more than half of it."""
     end = min(len(slug), limits.NAME_CHARS)
     while len(slug[:end].encode("utf-8")) > limits.NAME_BYTES:

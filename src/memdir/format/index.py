@@ -84,7 +84,7 @@ def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
 
 
 @lru_cache(maxsize=2)  # a batch of edits asks for the same text many times
-def _cut(text: str) -> list[str]:
+def _list_lines(text: str) -> list[str]:
     return split_lines(text)
 
 
@@ -116,7 +116,7 @@ class _LazyLines:
     """A sequence of the lines of an index, each parsed on first access."""
 
     def __init__(self, text: str) -> None:
-        self.texts = _cut(text)
+        self.texts = _list_lines(text)
         has_fences = bool(find_fences(text))
         # Lines inside code fences are prose.
         self._fenced = {number for number, (_, fence) in enumerate(list_lines(text)) if fence} if has_fences else ()
@@ -138,7 +138,7 @@ def replace_line(text: str, name: str, old: str, new: str) -> str:
     own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
     if not own:
         return text
-    parts = list(_cut(text))
+    parts = list(_list_lines(text))
     for line in own:
         lead = line.text[: len(line.text) - len(line.text.lstrip())]
         ending = line.text[len(line.text.rstrip("\r\n")) :]
@@ -148,7 +148,7 @@ def replace_line(text: str, name: str, old: str, new: str) -> str:
 
 def drop_lines(text: str, name: str) -> str:
     dropped = {line.number for line in find_lines(text, name)}
-    return "".join(line for number, line in enumerate(_cut(text)) if number not in dropped) if dropped else text
+    return "".join(line for number, line in enumerate(_list_lines(text)) if number not in dropped) if dropped else text
 
 
 def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
@@ -302,7 +302,7 @@ def clip_index(
 
 def measure_index(text: str, headers: Sequence[Header] = ()) -> IndexFill:
     """Return how full an index is, with suggestions for shortening it if it is more than 80% full."""
-    count, size = len(_cut(text)), len(text.encode("utf-8", "surrogateescape"))
+    count, size = len(_list_lines(text)), len(text.encode("utf-8", "surrogateescape"))
     share = max(count / INDEX_LINES, size / INDEX_BYTES)
     return IndexFill(count, size, share, _propose(text, headers) if share >= INDEX_WARN_SHARE else ())
 
@@ -396,7 +396,7 @@ def _with_warning(clip: Clip, living: int, size: int, file: str) -> Clip:
 
 def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
     proposals = []
-    lines = _cut(text)
+    lines = _list_lines(text)
     long = sorted(
         (number for number, line in enumerate(lines) if len(line) > INDEX_LINE_CHARS),
         key=lambda number: -len(lines[number]),
@@ -429,7 +429,7 @@ def tidy_index(
     Of two lines for one memory, the one in `preferred` is kept. `revived` are memories that only one side deleted;
     their lines are looked up in the indexes `known`.
     """
-    alive, back = ({fold(name) for name in group} for group in (names, revived))
+    alive, restored = ({fold(name) for name in group} for group in (names, revived))
     liked = set(_split_index(preferred))
     lines = parse_index(text)
     best: dict[str, int] = {}
@@ -441,7 +441,7 @@ def tidy_index(
     tidied = "".join(line.text for line in remaining)
     missing: dict[str, str] = {}
     for line in (line for other in known for line in parse_index(other)):
-        if line.is_pointer and line.key in alive & back and line.key not in best:
+        if line.is_pointer and line.key in alive & restored and line.key not in best:
             missing[line.key] = min(missing.get(line.key, line.text.strip()), line.text.strip())
     for line_text in missing.values():
         tidied = append_pointer(tidied, line_text)

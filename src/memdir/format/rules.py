@@ -1,10 +1,10 @@
-"""Which memories are standing rules: known from the start of a conversation, whatever its prompts are about.
+"""Find the standing rules: memories that a conversation has from its start, whatever its prompts are about.
 
 A rule is written, with `always: true` in the field `when:`, or recognised from its header: a memory about the user, or
 feedback on how to work together (answers, plans, questions, commits, reviews, dependencies). A header that names a path, a
 command or a symbol is not recognised, nor is feedback with other entries in `when:`, because these are shown at the action,
 nor a memory with `always: false`.
-Memories of others are not rules: nobody else decides what every conversation starts with.
+Shared memories are never rules, because only the user decides what every conversation starts with.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 
 
 def judge_rule(fields: "Header | FrontmatterFields") -> int:
-    """Return how certain it is that a memory with this header is a rule, 0 for not at all; whose it is does not count."""
+    """Return how certain it is that a memory with this header is a rule, or 0. Does not check whose memory it is."""
     if fields.when.always:
         return WRITTEN
     may_be = fields.kind is Kind.USER or (fields.kind is Kind.FEEDBACK and not fields.when.has_patterns)

@@ -56,7 +56,7 @@ _STARTS = frozenset(OPENING + AMPERSANDS)
 _NAME = "(?=(" + "".join(f"(?:{letter}|[^\\x00-\\x7f])" for letter in "systemreminder") + "))"
 _NAME_LETTERS = 4  # minimum of ASCII letters; otherwise any fourteen Chinese characters would match
 _REACH = 40  # letters between a bracket and the name: attributes, name spaces
-_DECODINGS = 8  # a text that still changes after these counts as an attempt
+_DECODINGS = 8  # a text that still changes after these decodings is treated as an attempt
 
 # The beginnings of lines that memdir writes around memories, indexes and notes.
 _FRAME = compile_late(
@@ -169,7 +169,7 @@ def show_manifest(
 def show_header(header: Header, *, has_title: bool = False) -> str:
     """Return `- [type] file (time): description`; a missing part is left out.
 
-    `has_title`: with the title before the description, unless that or the name says the same.
+    With `has_title`, the title precedes the description, unless the name or the description says the same.
     """
     try:
         moment = header.modified.astimezone(UTC)

@@ -8,7 +8,7 @@
       enforce: ask                        or deny, or remind; only a person may set it
 
 Expressions are matched by RE2, which takes time proportional to the text whatever the expression is, so that a hostile one
-cannot slow an action. Reading drops what is invalid; writing refuses it with the reason.
+cannot slow an action. Invalid parts are skipped on reading and refused on writing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memdir.format.fields import FieldValue
 
 PATTERN_KEYS = ("paths", "commands", "content")
-_EXPRESSION_BYTES = 131_072  # of a compiled expression; it bounds the time for a text, too
+_EXPRESSION_BYTES = 131_072  # max size of a compiled expression, which also bounds the time to search a text
 _HINT = "lookarounds and backreferences are not supported; `memdir rule --try` tests an expression"
 
 

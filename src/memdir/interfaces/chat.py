@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # One call of the command line: arguments, environment, directory -> exit code.
 RunVerb = Callable[..., int]
-_MORNING = timedelta(hours=9)  # the time of a day that is given without one
+_MORNING = timedelta(hours=9)  # the time of day that /now sets if the user names only a date
 _SETTLED_SECONDS = 0.2
 _ANEW = "A new conversation begins here."
 _NO_MODEL = (
@@ -55,7 +55,7 @@ _ORIENTATION = """memdir chat: an assistant that remembers what you tell it, in 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of `memdir chat`. `resumes`: continue the newest conversation."""
+    """The options of `memdir chat`. If `resumes` is true, the chat continues the newest conversation."""
 
     script: str | None = None
     resumes: bool = False
@@ -291,7 +291,7 @@ class Chat:
                 if not handle(talk, line):
                     break
         finally:
-            self._leave(talk)
+            self._end_chat(talk)
 
     def _converse(self) -> None:
         def complete(line: str, word: str) -> list[str]:
@@ -312,7 +312,7 @@ class Chat:
         finally:
             leaving.set()
             warm.join()
-            self._leave(talk)
+            self._end_chat(talk)
 
     def _open(self, permissions: Permissions) -> ChatTalk:
         id = os.urandom(16).hex()
@@ -341,7 +341,7 @@ class Chat:
         model = talk.spec if talk.has_model else None
         self.screen.show("start", "\n".join(lines), session=talk.id, model=model, project=str(root))
 
-    def _leave(self, talk: ChatTalk) -> None:
+    def _end_chat(self, talk: ChatTalk) -> None:
         if not talk.close():
             self.screen.show("warning", "not everything was learned in time; the next turn here continues")
         self.screen.show("end", "", session=talk.id)

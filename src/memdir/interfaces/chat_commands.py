@@ -56,7 +56,7 @@ class QuitChat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A chat command. `takes` describes the arguments; `offers` lists Tab completions ("NAME" for memory names)."""
+    """A chat command. `takes` shows its arguments in /help; `offers` lists its Tab completions ("NAME" for memory names)."""
 
     name: str
     takes: str
@@ -98,30 +98,30 @@ def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
     return [f"{offer} " for offer in offers if offer.startswith(word)]
 
 
-def _split(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:  # a lone apostrophe
         return text.split()
 
 
-def _need(rest: str, what: str) -> str:
-    if not rest:
-        raise FormatError(f"say {what}", field="command", hint="/help shows how")
-    return rest
+def _require(argument: str, wanted: str) -> str:
+    if not argument:
+        raise FormatError(f"say {wanted}", field="command", hint="/help shows how")
+    return argument
 
 
-def _call(*words: str) -> Run:
-    return lambda talk, rest: talk.run_verb(*words, *_split(rest))
+def _make_cli_runner(*words: str) -> Run:
+    return lambda talk, arguments: talk.run_verb(*words, *_split_words(arguments))
 
 
-def _memory(talk: ChatTalk, rest: str) -> None:
-    what, _, more = rest.partition(" ")
+def _manage_memory(talk: ChatTalk, arguments: str) -> None:
+    what, _, more = arguments.partition(" ")
     more = more.strip()
     if what == "":
         talk.screen.show("output", _render_loaded(talk))
     elif what in ("list", "show", "save"):
-        talk.run_verb(what, *_split(more))
+        talk.run_verb(what, *_split_words(more))
     elif what == "open" and more:
         talk.run_verb("edit", more)
     elif what in TOGGLES and more.lower() in (*_ON, *_OFF):
@@ -129,7 +129,7 @@ def _memory(talk: ChatTalk, rest: str) -> None:
             talk.reopen()
     else:
         hint = f"list, show, save …, open NAME, or one of {', '.join(TOGGLES)} with on or off"
-        raise FormatError(f"/memory has no option {shorten(one_line(rest), 40)!r}", field="command", hint=hint)
+        raise FormatError(f"/memory has no option {shorten(one_line(arguments), 40)!r}", field="command", hint=hint)
 
 
 def _render_loaded(talk: ChatTalk) -> str:
@@ -144,10 +144,10 @@ def _render_loaded(talk: ChatTalk) -> str:
     return "\n".join([*lines, "this conversation is private"] if talk.session.is_private else lines)
 
 
-def _forget(talk: ChatTalk, rest: str) -> None:
-    words = _split(rest)
+def _forget_memory(talk: ChatTalk, arguments: str) -> None:
+    words = _split_words(arguments)
     if "--purge" not in words:
-        _show_result(talk, talk.session.forget(_need(rest, "what to forget: a name, or what it is about")))
+        _show_result(talk, talk.session.forget(_require(arguments, "what to forget: a name, or what it is about")))
     elif talk.run_verb("forget", *words) == 0:
         # The conversation may be a trace of it, too: neither transcript nor model keeps it.
         talk.clear()
@@ -159,95 +159,95 @@ def _show_result(talk: ChatTalk, done: ExtractResult) -> None:
         talk.screen.show("output", text)
 
 
-def _dream(talk: ChatTalk, rest: str) -> None:
-    words = _split(rest)
+def _run_dream(talk: ChatTalk, arguments: str) -> None:
+    words = _split_words(arguments)
     if words and words[0] in ("preview", "status", "apply"):
         words[0] = f"--{words[0]}"
     model = [] if "--apply" in words or "--status" in words else ["--model", talk.spec if talk.has_model else "none"]
     talk.run_verb("dream", *words, *model)
 
 
-def _private(talk: ChatTalk, rest: str) -> None:
-    is_on = rest.lower() not in _OFF
+def _set_private(talk: ChatTalk, arguments: str) -> None:
+    is_on = arguments.lower() not in _OFF
     talk.session.set_private(is_on)
     text = "Nothing is recalled or remembered from now on." if is_on else "Memory is back in this conversation."
     talk.screen.show("notice", text)
 
 
-def _clear(talk: ChatTalk, rest: str) -> None:
+def _clear_conversation(talk: ChatTalk, arguments: str) -> None:
     talk.clear()
     talk.screen.show("notice", "A new conversation. Memories are kept.")
 
 
-def _compact(talk: ChatTalk, rest: str) -> None:
+def _compact_conversation(talk: ChatTalk, arguments: str) -> None:
     if talk.compact():
         talk.screen.show("notice", "The conversation continues from its notes; /notes shows them.")
     else:
         talk.screen.show("notice", "There are no notes to continue from, so nothing was shortened.")
 
 
-def _model(talk: ChatTalk, rest: str) -> None:
-    if rest:
-        talk.set_model(rest)
+def _choose_model(talk: ChatTalk, arguments: str) -> None:
+    if arguments:
+        talk.set_model(arguments)
     text = f"The model is {talk.spec}." if talk.has_model else "There is no model: memory alone answers."
     talk.screen.show("output", text)
 
 
-def _cost(talk: ChatTalk, rest: str) -> None:
+def _show_cost(talk: ChatTalk, arguments: str) -> None:
     lines = [f"{purpose or 'other'}: {describe_cost(usage)}" for purpose, usage in talk.spent.items()]
     talk.screen.show("output", "\n".join(lines) or "No model was asked.")
 
 
-def _now(talk: ChatTalk, rest: str) -> None:
-    talk.set_day(_need(rest, "which day it is"))
+def _set_day(talk: ChatTalk, arguments: str) -> None:
+    talk.set_day(_require(arguments, "which day it is"))
     talk.screen.show("day", talk.clock().astimezone().strftime("%A %Y-%m-%d"))
 
 
-def _help(talk: ChatTalk, rest: str) -> None:
+def _show_help(talk: ChatTalk, arguments: str) -> None:
     rows = {f"/{command.name} {command.takes}".strip(): command.help for command in COMMANDS}
     lines = [f"{usage:{max(map(len, rows))}}  {text}" for usage, text in rows.items()]
     talk.screen.show("output", "\n".join([*lines, "", *_KEYS]))
 
 
-def _quit(talk: ChatTalk, rest: str) -> None:
+def _quit_chat(talk: ChatTalk, arguments: str) -> None:
     raise QuitChat
 
 
 COMMANDS = (
     ChatCommand("memory", "[list|show|save …|open NAME|SETTING on|off]",
-            "What is loaded here; look at it, open it, switch parts of it.", _memory,
+            "What is loaded here; look at it, open it, switch parts of it.", _manage_memory,
             ("list", "show", "save", "open", *TOGGLES)),
     ChatCommand("remember", "TEXT", "Remember this, in your own words.",
-            lambda talk, rest: _show_result(talk, talk.session.remember(_need(rest, "what to remember")))),
-    ChatCommand("forget", "[--purge] NAME or TEXT", "Forget a memory by its name or by what it is about.", _forget,
+            lambda talk, arguments: _show_result(talk, talk.session.remember(_require(arguments, "what to remember")))),
+    ChatCommand("forget", "[--purge] NAME or TEXT", "Forget a memory by its name or by what it is about.", _forget_memory,
             ("NAME",)),
     ChatCommand("recall", "[--explain] TEXT", "What would be recalled for this, and why.",
-            lambda talk, rest: talk.run_verb("recall", *_split(_need(rest, "what to recall"))), ("--explain",)),
-    ChatCommand("why", "NAME", "For which questions a memory came up.", _call("why"), ("NAME",)),
-    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo reverts it.", _dream,
+            lambda talk, arguments: talk.run_verb("recall", *_split_words(_require(arguments, "what to recall"))), ("--explain",)),
+    ChatCommand("why", "NAME", "For which questions a memory came up.", _make_cli_runner("why"), ("NAME",)),
+    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo reverts it.", _run_dream,
             ("preview", "apply", "status")),
-    ChatCommand("undo", "[ID]", "Undo the last change of memory, or a certain one.", _call("undo")),
-    ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _call("inbox"),
+    ChatCommand("undo", "[ID]", "Undo the last change of memory, or a certain one.", _make_cli_runner("undo")),
+    ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _make_cli_runner("inbox"),
             ("list", "show", "approve", "reject")),
-    ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _call("verify"), ("NAME",)),
+    ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _make_cli_runner("verify"), ("NAME",)),
     ChatCommand("notes", "", "The running summary of this conversation.",
-            lambda talk, rest: talk.run_verb("notes", "show", "--session", talk.id, *_split(rest))),
-    ChatCommand("private", "[on|off]", "Remember and recall nothing in this conversation.", _private, ("on", "off")),
-    ChatCommand("clear", "", "Begin a new conversation.", _clear),
-    ChatCommand("compact", "", "Shorten the conversation to its notes.", _compact),
-    ChatCommand("model", "[NAME|none]", "Who answers, or who shall from now on.", _model, ("none",)),
-    ChatCommand("cost", "", "What models took in this chat.", _cost),
-    ChatCommand("now", "DATE", "Play another day, for scripts and trials.", _now),
-    ChatCommand("help", "", "This list.", _help),
-    ChatCommand("quit", "", "End the chat.", _quit),
+            lambda talk, arguments: talk.run_verb("notes", "show", "--session", talk.id, *_split_words(arguments))),
+    ChatCommand("private", "[on|off]", "Remember and recall nothing in this conversation.", _set_private, ("on", "off")),
+    ChatCommand("clear", "", "Begin a new conversation.", _clear_conversation),
+    ChatCommand("compact", "", "Shorten the conversation to its notes.", _compact_conversation),
+    ChatCommand("model", "[NAME|none]", "Who answers, or who shall from now on.", _choose_model, ("none",)),
+    ChatCommand("cost", "", "What models took in this chat.", _show_cost),
+    ChatCommand("now", "DATE", "Play another day, for scripts and trials.", _set_day),
+    ChatCommand("help", "", "This list.", _show_help),
+    ChatCommand("quit", "", "End the chat.", _quit_chat),
 )  # fmt: skip
 BY_NAME = {command.name: command for command in COMMANDS} | {"exit": COMMANDS[-1]}
 
 
-_NEAR = 0.55  # of the best score: memories below it are left out
+_NEAR = 0.55  # memories that score below this share of the best score are left out
 _MOST = 2  # memories quoted
 _RIVALS = 3  # memories quoted where they disagree
-_CHARS = 320  # of one memory
+_CHARS = 320  # shown of one memory
 _STATEMENT = 1_000  # characters; a longer text is a document
 _WHY = ("why", "warum", "wieso", "pourquoi", "por qué", "为什么", "為什麼", "なぜ", "どうして")
 # Questions without a question mark. What has a comma is mostly an order ("when you are done, …").
@@ -256,7 +256,7 @@ _ASKING = re.compile(
     r"quels?|quelles?|cuándo|dónde|qué|quién|cómo|cuál)\b[^,;.!\n]{3,80}\Z",
     re.IGNORECASE,
 )
-# Questions for all that is remembered: a search by their words would find nothing, or something by chance.
+# Questions about everything memdir remembers: a search for their words would find nothing, or a random memory.
 _ALL = (
     r"what (?:do|did|can) you (?:already |actually |still )?(?:know|remember|recall)",
     r"what have you (?:learned|learnt|remembered|noted|stored|saved|kept)",
@@ -311,10 +311,10 @@ def answer_from_memory(talk: ChatTalk, text: str) -> None:
     talk.learned.clear()
     talk.session.turn_ended(talk.messages)
     talk.session.wait(_SECONDS)
-    parts = [part for result in talk.learned if (part := _describe(talk, result))]
+    parts = [part for result in talk.learned if (part := _describe_saved(talk, result))]
     names: tuple[str, ...] = ()
     if not parts or asks_memory(text):
-        answer = _answer(talk, text)
+        answer = _make_answer(talk, text)
         if answer.names or not parts:
             parts.append(answer.text)
             names = answer.names
@@ -322,14 +322,14 @@ def answer_from_memory(talk: ChatTalk, text: str) -> None:
     talk.screen.show("answer", "\n".join(parts), names=list(names), streamed=False)
 
 
-def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
+def _make_answer(talk: ChatTalk, text: str) -> ChatAnswer:
     if not talk.project.places.switch.on:
         return ChatAnswer(_MEMORY_OFF)
-    # No model has the conversation, so a memory is shown as often as it is asked for.
+    # There is no model that remembers earlier answers, so show a memory each time the user asks for it.
     with suppress(MemdirError):
         talk.session.file.reset()
     now, recalled = talk.clock().astimezone(), talk.session.recall(text, limit=SHOWN)
-    # A question to the memory: the best that share a word with it.
+    # Keep only the results that share a word with the message.
     words = set(parse_terms(text))
     texts = [(item, f"{item.header.title}\n{item.header.description}\n{item.text}") for item in recalled]
     met = [excerpt for excerpt, words_of in texts if words & set(parse_terms(words_of))]
@@ -338,10 +338,10 @@ def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
         return list_known([header for store in talk.project.stores for header in store.scan()], text)
     if asks_memory(text) or recalled.skipped in _SHUT:
         return answer_question(recalled, now=now, asks=asks_memory(text))
-    return ChatAnswer(_keep(talk, text))
+    return ChatAnswer(_save_statement(talk, text))
 
 
-def _keep(talk: ChatTalk, text: str) -> str:
+def _save_statement(talk: ChatTalk, text: str) -> str:
     """Save a statement verbatim; ignore thanks, greetings and orders."""
     message, languages = text.strip(" .,!…。！\n"), find_request_languages(text)
     if any(compile_pattern(language.small_talk).fullmatch(message) for language in languages):
@@ -351,12 +351,12 @@ def _keep(talk: ChatTalk, text: str) -> str:
     if len(text) > _STATEMENT or not all(span.plain for span in split_message(text)):
         return _PASTED
     try:
-        return _describe(talk, talk.session.remember(text))
+        return _describe_saved(talk, talk.session.remember(text))
     except FormatError as error:
         return f"I saved nothing: {error}; {error.hint}."
 
 
-def _describe(talk: ChatTalk, done: ExtractResult) -> str:
+def _describe_saved(talk: ChatTalk, done: ExtractResult) -> str:
     """Describe the result of saving a statement, and any memories that contradict it."""
     lines, store = [describe_learned(done)], talk.session.stores[0]
     for reason in (reason for reason in done.reasons if reason.action == "create"):
@@ -366,20 +366,20 @@ def _describe(talk: ChatTalk, done: ExtractResult) -> str:
     return "\n".join(filter(None, lines))
 
 
-def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) -> ChatAnswer:
+def answer_question(recalled: RecallResult, *, now: datetime, asks: bool = True) -> ChatAnswer:
     """Answer a question or a statement from the recalled memories."""
-    if not found.memories:
-        return ChatAnswer(_render_nothing(found.skipped, asks))
-    best = max(excerpt.score for excerpt in found.memories)
-    near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
+    if not recalled.memories:
+        return ChatAnswer(_render_no_answer(recalled.skipped, asks))
+    best = max(excerpt.score for excerpt in recalled.memories)
+    near = [excerpt for excerpt in recalled.memories if excerpt.score >= _NEAR * best]
     pairs = [(item, MemoryFacts(StoredMemory(item.header, item.text, item.text, item.digest))) for item in near]
-    # Rivals say the same but for one value.
+    # Rivals are sentences that differ in one value only, such as a date.
     worded = [(fact, list_words(fact.main)) for _, fact in pairs if is_prose(fact.main)]
     rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]
     if rivals:
         pairs = sorted((pair for pair in pairs if pair[1] in rivals), key=lambda pair: pair[0].dated, reverse=True)
     pairs = pairs[: _RIVALS if rivals else _MOST]
-    lines = [_quote(excerpt, fact, found.query, now) for excerpt, fact in pairs]
+    lines = [_render_quote(excerpt, fact, recalled.query, now) for excerpt, fact in pairs]
     if rivals:
         lines[0] = f"My memories disagree; the newest says: {lines[0]}"
         lines[1:] = [f"Older: {line}" for line in lines[1:]]
@@ -428,15 +428,15 @@ def describe_learned(done: ExtractResult) -> str:
     return "\n".join(dict.fromkeys(lines))
 
 
-def _render_nothing(skip: RecallSkip | None, asks: bool) -> str:
+def _render_no_answer(skip: RecallSkip | None, is_question: bool) -> str:
     if skip in (None, RecallSkip.NOTHING_FITS, RecallSkip.EMPTY):
         return f"I know nothing about that. {_OFFER}"
     if skip is RecallSkip.ONE_WORD:
         return _ONE_WORD
-    return f"I {'looked nothing up' if asks else 'saved nothing'}: {skip.words}."
+    return f"I {'looked nothing up' if is_question else 'saved nothing'}: {skip.words}."
 
 
-def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:
+def _render_quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:
     passage = _find_passage(fact, query) or excerpt.header.description or excerpt.header.title
     age = f"noted {render_age(excerpt.dated, now)}"
     if days_old(excerpt.dated, now) > 1 and not excerpt.caveat:

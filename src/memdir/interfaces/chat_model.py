@@ -109,7 +109,7 @@ class _Turn:
     def run(self) -> None:
         for number in range(ROUNDS):
             self._add_reminders(0 if number else _PLAYED_SECONDS if self._talk.screen.echoes else _RECALL_SECONDS)
-            reply = self._ask()
+            reply = self._ask_model()
             if reply.stop is StopReason.LENGTH and reply.calls:
                 # A call may have been cut: it is neither run nor kept.
                 reply = self._reply = Reply(reply.text, reply.usage, stop=reply.stop)
@@ -126,16 +126,16 @@ class _Turn:
                 self._talk.add(Message("user", added, is_meta=True))
         self._talk.screen.show("warning", f"the model was stopped after {ROUNDS} requests")
 
-    def break_off(self, why: str) -> None:
+    def break_off(self, reason: str) -> None:
         """End a turn early so that the conversation can continue: keep streamed text and give every call a result."""
         if self._streamed:
             self._talk.add(Message("assistant", "".join(self._streamed)))
         answered = {message.answers for message in self._talk.messages}
         for call in [call for message in self._talk.messages for call in message.calls if call.id not in answered]:
-            self._talk.add(Message("tool", why, answers=call.id, failed=True))
+            self._talk.add(Message("tool", reason, answers=call.id, failed=True))
         self._reply = None
 
-    def _ask(self) -> Reply:
+    def _ask_model(self) -> Reply:
         talk = self._talk
         system = render_prompt("chat/system", root=str(talk.project.places.root.path))
         first = (Message("user", context, is_meta=True),) if (context := talk.session.context()) else ()
@@ -143,7 +143,7 @@ class _Turn:
             "\n\n".join(filter(None, (system, talk.session.instructions()))),
             (*first, *talk.messages),
             _REPLY_TOKENS,
-            on_text=self._stream,
+            on_text=self._show_streamed_text,
             cancelled=self._cancelled,
             tools=TOOLS if can_use_tools(self._model) else (),
             purpose=_PURPOSE,
@@ -157,7 +157,7 @@ class _Turn:
         talk.length = reply.usage.input + reply.usage.output
         return reply
 
-    def _stream(self, text: str) -> None:
+    def _show_streamed_text(self, text: str) -> None:
         self._streamed.append(text)
         self._talk.screen.stream(text)
 
@@ -214,7 +214,7 @@ class FileTools:
         try:
             where, path = tools.find(path or "memory")
             if where == "memory" and store is self._stores[0] and fold(path).startswith(f"{LOGS_FOLDER}/"):
-                return _use_log(store, path, verb, values)
+                return _append_to_log(store, path, verb, values)
             if where == "memory":
                 result = tools(call)
                 if staged := tools.staging.staged:
@@ -227,7 +227,7 @@ class FileTools:
                 allowed = self._permissions.check(LOOK, path or "the project", self._show)
                 return tools(call) if allowed else ToolResult(_NOT_ALLOWED, refused=True)
             if verb in ("write", "edit"):
-                return self._change(path, verb, values)
+                return self._change_file(path, verb, values)
         except MemdirError as error:
             return ToolResult(f"Refused: {error}. {error.hint}".rstrip(), refused=True)
         return tools(call)  # refuses, with a reason
@@ -237,11 +237,11 @@ class FileTools:
         path = pick(translate_names(call)[1], PATH_KEYS)
         return self._root / path if path else None
 
-    def _change(self, path: str, verb: str, values: Mapping[str, object]) -> ToolResult:
+    def _change_file(self, path: str, command: str, values: Mapping[str, object]) -> ToolResult:
         if looks_secret(path):
             raise PathError(path, "it looks like a secret")
         before = _read(self._root, path)
-        after = _make_text(before, path, verb, values)
+        after = _make_new_text(before, path, command, values)
         if after == before:
             return ToolResult(f"{path} says that already.")
         lines = [*difflib.unified_diff((before or "").splitlines(), after.splitlines(), path, path, lineterm="", n=2)]
@@ -255,21 +255,21 @@ class FileTools:
         return ToolResult(f"{'Wrote' if before is None else 'Changed'} {path}.")
 
 
-def _use_log(store: FileStore, path: str, verb: str, values: Mapping[str, object]) -> ToolResult:
+def _append_to_log(store: FileStore, path: str, command: str, values: Mapping[str, object]) -> ToolResult:
     before = read_log_file(store, path)
-    if verb == "read":
+    if command == "read":
         if before is None:
             raise NotFoundError(f"file not found: {path}", name=path)
         return ToolResult(before)
-    if verb not in ("write", "edit"):
+    if command not in ("write", "edit"):
         raise PathError(path, "logs are append-only")
-    extend_log(store, path, _make_text(before, path, verb, values), now=store.clock())
+    extend_log(store, path, _make_new_text(before, path, command, values), now=store.clock())
     return ToolResult(f"Logged in {path}.")
 
 
-def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, object]) -> str:
+def _make_new_text(before: str | None, path: str, command: str, values: Mapping[str, object]) -> str:
     """Return the file's text after a `write` or `edit`."""
-    if verb == "write":
+    if command == "write":
         return replace_surrogates(pick(values, agent.TEXT_KEYS))  # JSON can spell characters that no file can hold
     if before is None:
         raise NotFoundError(f"file not found: {path}", name=path)

@@ -29,14 +29,14 @@ from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable
 
-# For each kind of event: the prefix of its text, none by default, and its colour.
+# The prefix and the colour of each kind of event; the default is neither.
 _PREFIXES = {"day": "== ", "heard": "> ", "told": "\n# ", "warning": "warning: ", "error": "error: "}
 _COLORS = {"day": "1", "heard": "1", "told": "35", "recalled": "36", "saved": "32", "warning": "33", "error": "31"}
 _COLORS |= dict.fromkeys(("start", "tool", "notice", "end"), "2")
 _BLOCKS = ("answer", "output", "heard", "start")  # these may have several lines
 PROMPT, MORE = "> ", ". "
 _QUOTES = '"""'
-_WAITING_SECONDS = 0.02  # between two lines of one paste
+_WAITING_SECONDS = 0.02  # the longest pause between two lines of one paste
 _HISTORY = 1_000
 LOOK, CHANGE = "look", "change"
 KINDS = (LOOK, CHANGE)
@@ -52,7 +52,7 @@ class Screen:
     def __init__(self, *, as_json: bool = False, color: bool = False, echoes: bool = True) -> None:
         self.as_json, self.echoes = as_json, echoes
         self._color = color and not as_json
-        # Without a lock of ours: a Ctrl-C in the main thread could leave it locked for ever.
+        # A queue needs no lock of our own, which a Ctrl-C in the main thread could leave locked.
         self._queue: SimpleQueue[tuple[str, str, dict[str, object]]] = SimpleQueue()
         self._main = threading.get_ident()
         self._is_streaming = False
@@ -153,7 +153,7 @@ class Terminal:
         with contextlib.suppress(ImportError):  # Python may have been built without it
             import readline
 
-            readline.set_completer(self._offer)
+            readline.set_completer(self._complete_word)
             readline.set_completer_delims(" \t\n")
             readline.set_history_length(_HISTORY)
             readline.set_auto_history(False)  # answers to questions are not history
@@ -191,7 +191,7 @@ class Terminal:
                 lines.append(input())
         return "\n".join(lines)
 
-    def _offer(self, word: str, state: int) -> str | None:
+    def _complete_word(self, word: str, state: int) -> str | None:
         if state == 0:
             self._offered = self._complete(self._readline.get_line_buffer()[: self._readline.get_endidx()], word)
         return self._offered[state] if state < len(self._offered) else None
@@ -211,11 +211,11 @@ class Permissions:
     def __init__(self, ask: Callable[[str], str] | None = None, allowed: Iterable[str] = ()) -> None:
         self._ask, self._allowed = ask, set(allowed)
 
-    def check(self, kind: str, what: str, show: Callable[[str], None]) -> bool:
+    def check(self, kind: str, action: str, show: Callable[[str], None]) -> bool:
         """Return whether an action of this kind is allowed now; `what` describes it to the user."""
         if kind in self._allowed or self._ask is None:
             return kind in self._allowed
-        show(f"The model wants to {_WORDS[kind]} {what}.")
+        show(f"The model wants to {_WORDS[kind]} {action}.")
         answer = self._ask(_QUESTION).strip().lower()
         if answer in ("a", "always"):
             self._allowed.add(kind)

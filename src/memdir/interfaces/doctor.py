@@ -71,7 +71,7 @@ _LEVELS = (
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
-STUCK = timedelta(days=1)  # A turn queued for longer is stuck.
+STUCK = timedelta(days=1)  # A turn queued for longer is reported.
 RECENT = timedelta(days=7)  # Older problems are not reported.
 SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for clocks that differ a little.
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
@@ -104,7 +104,7 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[DoctorFindin
     """Return the problems of one directory in the order of `LEVELS`."""
     headers = store.scan()
     memories = list(store.read_many(header.name for header in headers).values())
-    return _sort(
+    return _sort_findings(
         _check_entries(store, headers),
         _check_state(store.state),
         _check_headers(store, headers),
@@ -123,24 +123,24 @@ def examine_background(
     state: Path, *, now: datetime, installed: Sequence[InstalledHost] = (), ran: Sequence[TranscriptInfo] = ()
 ) -> tuple[DoctorFinding, ...]:
     """Return problems with a project's hooks, worker and sync; `state` is the state folder of its private memory."""
-    return _sort(
+    return _sort_findings(
         _check_hooks(state, installed, ran, now),
         _check_problems(state, now),
         _check_triggers(state),
         _check_queue(state, now),
-        _check_team(state, now),
-        _check_own(state, now),
+        _check_team_sync(state, now),
+        _check_own_sync(state, now),
     )
 
 
-def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
+def _sort_findings(*checks: Findings) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(chain(*checks), key=lambda finding: (_ORDER[finding.kind], finding.where, finding.line or 0)))
 
 
 def examine_project(
     project: Project, stores: Sequence[FileStore], *, is_wide: bool = True
 ) -> list[tuple[str, DoctorFinding]]:
-    """Return each problem with its scope: `settings`, that of a store, or `background`, which only a wide look has."""
+    """Return each problem with its scope: `settings`, the scope of a store or, if `is_wide`, `background`."""
     environment, now = project.environment, project.now()
     findings = [("settings", finding) for finding in check_settings(project.settings, project.places)]
     try:
@@ -151,19 +151,19 @@ def examine_project(
     findings += [(store.scope.value, finding) for store in stores for finding in examine(store, skip_index=skip_index)]
     if not is_wide:
         return findings
-    # If memory is off, hooks leave no trace; if worktrees have their own, sessions cannot be matched.
+    # Hooks record no events while memory is off, and sessions cannot be matched if each worktree has its own memory.
     is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
     installed = find_installed(environment, project.places.root.path) if is_known else ()
     since = min((installation.since for installation in installed), default=now)
     past = list_transcripts(environment, project.places.root.path, since=since) if installed else ()
     background = examine_background(project.private.state, now=now, installed=installed, ran=past)
-    # What went wrong before a hook knew its project is kept with the person.
+    # Errors that occur before a hook knows its project are recorded in the user's state folder.
     background += examine_background(environment.state_home, now=now)
     return [*findings, *(("background", finding) for finding in background)]
 
 
 def repair_project(project: Project, stores: Sequence[FileStore], *, is_wide: bool = True) -> int:
-    """Rebuild derived state of the stores and, in a wide repair, mark hook problems as seen; return the number fixed."""
+    """Rebuild derived state of the stores and, if `is_wide`, mark hook problems as seen; return the number fixed."""
     project.check_on()
     skip_index, fixed = project.settings.flag("skip_index"), 0
     for store in stores:
@@ -215,16 +215,16 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 
 
 def _check_hooks(
-    state: Path, installed: Sequence[InstalledHost], ran: Sequence[TranscriptInfo], now: datetime
+    state: Path, installed: Sequence[InstalledHost], transcripts: Sequence[TranscriptInfo], now: datetime
 ) -> Findings:
     """Yield installed hooks that were not called in the last two finished conversations."""
-    # One conversation proves little: an interrupted turn sends no end, and a host can be started without hooks.
+    # One conversation is not enough: an interrupted turn sends no end event, and a host can be started without hooks.
     arrived = {(row.host, row.event): row.at for row in read_events(state)}
     for host in dict.fromkeys(row.host for row in installed):
         since = min(row.since for row in installed if row.host == host)
         events = dict.fromkeys(event for row in installed if row.host == host for event in row.events)
-        over = [talk for talk in ran if talk.format == host and now - (talk.ended or talk.modified) > SLACK]
-        starts = sorted(talk.started for talk in over if talk.started and talk.started > since + SLACK)
+        finished = [talk for talk in transcripts if talk.format == host and now - (talk.ended or talk.modified) > SLACK]
+        starts = sorted(talk.started for talk in finished if talk.started and talk.started > since + SLACK)
         if len(starts) < 2:
             continue
         start = starts[-2]
@@ -274,11 +274,11 @@ def _show_time(time: datetime) -> str:
     return f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
-def _check_team(state: Path, now: datetime) -> Findings:
+def _check_team_sync(state: Path, now: datetime) -> Findings:
     return iter(()) if read_membership(state) is None else _check_sync(read_sync_record(state), "team ", now)
 
 
-def _check_own(home: Path, now: datetime) -> Findings:
+def _check_own_sync(home: Path, now: datetime) -> Findings:
     """Check the sync between the user's machines. Its records are in the user's state folder `home`."""
     folder = home / OWN_FOLDER
     return (
@@ -286,9 +286,9 @@ def _check_own(home: Path, now: datetime) -> Findings:
     )
 
 
-def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
-    kind, file = ("team_sync", RECORD) if verb else ("own_sync", OWN_RECORD)
-    verbs = ("`memdir team sync`", "`memdir team status`") if verb else ("`memdir sync`", "`memdir sync status`")
+def _check_sync(record: SyncRecord, prefix: str, now: datetime) -> Findings:
+    kind, file = ("team_sync", RECORD) if prefix else ("own_sync", OWN_RECORD)
+    verbs = ("`memdir team sync`", "`memdir team status`") if prefix else ("`memdir sync`", "`memdir sync status`")
     good, since = record.last_good, f" since {record.last_good.astimezone():%Y-%m-%d}" if record.last_good else ""
     messages: dict[str, str] = {
         SyncOutcome.DENIED: "the remote refuses changes from this machine",
@@ -325,11 +325,11 @@ def _check_entries(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("special_file", file.path, "not read: no permission", fix)
         elif reason := next((problem for problem in map(find_refusal, stem.split("/")) if problem), ""):
             yield DoctorFinding(
-                "bad_name", file.path, f"can be read but not written: {reason}", _advise_name(store, file.path)
+                "bad_name", file.path, f"can be read but not written: {reason}", _suggest_rename(store, file.path)
             )
 
 
-def _advise_name(store: FileStore, path: str) -> str:
+def _suggest_rename(store: FileStore, path: str) -> str:
     folder, _, leaf = path.removesuffix(".md").rpartition("/")
     plain = make_slug(leaf) if make_slug(leaf) != leaf else "another-name"
     old, new = store.root / path, store.root / folder / f"{plain}.md"
@@ -368,7 +368,7 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
-def _is_about_person(store: FileStore, header: Header) -> bool:  # Only by hand can this get into a shared folder.
+def _is_about_person(store: FileStore, header: Header) -> bool:  # memdir refuses this, but users can edit the files.
     return header.kind is Kind.USER and is_shared(header.file, store.rules)
 
 

@@ -1,6 +1,6 @@
 """Hook events other than the prompt: session start, tool calls, the end of a turn or session, subagents.
 
-`HANDLERS` has one function an event. Each imports the packages it needs when it runs: a process handles one event.
+`HANDLERS` maps each event to its function. The functions import what they need, because a process handles one event.
 """
 
 import os
@@ -48,11 +48,11 @@ from memdir.text import estimate_tokens, fold, shorten
 
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
-_NOTES_SECONDS = 1.2  # of the two a start may take
-_CHANGES = 50  # read to find dreams since the last start
+_NOTES_SECONDS = 1.2  # to wait for a running update of the notes; the deadline of the hook is two
+_CHANGES = 50  # the most changes to search for dreams since the last start
 _PROBLEMS = 3
-_RECENT = timedelta(days=7)  # where no session has started before
-_UNLEARNED = timedelta(days=1)  # before the last start: an older one may still be open in another window
+_RECENT = timedelta(days=7)  # how far back problems are shown if no session has started before
+_UNLEARNED = timedelta(days=1)  # how long before the last start a missed conversation may have changed
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _TIDIED_CHARS = 400
@@ -71,8 +71,8 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         events = read_events(project.private.state)
         key = call.host.key, call.event.value
         since = next((row.at for row in events if (row.host, row.event) == key), None)
-        with suppress(MemdirError, OSError):  # a turn's own end queues it, too
-            _note_started(call, project)
+        with suppress(MemdirError, OSError):  # the end of the turn queues it, too
+            _record_start(call, project)
             _queue_unlearned(call, project, since)
         _start_due_work(call, project)
         source = call.text("source")
@@ -96,11 +96,11 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
 
         index = _GAP.join(filter(None, (index, repeat_rules(project))))
     if source == _RESUMED and session is not None and session.find_index() == digest_text(index):
-        index = ""  # the conversation has it already
+        index = ""  # the conversation already contains it
     used += index
     yield index
     if index and session is not None:
-        with suppress(MemdirError):  # better shown twice than never
+        with suppress(MemdirError):  # if this fails, the index may be shown twice
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
         from memdir.recall.pipeline import mark_surfaced, read_surfaced
@@ -139,7 +139,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
-    """Return the date and today's log, at the start or if the conversation has not been told today's date."""
+    """Return the date and today's log, at the start or if the conversation does not contain today's date yet."""
     session, now = SessionFile(project.private.state, call.session), project.now()
     last, today = read_day(session.read()), now.astimezone().date()
     if last == today and not is_start:
@@ -147,7 +147,7 @@ def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> s
     from memdir.conversation.instructions import render_date
 
     if call.session:
-        with suppress(MemdirError):  # better given twice than never
+        with suppress(MemdirError):  # if this fails, the date may be given twice
             session.change(lambda at: replace(at, extra={**at.extra, DAY: today.isoformat()}))
     return render_date(None if is_start else last, now, logs=project.private.root)
 
@@ -164,7 +164,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
             from memdir.dream.records import describe_change
 
             yield from (f"[Memory tidied: {shorten(describe_change(state, one), _TIDIED_CHARS)}]" for one in dreams)
-    if _is_member(project):
+    if _is_team_member(project):
         from memdir.sync.state import mark_seen, read_team_news, render_news
 
         if news := read_team_news(state):
@@ -175,11 +175,11 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
-    if since is None and project.settings.flag("extract") and not call.is_headless:  # once, not at every start
+    if since is None and project.settings.flag("extract") and not call.is_headless:  # only at the first start
         yield render_undecided(project.settings, [call.host])
 
 
-def _note_started(call: HookInput, project: Project) -> None:
+def _record_start(call: HookInput, project: Project) -> None:
     session = SessionFile(project.private.state, call.session)
     if call.session and STARTED not in session.read().extra:
         talks = "program" if call.is_headless else "person"
@@ -216,7 +216,7 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         is_due = index is None or not index.exists() or is_large(index)
         if has_waiting(store.state, project.environment.state_home) or (is_due and store.has_any()):
             start_detached(call.cwd, "worker")
-        if _is_member(project):
+        if _is_team_member(project):
             from memdir.sync.state import is_sync_due, read_membership
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
@@ -225,13 +225,13 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         if os.path.isfile(own / OWN_SETUP):
             from memdir.sync.state import OWN_RECORD, is_sync_due
 
-            # A project that was never synced here may have memories elsewhere.
+            # Other machines may have memories of a project that was never synced here, so sync it sooner.
             minutes = SYNC_DUE_MINUTES if os.path.isfile(store.state / OWN_POINT) else 1
             if is_sync_due(own, project.now(), minutes=minutes, file=OWN_RECORD):
                 start_detached(call.cwd, "sync")
 
 
-def _is_member(project: Project) -> bool:
+def _is_team_member(project: Project) -> bool:
     return project.settings.flag("team") and os.path.isfile(project.private.state / MEMBERSHIP)
 
 
@@ -243,7 +243,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
     with open_hook_project(call, output) as project:
         session, transcript = call.session, call.text("transcript_path")
         if project is None:
-            _stop_catching_up(output, session)
+            _forget_start(output, session)
         if project is None or not (call.host.reader and session and transcript):
             return
         record = SessionFile(project.private.state, session).read()
@@ -257,7 +257,7 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
             start_detached(call.cwd, "worker")
 
 
-def _stop_catching_up(output: HookOutput, session: str) -> None:
+def _forget_start(output: HookOutput, session: str) -> None:
     """Exclude messages sent while memory is off from later learning."""
     if output.state and session and STARTED in (file := SessionFile(output.state, session)).read().extra:
         file.change(lambda at: replace(at, extra={key: value for key, value in at.extra.items() if key != STARTED}))

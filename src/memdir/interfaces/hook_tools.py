@@ -1,8 +1,8 @@
-"""Hook events of tool calls: a write to memory is checked, and an action brings the memories that it calls for.
+"""Hook events of tool calls: check writes to memory, and show the memories whose triggers match an action.
 
 Before a tool runs, only settings and derived indexes are read; stores are opened if a memory matches, or if the tool may
-write to memory. Hosts that show no context before a tool get the memories after it. A failed command is a question: the
-command and its error are searched for. After a tool, memories that were selected in the background are shown.
+write to memory. Hosts that show no context before a tool get the memories after it. After a command has failed,
+memories about the command and its error are shown. After any tool, memories selected in the background are shown.
 """
 
 import os
@@ -55,16 +55,16 @@ if TYPE_CHECKING:
 _EXIT = re.compile(
     r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
 )
-# Codex passes only the output of a command, so a line of it has to say that it failed.
+# Codex passes only the output of a command, so recognise a failure by its lines.
 _ERROR = re.compile(
     r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
 )
-_ERROR_CHARS = 2_000  # the beginning and the end of an error say what failed
-_CALL_CHARS = 200  # of a tool call in the recall log
+_ERROR_CHARS = 2_000  # kept from the beginning and the end of an error
+_CALL_CHARS = 200  # the most of a tool call in the recall log
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _CallPaths:
     """The settings and paths of a call, and the state folder of the project's memory."""
 
     settings: Settings
@@ -78,7 +78,7 @@ class _Places:
 
 
 def handle_before(call: HookInput, output: HookOutput) -> None:
-    """Refuse writes that memory must not contain, enforce rules, and show the memories that the action calls for."""
+    """Refuse forbidden writes to memory, enforce rules, and show the memories whose triggers match the action."""
     name = plain_name(call.text("tool_name"))
     with _open_paths(call, output) as places:
         if places is None:
@@ -87,7 +87,7 @@ def handle_before(call: HookInput, output: HookOutput) -> None:
             _check_write(call, output)
         if output.reply == HookReply():
             _recall_action(call, output, places, name)
-        _brief_subagent(call, output, places)
+        _show_rules_to_subagent(call, output, places)
 
 
 def handle_after(call: HookInput, output: HookOutput) -> None:
@@ -98,8 +98,8 @@ def handle_after(call: HookInput, output: HookOutput) -> None:
     if not call.is_subagent and call.event is HookEvent.AFTER_TOOL:
         with open_hook_project(call, output) as project:
             if project is not None:
-                _note_read(call, project)
-                _note_carried_out(call, project)
+                _record_read_memories(call, project)
+                _record_carried_out(call, project)
                 _show_selected(call, project, output)
     error = _find_error(call) if name in SHELLS else ""
     is_late = HookEvent.BEFORE_TOOL not in call.host.shows_after
@@ -110,10 +110,10 @@ def handle_after(call: HookInput, output: HookOutput) -> None:
             if places is not None and is_late and output.reply == HookReply():
                 _recall_action(call, output, places, name)
             if places is not None:
-                _brief_subagent(call, output, places)
+                _show_rules_to_subagent(call, output, places)
 
 
-def _brief_subagent(call: HookInput, output: HookOutput, places: _Places) -> None:
+def _show_rules_to_subagent(call: HookInput, output: HookOutput, places: _CallPaths) -> None:
     """Give a subagent the standing rules at its first action, in hosts without an event for its start."""
     has_event = any(hook.event is HookEvent.AGENT for hook in call.host.hooks)
     if has_event or not (call.session and call.is_subagent and call.event in call.host.shows_after):
@@ -131,14 +131,14 @@ def _brief_subagent(call: HookInput, output: HookOutput, places: _Places) -> Non
 
 
 @contextmanager
-def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_Places | None]:
+def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_CallPaths | None]:
     """Read settings and paths without opening a store, or return None if memory is off. Records the event."""
     environment = call.environment
     settings, paths = read_paths(environment, call.cwd.absolute())
     state = find_state_dir(paths.private.path, environment)
     output.state, output.patience = state, settings.number("hook_patience")
     is_on = paths.switch.on
-    yield _Places(settings, paths, state) if is_on else None
+    yield _CallPaths(settings, paths, state) if is_on else None
     if is_on:
         note_event(state, call.host.key, call.event.value, environment.now or datetime.now(UTC))
 
@@ -146,8 +146,8 @@ def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_Places | None]
 # --- actions -----------------------------------------------------------------------------------------------------------
 
 
-def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: str) -> None:
-    """Show the memories that a tool call calls for. Before the call, the host asks or refuses if one of them says so."""
+def _recall_action(call: HookInput, output: HookOutput, places: _CallPaths, name: str) -> None:
+    """Show the memories whose triggers match a tool call. Before the call, also ask or refuse if a rule says so."""
     if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
         return
     ranking = read_ranking(SessionFile(places.state, call.session))
@@ -163,7 +163,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
     rules = [(scope, match.name) for scope, match in matches if (is_before or shows) and match.kinds & ENFORCING]
     if not candidates and not rules:
         return
-    # Imported here, as below: few actions match a trigger.
+    # Imported here and below, because few actions match a trigger.
     from memdir.recall.action import recall_at_action
     from memdir.store.open import open_project
 
@@ -180,7 +180,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
             agent=call.text("agent_id"),
             shows=shows,
             decides=is_before,
-            on_found=partial(_show_action, call, project, output),
+            on_found=partial(_show_recalled, call, project, output),
         )
         if names := recalled.names:
             table = {"call": _digest_call(call), "names": [[scope.value, name] for scope, name in names]}
@@ -190,7 +190,7 @@ def _recall_action(call: HookInput, output: HookOutput, places: _Places, name: s
         project.close()
 
 
-def _find_all_matches(call: HookInput, places: _Places, action: Action) -> list[tuple[Scope, TriggerMatch]]:
+def _find_all_matches(call: HookInput, places: _CallPaths, action: Action) -> list[tuple[Scope, TriggerMatch]]:
     matches = []
     for scope, folder in places.folders.items():
         state = find_state_dir(folder, call.environment)
@@ -198,7 +198,7 @@ def _find_all_matches(call: HookInput, places: _Places, action: Action) -> list[
     return matches
 
 
-def _show_action(call: HookInput, project: "Project", output: HookOutput, recalled: "ActionRecall") -> None:
+def _show_recalled(call: HookInput, project: "Project", output: HookOutput, recalled: "ActionRecall") -> None:
     from memdir.recall.action import show_reminder
 
     texts = [show_reminder(excerpt) for excerpt in recalled.memories]
@@ -215,8 +215,8 @@ def _show_action(call: HookInput, project: "Project", output: HookOutput, recall
     output.reply = HookReply("\n\n".join(texts), message, "" if is_asked else reason, reason if is_asked else "")
 
 
-def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error: str) -> None:
-    """Search for a failed command with its error, and show what is about them."""
+def _recall_failure(call: HookInput, output: HookOutput, places: _CallPaths, error: str) -> None:
+    """Show the memories about a failed command or its error."""
     if not places.settings.flag("recall") or places.settings.flag("paused"):
         return
     from memdir.recall.action import recall_at_failure
@@ -225,14 +225,14 @@ def _recall_failure(call: HookInput, output: HookOutput, places: _Places, error:
     command = " ".join(list_texts(call.find_tool_input(), COMMAND_KEYS))
     project = open_project(call.cwd)
     try:
-        show = partial(_show_action, call, project, output)
+        show = partial(_show_recalled, call, project, output)
         recall_at_failure(project, call.session, command, error, agent=call.text("agent_id"), on_found=show)
     finally:
         project.close()
 
 
 def _find_error(call: HookInput) -> str:
-    """Return the error of a failed tool call, or ""."""
+    """Return the error text of a failed tool call, shortened, or "" if the call succeeded or was interrupted."""
     response = call.table.get("tool_response") or call.table.get("tool_result")
     if error := call.text("error"):
         return "" if call.table.get("is_interrupt") is True else cut_middle(error, _ERROR_CHARS, "…")
@@ -256,7 +256,7 @@ def _digest_call(call: HookInput) -> str:
     return digest_text(f"{call.text('tool_name')}\0{values}")
 
 
-def _note_carried_out(call: HookInput, project: "Project") -> None:
+def _record_carried_out(call: HookInput, project: "Project") -> None:
     """Record that an action was carried out after a memory had been shown for it."""
     session = SessionFile(project.private.state, call.session)
     if not session.find_prompt_file(ACTED).is_file():
@@ -271,11 +271,11 @@ def _note_carried_out(call: HookInput, project: "Project") -> None:
 # --- writes to memory --------------------------------------------------------------------------------------------------
 
 
-def _may_write_memory(call: HookInput, places: _Places) -> bool:
-    """Return whether a tool call contains the name of a memory directory. Most do not, and need no closer look."""
+def _may_write_memory(call: HookInput, places: _CallPaths) -> bool:
+    """Return whether a tool call contains the name of a memory directory; the others need no further checks."""
     folders = [*places.folders.values(), Path("memory"), Path("agent-memory")]
     names = {os.path.basename(path).casefold() for folder in folders for path in (folder, os.path.realpath(folder))}
-    texts = [call.text("cwd"), *_list_all(call.find_tool_input())]
+    texts = [call.text("cwd"), *_list_all_strings(call.find_tool_input())]
     plain = (text.translate(_UNQUOTED) if len(text) < _QUOTED_CHARS else text for text in texts)
     return any(name in text for text in map(str.casefold, plain) for name in names)
 
@@ -284,11 +284,11 @@ _QUOTED_CHARS = 100_000  # a longer text is no command
 _UNQUOTED = str.maketrans(dict.fromkeys("\"'\\"))
 
 
-def _list_all(value: object) -> Iterator[str]:
+def _list_all_strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _list_all(item)
+        yield from _list_all_strings(item)
 
 
 def _check_write(call: HookInput, output: HookOutput) -> None:
@@ -303,7 +303,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         today = project.now().astimezone().date()
         verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
         if not any(verdict.refused for verdict in verdicts):
-            verdicts += [_hold_back(project, write, call.session) for write in writes]
+            verdicts += [_check_new_text(project, write, call.session) for write in writes]
         refused = next((verdict.refused for verdict in verdicts if verdict.refused), "")
         remarks = "; ".join(text for verdict in verdicts for text in verdict.warnings)
         if refused:
@@ -313,7 +313,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
             output.reply = HookReply(context=text, message=text)
 
 
-def _hold_back(project: "Project", write: "FileWrite", session: str) -> "WriteVerdict":
+def _check_new_text(project: "Project", write: "FileWrite", session: str) -> "WriteVerdict":
     """Refuse to pin memories, and send writes to team memory to the inbox if the user reviews them."""
     from memdir.conversation.tool_calls import WriteVerdict
     from memdir.format.frontmatter import decode, parse_fields
@@ -369,16 +369,16 @@ def _show_selected(call: HookInput, project: "Project", output: HookOutput) -> N
         return
     from memdir.recall.pipeline import take_selection
 
-    def show(found: "RecallResult") -> None:
-        output.reply = render_recalled(project, found.memories, saved=take_saved_titles(project))
+    def show(recalled: "RecallResult") -> None:
+        output.reply = render_recalled(project, recalled.memories, saved=take_saved_titles(project))
 
     take_selection(project, call.session, show)
 
 
-def _note_read(call: HookInput, project: "Project") -> None:
+def _record_read_memories(call: HookInput, project: "Project") -> None:
     values = call.find_tool_input()
     if not any(isinstance(value, str) and value.endswith(".md") for value in values.values()):
-        return  # most tools name no memory, and the modules below take longer to load than all of this
+        return  # most tool calls do not name a memory, and the modules below are slow to load
     from memdir.recall.pipeline import find_key
     from memdir.recall.select import LocalSearch
 
@@ -392,4 +392,4 @@ def _note_read(call: HookInput, project: "Project") -> None:
     session.note_read(keys)
     if keys and plain_name(call.text("tool_name")) not in READERS:
         with LocalSearch(project.stores) as search:
-            search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
+            search.refresh_files(files)  # otherwise recall would not see the new text until the next worker runs

@@ -57,10 +57,10 @@ _SECONDS = {
     HookEvent.START: HOOK_START_SECONDS,
 }
 _MOST_PATIENCE = 300.0
-_PROMPT_CHARS = 262_144  # a recall uses less, but host text is removed first
-_NOTE_SECONDS = 0.25  # for a late process to record that it was late
+_PROMPT_CHARS = 262_144  # recall uses less, but text that the host added is removed first
+_NOTE_SECONDS = 0.25  # how long a late process may take to record that it was late
 _GAP = "\n\n"
-_TITLES, _TITLE_CHARS = 4, 60  # in the line for the person
+_TITLES, _TITLE_CHARS = 4, 60  # in the line for the user
 # Events whose reply no host reads.
 _SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
@@ -141,13 +141,13 @@ def run_hook(argv: list[str], table: Mapping[str, object] | None, *, kept: str =
     latch.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, output, table, latch.release))
+        _thread.start_new_thread(_run, (event, output, table, latch.release))
         in_time = latch.acquire(timeout=seconds)
         more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
         if not in_time and more > 0:
             in_time = latch.acquire(timeout=more)
         line = render_reply(output.reply, event, output.host)
-        # Without a standard output, its number may by now be that of any file.
+        # If standard output is closed, its file descriptor may belong to another file.
         _write(1, line.encode("ascii") + b"\n" if line and sys.stdout is not None else b"")
         if not in_time:
             _note_late(event, output, seconds)
@@ -187,7 +187,7 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
 def open_hook_project(call: HookInput, output: HookOutput) -> "Iterator[Project | None]":
     """Open the project of a call, or return None if memory is off. Records the event last, because `handle_start` reads
     the previous one."""
-    # Imported here: most tool calls need no store.
+    # Imported here, because most tool calls do not need a store.
     from memdir.store.open import open_project
 
     project = open_project(call.cwd)
@@ -212,7 +212,7 @@ def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
 
-def _work(event: HookEvent, output: HookOutput, table: Mapping[str, object] | None, done: Callable[[], object]) -> None:
+def _run(event: HookEvent, output: HookOutput, table: Mapping[str, object] | None, done: Callable[[], object]) -> None:
     try:
         call = _parse_input(event, output.host, table)
         if call is None:
@@ -232,11 +232,11 @@ def _work(event: HookEvent, output: HookOutput, table: Mapping[str, object] | No
             from memdir.interfaces.hook_events import HANDLERS
 
             HANDLERS[event](call, output)
-        if output.kept:  # the turn is in the queue, or need not be
+        if output.kept:  # the turn is queued, or does not need to be
             with suppress(FileNotFoundError):  # a worker was quicker
                 os.unlink(output.kept)
     except Exception as error:
-        # Nobody watches a hook, and its host must not suffer from it: the error is recorded, and that is all.
+        # A hook must not disturb its host, so only record the error.
         _note_error(output, event, error)
     finally:
         done()
@@ -250,7 +250,7 @@ def _parse_input(event: HookEvent, host: Host, table: Mapping[str, object] | Non
     if table is None:
         raise FormatError("hook input is not a JSON object", hint="`memdir doctor` checks the installation")
     if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
-        host = COPILOT  # VS Code: it runs the hooks of Claude Code's settings, too
+        host = COPILOT  # VS Code also runs the hooks in Claude Code's settings
     # The directory in which the conversation began: its memory stays the same when the agent changes directory. One
     # host may run inside another, so the variable is read only for hosts that set it.
     began = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""
@@ -295,7 +295,7 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
     try:
         _note_error(output, event, TimeoutError(f"the hook took longer than {seconds:g} s"))
         if event is HookEvent.PROMPT and output.cwd is not None:
-            # Most often the index needs more reading than a prompt has time for: a worker does it.
+            # Usually the prompt timed out while it updated the index, so a worker updates it.
             start_detached(output.cwd, "worker")
     except OSError:
         pass  # no process can be started; the next hook may
@@ -316,7 +316,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             return
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
         index = index or _repeat_rules(call, project)
-        if project.settings.flag("daily_log"):  # few projects keep one, so the module is imported here
+        if project.settings.flag("daily_log"):  # imported here, because few projects have a daily log
             from memdir.interfaces.hook_events import give_date
 
             index = _GAP.join(filter(None, (index, give_date(call, project))))
@@ -324,12 +324,12 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         output.reply = HookReply(index, render_line((), saved))
         late: list[Excerpt] = []
 
-        def show_late(found: "RecallResult") -> None:
-            late[:] = found
+        def show_late(recalled: "RecallResult") -> None:
+            late[:] = recalled
             output.reply = render_recalled(project, late, index, saved)
 
-        def show(found: "RecallResult") -> None:
-            output.reply = render_recalled(project, [*found, *late], index, saved)
+        def show(recalled: "RecallResult") -> None:
+            output.reply = render_recalled(project, [*recalled, *late], index, saved)
 
         if call.session:
             take_selection(project, call.session, show_late, Moment.LATE)
@@ -344,7 +344,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             on_found=show,
         )
         if call.session:
-            with suppress(MemdirError):  # then nothing agrees with the actions of this turn
+            with suppress(MemdirError):  # the actions of this turn then cannot be related to the prompt
                 leave_ranking(SessionFile(project.private.state, call.session), last)
         if call.session and last.skipped in (None, RecallSkip.NOTHING_FITS):
             _start_selection(call, project, text)
@@ -359,7 +359,7 @@ def render_recalled(
     message = render_line(titles, saved)
     if not memories:
         return HookReply(before, message)
-    # Imported here: most prompts recall nothing.
+    # Imported here, because most prompts recall nothing.
     from memdir.recall.reminder import fit_memories, measure_reply, shorten_paths
 
     memories = shorten_paths(memories, project.environment.home)
@@ -407,14 +407,14 @@ def _repeat_rules(call: HookInput, project: "Project") -> str:
     """Return the standing rules in short form at every fortieth message of a conversation, else ""."""
     if not call.session or not SessionFile(project.private.state, call.session).is_rules_turn():
         return ""
-    # Imported here: it is needed at few prompts.
+    # Imported here, because few prompts need it.
     from memdir.conversation.start import repeat_rules
 
     return repeat_rules(project)
 
 
 def _load_first_index(call: HookInput, project: "Project", output: HookOutput) -> str:
-    # Imported here: few hosts need it, and those once in a conversation.
+    # Imported here, because few hosts need it, and only once in a conversation.
     from memdir.interfaces.hook_events import load_index
 
     session = SessionFile(project.private.state, call.session)

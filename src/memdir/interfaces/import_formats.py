@@ -155,7 +155,7 @@ def _is_about_user(text: str) -> bool:  # In ChatGPT's memories at least one lin
 def read_files(path: Path) -> SourceFiles:
     """Return the files of a folder or archive, or a single file; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
-        return _gather(str(path), _walk_folder(path))
+        return _collect_files(str(path), _walk_folder(path))
     reading = read_small(path, IMPORT_BYTES)
     if reading.data is None:
         if reading.problem:
@@ -163,14 +163,14 @@ def read_files(path: Path) -> SourceFiles:
         raise NotFoundError(f"nothing found at {path}", name=str(path), hint="pass a file, a folder or an archive")
     data, is_packed = reading.data, reading.data.startswith(b"\x1f\x8b")
     if is_packed or data[257:262] == b"ustar" or data.startswith(b"PK\3\4"):
-        return _gather(str(path), _walk_archive(data, is_packed))
+        return _collect_files(str(path), _walk_archive(data, is_packed))
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return SourceFiles(str(path), (SourceFile(path.name, data, when),))
 
 
-def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
-    """Return the files by path; the last of equal paths wins. A string instead of bytes is the reason a member was
-    refused."""
+def _collect_files(where: str, members: Iterator[_Member]) -> SourceFiles:
+    """Collect the members as files, sorted by path; the last of equal paths wins. A member whose data is a string is
+    refused, and the string is the reason."""
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0
@@ -269,12 +269,12 @@ def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSourc
         text = decode(file.data)
         when = imports.read_when(frontmatter.parse_fields(text).modified) or file.modified
         why = _TOO_LARGE if len(file.data) > FILE_BYTES else ""
-        candidates.append(_make_whole(path, path[:-3], text, hook, when, with_team=with_team, why=why))
+        candidates.append(_make_memory_candidate(path, path[:-3], text, hook, when, with_team=with_team, why=why))
     refused = [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
     return ReadSource(ImportFormat.CLAUDE_CODE, (*candidates, *refused), listed)
 
 
-def _make_whole(
+def _make_memory_candidate(
     source: str, name: str, text: str, hook: str, when: datetime | None, *, with_team: bool, why: str = ""
 ) -> ImportCandidate:
     fields = frontmatter.parse_fields(text)

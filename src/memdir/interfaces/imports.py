@@ -102,7 +102,7 @@ class ImportAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """A candidate and its action. `name` is the memory's name in the store; `why` explains the action."""
+    """A candidate and the action for it, `fate`. `name` is the memory's name in the store; `why` explains the action."""
 
     candidate: ImportCandidate
     fate: ImportAction
@@ -140,7 +140,7 @@ def plan_import(
     return _Planning(store, now, origin).run(replace(found, candidates=tuple(recent)))
 
 
-class _EmptyView:  # A store without files, for names known to be free.
+class _EmptyView:  # A store without files, to plan names that are known to be free.
     def read_bytes(self, path: str) -> None:
         return None
 
@@ -154,10 +154,10 @@ class _Planning:
         self._find_secrets: Finder = store.rules.find or find_secrets
         self._memories = store.read_many(header.name for header in store.scan())
         facts = [MemoryFacts(memory) for memory in self._memories.values() if memory.header.kind is not None]
-        # The memories of the store and of this import by their exact text, the first of equal ones.
+        # Maps an exact text to the first memory with it, in the store or in this import.
         self._known = {fact.exact: fact for fact in reversed(facts) if fact.exact}
         self._taken = {fold(file.path.removesuffix(".md")) for file in store.list_entries()}
-        self._past = _find_past(store)
+        self._past = _find_past_imports(store)
         self._dialect = store_plan.find_dialect(store, "")
 
     def run(self, found: ReadSource) -> ImportPlan:
@@ -176,7 +176,7 @@ class _Planning:
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fields = frontmatter.parse_fields(text)
         if removed := {row.key: None for row, _ in list_set(fields) if row.is_personal}:
-            # These put a memory before the agent at every start or action, so the user decides about them here.
+            # Remove the fields that show a memory at every start or action; only the user may set them.
             text = frontmatter.set_fields(text, removed)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         same = self._known.get(fact.exact)
@@ -185,7 +185,7 @@ class _Planning:
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
         if (before := self._past.get(_make_key(fact.memory))) is not None:
             return ImportStep(candidate, ImportAction.BEFORE, before, "changed or forgotten since")
-        if (waiting := self._doubt(candidate, fact, text)) is not None:
+        if (waiting := self._plan_review(candidate, fact, text)) is not None:
             return waiting
         return self._add(candidate, fact, text)
 
@@ -203,7 +203,7 @@ class _Planning:
         why = f"{fact.name} is taken by another memory" if name != fact.name else ""
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
-    def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
+    def _plan_review(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
         """Return a step that puts a text with an instruction or a (masked) secret into the inbox, else None.
 
         A text already decided in the inbox is not proposed again.
@@ -231,7 +231,7 @@ class _Planning:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
 
 
-def _find_past(store: FileStore) -> dict[str, str]:
+def _find_past_imports(store: FileStore) -> dict[str, str]:
     """Return names of memories from earlier imports that were not undone, by the key of their text."""
     past: dict[str, str] = {}
     for change in store.changes():
@@ -262,7 +262,7 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 
     def planner(view: StoreView) -> list[FileChange]:
         dropped.clear()
-        return _plan(store, plan, new, view, dropped)
+        return _plan_changes(store, plan, new, view, dropped)
 
     context = WriteContext(origin, store.clock())
     change = carry_out(store, planner, (), context, verb=VERB).check_written().change if new else None
@@ -274,14 +274,14 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
     """Return the headings and prose that would be copied from the source's index."""
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
-    changed = _plan(store, plan, new, store, [])
+    changed = _plan_changes(store, plan, new, store, [])
     indexes = [change for change in changed if change.path == index.INDEX_FILE]
     texts = [decode(change.after or b"") for change in indexes if not (change.before or b"").strip()]
     lines = [line for text in texts for line in index.parse_index(text)]
     return [line.text.rstrip("\r\n") for line in lines if not line.is_pointer and line.text.strip()]
 
 
-def _plan(
+def _plan_changes(
     store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView, dropped: list[str]
 ) -> list[FileChange]:
     rules, overlay = store.rules, Overlay(view)
@@ -396,7 +396,7 @@ def make_sentence(text: str, source: str, *, now: datetime, at: datetime | None,
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
-    """Make a candidate from its parts, refused if they do not yield a usable description."""
+    """Make a candidate from its parts; it is refused if the description is not good enough for recall."""
     summary = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
     fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": summary.rstrip(" ."), "type": kind.value}
     if at is not None:
@@ -410,18 +410,18 @@ def make_memory(
 
 
 def read_when(text: str) -> datetime | None:
-    """Return the time in a source, or None if it is invalid or cannot be stored."""
+    """Parse a time in a source; return None if it is invalid or not every file system can store it."""
     when = read_time(text)
     return when if when is not None and when.year in _YEARS else None
 
 
-def refuse(source: str, said: str, why: str, at: datetime | None = None) -> ImportCandidate:
-    return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
+def refuse(source: str, excerpt: str, why: str, at: datetime | None = None) -> ImportCandidate:
+    return ImportCandidate(source, said=shorten(one_line(excerpt), 120), modified=at, refusal=why)
 
 
-# Export: one archive of the complete directory, byte for byte the same for the same memories. Times are those that a memory's age
-# is counted from, so a copy is as old as its original. Secrets are included, because a backup must be complete; their places
-# are returned for a warning.
+# Export: one archive of the complete directory, byte for byte the same for the same memories. File times are
+# the times that ages are counted from, so a copy is as old as its original. Secrets are included, because a backup must be
+# complete; the result lists their locations for a warning.
 
 
 @dataclass(frozen=True, slots=True)

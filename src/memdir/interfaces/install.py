@@ -154,7 +154,7 @@ Containers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries added, the insertions in order, and the containers created for them."""
+    """A settings text with our entries added, the insertions in order, and the tables and lists created for them."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()
@@ -198,20 +198,20 @@ def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
     containers: list[tuple[str, ...]] = [(_HOOKS,)] if part.hooks else []
     for keys in [*containers, *((_HOOKS, name) for name in part.hooks), *((key,) for key in part.servers)]:
         kind = "table" if len(keys) == 1 else "list"
-        parent = _walk(parse_json_text(text), keys[:-1])
+        parent = _find_node(parse_json_text(text), keys[:-1])
         if (container := parent.find(keys[-1])) is None:
             made.append(keys)
             text = put(insert_child(text, parent, keys[-1], {} if kind == "table" else []))
         elif container.kind != kind:
             raise FormatError(f"its {'.'.join(keys)} is not a {kind}", field=".".join(keys))
     for name, group in part.hooks.items():
-        text = put(insert_child(text, _walk(parse_json_text(text), (_HOOKS, name)), None, group))
+        text = put(insert_child(text, _find_node(parse_json_text(text), (_HOOKS, name)), None, group))
     for key, server in servers.items():
-        text = put(insert_child(text, _walk(parse_json_text(text), (key,)), NAME, server))
+        text = put(insert_child(text, _find_node(parse_json_text(text), (key,)), NAME, server))
     return AddedEntries(text, tuple(splices), tuple(made), notes)
 
 
-def _is_there(part: HostFile, text: str) -> bool:
+def _is_installed(part: HostFile, text: str) -> bool:
     """Return whether all our entries are present and up to date."""
     if part.text:
         return text == part.text
@@ -224,7 +224,7 @@ def _is_there(part: HostFile, text: str) -> bool:
     return all(_find_server(table, key) == server for key, server in part.servers.items())
 
 
-def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
+def _remove_entries(part: HostFile, text: str, made: Containers | None) -> str | None:
     """Return the text without our entries, or None if the entire file is ours.
 
     `made` lists the containers that we created; if it is None, every empty container around our entries counts as ours.
@@ -239,11 +239,11 @@ def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
     around: set[tuple[str, ...]] = set()
     while (entry := next(_list_ours(part, parse_json_text(text)), None)) is not None:
         keys, number = entry
-        text = cut_child(text, _walk(parse_json_text(text), keys), number)
+        text = cut_child(text, _find_node(parse_json_text(text), keys), number)
         around |= {tuple(map(str, path)) for path in (keys, keys[:1]) if len(keys) <= 2}
     for names in sorted(around, key=len, reverse=True):
         if made is None or names in made:
-            parent = _walk(parse_json_text(text), names[:-1])
+            parent = _find_node(parse_json_text(text), names[:-1])
             if (empty := parent.find(names[-1])) is not None and not empty.children:
                 text = cut_child(text, parent, parent.find_number(names[-1]))
     return text
@@ -255,7 +255,7 @@ def _parse(part: HostFile, text: str) -> JsonNode:
     return parse_json_text(text if text.strip() else _EMPTY)
 
 
-def _walk(node: JsonNode, keys: Keys) -> JsonNode:
+def _find_node(node: JsonNode, keys: Keys) -> JsonNode:
     for key in keys:
         child = node.children[key] if isinstance(key, int) else node.find(key)
         if child is None:
@@ -265,7 +265,7 @@ def _walk(node: JsonNode, keys: Keys) -> JsonNode:
 
 
 def _list_ours(part: HostFile, root: JsonNode) -> Iterator[tuple[Keys, int]]:
-    """Yield our entries: the keys of the container and the position inside it."""
+    """Yield each of our entries as the keys of its table or list and its position inside."""
     hooks = root.find(_HOOKS)
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None
@@ -344,7 +344,7 @@ def plan_uninstall(
         for part in list_files(host, environment, program, root=root):
             with _read(part.path, root) as text:
                 if text is not None:
-                    changes.append(_plan_take(host, part, text, record.get(str(part.path))))
+                    changes.append(_plan_removal(host, part, text, record.get(str(part.path))))
     return tuple(changes)
 
 
@@ -361,16 +361,16 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
             for change in chosen:
                 # Write the record first: if that fails, the host's file is not changed.
                 if change.entry is not None:
-                    _keep(change, environment)
+                    _update_record(change, environment)
                 if change.what != "unchanged":
                     _write(change)
                 if change.entry is None:
-                    _keep(change, environment)
+                    _update_record(change, environment)
     finally:
         os.close(folder)
 
 
-def _keep(change: InstallChange, environment: Environment) -> None:
+def _update_record(change: InstallChange, environment: Environment) -> None:
     record = read_install_record(environment.state_home)
     rows = {path: entry for path, entry in record.items() if path != str(change.path)}
     if change.entry is not None:
@@ -381,9 +381,9 @@ def _keep(change: InstallChange, environment: Environment) -> None:
 
 def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | None, now: datetime) -> InstallChange:
     before = _encode(text)
-    if text is not None and text.strip() and _is_there(part, text):
+    if text is not None and text.strip() and _is_installed(part, text):
         return InstallChange(host.key, part.path, before, before, entry)
-    bare = None if text is None else _take(part, text, entry)
+    bare = None if text is None else _restore_text(part, text, entry)
     added = _add_entries(part, bare)
     after = added.text.encode("utf-8")
     if not added.splices or after == before:
@@ -395,16 +395,16 @@ def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | 
     return InstallChange(host.key, part.path, before, after, row, added.notes)
 
 
-def _plan_take(host: Host, part: HostFile, text: str, entry: InstallRow | None) -> InstallChange:
+def _plan_removal(host: Host, part: HostFile, text: str, entry: InstallRow | None) -> InstallChange:
     before = _encode(text)
     if part.text and text != part.text and not (entry and entry.digest == _digest(text)):
         note = f"{part.path} changed since the installation and is kept; delete it if you do not need it"
         return InstallChange(host.key, part.path, before, before, notes=(note,) if entry else ())
-    after, folders = _encode(_take(part, text, entry)), entry.folders if entry else ()
+    after, folders = _encode(_restore_text(part, text, entry)), entry.folders if entry else ()
     return InstallChange(host.key, part.path, before, after, folders=folders)
 
 
-def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
+def _restore_text(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
     """Return the text before the installation, or None if there was no file."""
     if entry is not None and entry.digest == _digest(text):
         if entry.created:
@@ -412,7 +412,7 @@ def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
         for offset, inserted in reversed(entry.splices):
             text = TextSplice(offset, inserted).undo(text)
         return text
-    bare = _take_out(part, text, entry.made if entry else None)
+    bare = _remove_entries(part, text, entry.made if entry else None)
     is_empty = bare is not None and not (bare.strip() and _parse(part, bare).value)
     return None if is_empty and entry and entry.created else bare
 

@@ -41,7 +41,7 @@ class TextSplice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value with its span. `children` are the members or items; `starts` are their offsets, including the key."""
+    """A JSON value and its span in the text. `children` are its members or items; `starts` are their offsets (of the key)."""
 
     kind: str
     start: int
@@ -61,9 +61,9 @@ class JsonNode:
 
 def parse_json_text(text: str) -> JsonNode:
     """Parse JSON with comments; raises FormatError with line and column."""
-    node = _parse(text, _skip(text, 1 if text.startswith("\ufeff") else 0), 0)
-    if (end := _skip(text, node.end)) != len(text):
-        raise _fault(text, end)
+    node = _parse(text, _skip_blanks(text, 1 if text.startswith("\ufeff") else 0), 0)
+    if (end := _skip_blanks(text, node.end)) != len(text):
+        raise _make_syntax_error(text, end)
     return node
 
 
@@ -97,13 +97,13 @@ def cut_child(text: str, parent: JsonNode, number: int) -> str:
     if number == len(children) - 1:
         before = children[number - 1].end
         return text[:before] + _end_comment(_drop_comma(text, before, start)) + text[end:]
-    following, comma = starts[number + 1], _skip(text, end)
+    following, comma = starts[number + 1], _skip_blanks(text, end)
     rest = _end_comment(text[end:comma]) + text[comma + 1 : following].lstrip()
     return text[:start] + rest + text[following:]
 
 
 def _drop_comma(text: str, start: int, end: int) -> str:
-    comma = _skip(text, start)
+    comma = _skip_blanks(text, start)
     return text[start:comma] + text[comma + 1 : end] if comma < end else text[start:end]
 
 
@@ -124,44 +124,44 @@ def _parse(text: str, start: int, depth: int) -> JsonNode:
     close = {"{": "}", "[": "]"}.get(text[start : start + 1])
     if close is None:
         token = _STRING.match(text, start) or _SCALAR.match(text, start)
-        return JsonNode("scalar", start, token.end() if token else start, _load(text, start, token))
+        return JsonNode("scalar", start, token.end() if token else start, _load_token(text, start, token))
     keys: list[str] = []
     children: list[JsonNode] = []
     starts: list[int] = []
-    here = _skip(text, start + 1)
+    here = _skip_blanks(text, start + 1)
     while text[here : here + 1] != close:
         starts.append(here)
         if close == "}":
             key = _STRING.match(text, here)
-            colon = _skip(text, key.end()) if key else here
+            colon = _skip_blanks(text, key.end()) if key else here
             if text[colon : colon + 1] != ":":
-                raise _fault(text, colon)
-            keys.append(str(_load(text, here, key)))
-            here = _skip(text, colon + 1)
+                raise _make_syntax_error(text, colon)
+            keys.append(str(_load_token(text, here, key)))
+            here = _skip_blanks(text, colon + 1)
         children.append(_parse(text, here, depth + 1))
-        here = _skip(text, children[-1].end)
+        here = _skip_blanks(text, children[-1].end)
         if text[here : here + 1] == ",":
-            here = _skip(text, here + 1)
+            here = _skip_blanks(text, here + 1)
         elif text[here : here + 1] != close:
-            raise _fault(text, here)
+            raise _make_syntax_error(text, here)
     values = [child.value for child in children]
     value: object = dict(zip(keys, values, strict=True)) if close == "}" else values
     kind = "table" if close == "}" else "list"
     return JsonNode(kind, start, here + 1, value, tuple(keys), tuple(children), tuple(starts))
 
 
-def _load(text: str, offset: int, token: re.Match[str] | None) -> object:
+def _load_token(text: str, offset: int, token: re.Match[str] | None) -> object:
     try:
         return json.loads(token[0] if token else "")
     except ValueError:
-        raise _fault(text, offset) from None
+        raise _make_syntax_error(text, offset) from None
 
 
-def _skip(text: str, offset: int) -> int:
+def _skip_blanks(text: str, offset: int) -> int:
     return blank.end() if (blank := _BLANK.match(text, offset)) else offset
 
 
-def _fault(text: str, offset: int) -> FormatError:
+def _make_syntax_error(text: str, offset: int) -> FormatError:
     line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
     return FormatError(f"invalid JSON: line {line}, column {column}", field="json")
 

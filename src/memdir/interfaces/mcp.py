@@ -1,12 +1,12 @@
-"""The MCP server: memory for every program that speaks the Model Context Protocol, on the official SDK.
+"""The MCP server: offers the memory to Model Context Protocol clients, using the official SDK.
 
-It translates between the protocol and `interfaces.tools` and holds no rule of memory. The project is opened for every
-request and nothing is kept between two, so any number of clients may call at the same time. A tool that refuses says so in
-its result, where the model reads it; only a request that names nothing we have is an error of the protocol.
+It translates between the protocol and `interfaces.tools`, and makes no decisions about memory. Each request opens the
+project and keeps no state, so any number of clients may call at the same time. A tool reports a refusal in its result,
+where the model reads it; an unknown tool, prompt or resource is a protocol error.
 
-Over HTTP the server listens on loopback only, behind a token, since any program of any user may connect to a port. A
-request is served only if it was sent to this address by a name that only this machine has, if no browser says that another
-site sent it, and if it shows the token; otherwise it is refused before a byte of its body is read.
+Over HTTP the server listens on loopback only and requires a token, because any local program can connect to a port. It
+serves a request only if the Host header names loopback, no browser header names another site as the sender, and the
+bearer token is right; otherwise it refuses the request without reading its body.
 """
 
 import gc
@@ -66,14 +66,14 @@ from memdir.interfaces.web.listen import (
     refuse,
 )
 
-PAGE = 200  # resources of one page
+PAGE = 200  # resources per page
 PATH = "/mcp"
 SESSION_KEY = "memdir/session"  # in a request's `_meta`: the conversation that it belongs to
-_TOKEN_BYTES = 4_096  # of the token file
+_TOKEN_BYTES = 4_096  # the most that is read of the token file
 _TOKEN_CHARS = 32  # a shorter token could be guessed
 _MARKDOWN = "text/markdown"
-_STATIC = CacheHint(ttl_ms=3_600_000)  # what does not change while the server lives
-# Prompt -> its title, and its argument if it takes one: name and description.
+_STATIC = CacheHint(ttl_ms=3_600_000)  # for lists that do not change while the server runs
+# Maps a prompt to its title and, if it has an argument, the argument's name and description.
 PROMPTS: Mapping[str, tuple[str, tuple[str, str] | None]] = {
     "remember": ("Save something to memory", ("text", "What is to be remembered")),
     "recall": ("What memory says about something", ("question", "What you want to know")),
@@ -99,7 +99,7 @@ TEMPLATE = types.ResourceTemplate(
 Answer = TypeVar("Answer")
 Context = ServerRequestContext[Any]
 Page = types.PaginatedRequestParams
-# Headers that a refusal has besides.
+# Extra headers of a refusal, by status.
 _MORE = {401: ((b"www-authenticate", b"Bearer"),), 405: ((b"allow", b"POST"),)}
 
 
@@ -107,10 +107,10 @@ def serve(*, cwd: Path, directory: Path | None, http: bool, port: int, token_fil
     """Serve until the client disconnects or, on loopback, until the process is stopped; return the exit code."""
     context = McpContext(cwd, directory)
     context.check()
-    # A call of the command line does without the collector; this one may live for days.
+    # Other commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
-    # The SDK logs every odd frame with what was in it: its log goes nowhere.
+    # The SDK would log malformed messages with their content, so discard its log.
     log = logging.getLogger("mcp")
     log.addHandler(logging.NullHandler())
     log.propagate = False
@@ -164,18 +164,18 @@ def make_server(context: McpContext) -> Server[Any]:
     async def list_prompts(_: Context, __: Page | None) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[_make_prompt(name) for name in PROMPTS])
 
-    async def list_resources(_: Context, asked: Page | None) -> types.ListResourcesResult:
-        return await run(partial(_list_resources, cursor=asked.cursor if asked is not None else None))
+    async def list_resources(_: Context, params: Page | None) -> types.ListResourcesResult:
+        return await run(partial(_list_resources, cursor=params.cursor if params is not None else None))
 
-    async def read_resource(_: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await run(partial(_read_resource, uri=str(asked.uri)))
+    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        return await run(partial(_read_resource, uri=str(params.uri)))
 
-    async def get_prompt(_: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await run(partial(_render_prompt, name=asked.name, given=asked.arguments or {}))
+    async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await run(partial(_render_prompt, name=params.name, arguments=params.arguments or {}))
 
-    async def call(request: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        if asked.name not in tools.BY_NAME:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
+    async def call_tool(request: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in tools.BY_NAME:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(params.name), 60)}")
 
         def work(project: Project) -> Row:
             # The client's name, and the conversation if the client or the environment names one.
@@ -183,14 +183,14 @@ def make_server(context: McpContext) -> Server[Any]:
             name = shorten(one_line(client.client_info.name), 60) if client is not None else ""
             session = session_key[:200] if isinstance(session_key, str) and session_key else project.environment.session
             origin = Origin("agent", f"by MCP from {name}" if name else "by MCP", session)
-            return tools.call_tool(project, asked.name, asked.arguments or {}, origin=origin)
+            return tools.call_tool(project, params.name, params.arguments or {}, origin=origin)
 
         try:
             row = await anyio.to_thread.run_sync(context.run, work)
         except MemdirError as error:
             refusal = types.TextContent(type="text", text=render_refusal(error))
             return types.CallToolResult(content=[refusal], is_error=True)
-        # The same as text, for clients that know no other.
+        # The same result as text, for clients without structured content.
         text = types.TextContent(type="text", text=json.dumps(row, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=row)
 
@@ -201,7 +201,7 @@ def make_server(context: McpContext) -> Server[Any]:
         instructions=render_prompt("mcp/instructions"),
         cache_hints={"tools/list": _STATIC, "prompts/list": _STATIC, "resources/templates/list": _STATIC},
         on_list_tools=list_tools,
-        on_call_tool=call,
+        on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
@@ -212,8 +212,8 @@ def make_server(context: McpContext) -> Server[Any]:
 
 def _serve_stdio(context: McpContext) -> int:
     server = make_server(context)
-    # A thread waits for the next line, and nothing can wake it: an interrupt has to end the process as it stands. What
-    # was acknowledged is on the disk, and the next call finishes or rolls back what was not.
+    # A thread waits for the next line and cannot be woken, so an interrupt has to end the process at once. Completed
+    # writes are on the disk, and the next call finishes or rolls back an incomplete one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     async def main() -> None:
@@ -256,7 +256,7 @@ def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[contents])
 
 
-def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
+def _render_prompt(project: Project, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
     """Return a prompt as a message; `recall` contains memories, the other prompts are instructions."""
     if name not in PROMPTS:
         hint = f"use one of {', '.join(PROMPTS)}"
@@ -266,9 +266,9 @@ def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> typ
     values = {}
     if argument is not None:
         key, what = argument
-        if not given.get(key, "").strip():
+        if not arguments.get(key, "").strip():
             raise FormatError(f"the prompt {name} needs {key}", field=key, hint=what)
-        values[key] = printable(given[key])
+        values[key] = printable(arguments[key])
     if name == "recall":
         recalled = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
         now = project.now().astimezone()
@@ -345,7 +345,7 @@ def open_token(path: Path) -> McpToken:
 
 
 def _make_token(path: Path) -> None:
-    # Linked into place: two servers that start at once must agree.
+    # Link a complete file into place, so that two servers that start at once use the same token.
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     write_private(draft, secrets.token_urlsafe(32).encode("ascii") + b"\n")
     try:

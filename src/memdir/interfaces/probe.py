@@ -1,8 +1,8 @@
 """Run a real coding agent once and see which of memdir's texts reach its model: `memdir doctor --probe`.
 
-The agent runs without a terminal, in a temporary home and project, against an endpoint on loopback that plays the model: it calls
-one shell command and ends. Each moment (start, prompt, action) has a memory with a word of its own, which is searched for in the
-requests. An update of an agent that drops what hooks add is found by this. No login and no setting of the user is touched.
+The agent runs without a terminal, in a temporary home and project, against a fake model on loopback that calls one shell
+command and ends. Each moment (start, prompt, action) has a memory with a unique word, and the probe searches the requests
+for these words. This shows whether an updated agent still passes on what hooks add. It uses no login or setting of the user.
 """
 
 import json
@@ -100,7 +100,7 @@ SETUPS: Mapping[str, ProbeSetup] = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What reached the model, by moment, and whether the end of the turn was seen. With a `problem` nothing else is known."""
+    """Whether the memory of each moment reached the model, and the turn's end its hook; unknown if there is a `problem`."""
 
     host: str
     version: str = ""
@@ -109,7 +109,7 @@ class ProbeResult:
 
 
 def run_probe(host: Host, variables: Mapping[str, str], *, seconds: float) -> ProbeResult:
-    """Run one agent; `variables` are those of this process, of which PATH is passed on."""
+    """Run one agent and return what reached its model; it gets few of the environment `variables`, such as PATH."""
     setup = SETUPS.get(host.key)
     program = shutil.which(setup.program, path=variables.get("PATH")) if setup else None
     if setup is None or program is None:
@@ -164,7 +164,7 @@ def run_probe(host: Host, variables: Mapping[str, str], *, seconds: float) -> Pr
 
 @contextmanager
 def _serve(setup: ProbeSetup) -> Iterator[tuple[str, list[str]]]:
-    """Play the model, in the protocol that the path of a request names. Yields the address and the requests with tools."""
+    """Serve a fake model; yield its URL and a list that collects the requests with tools. The path selects the API."""
     sent: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -177,10 +177,10 @@ def _serve(setup: ProbeSetup) -> Iterator[tuple[str, list[str]]]:
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers.get("content-length", 0))).decode("utf-8", "replace")
             has_tools = bool(as_list(as_table(parse_json(text)).get("tools")))
-            if has_tools:  # others ask for the title of a conversation
+            if has_tools:  # requests without tools ask for the title of a conversation
                 sent.append(text)
             call = setup.shell if has_tools and len(sent) == 1 else ""
-            data = "".join(f"{event}\n\n" for event in speak(self.path.partition("?")[0], call)).encode()
+            data = "".join(f"{event}\n\n" for event in render_reply(self.path.partition("?")[0], call)).encode()
             self.send_response(200 if data else 404)
             self.send_header("content-type", "text/event-stream")
             self.send_header("content-length", str(len(data)))
@@ -197,8 +197,8 @@ def _serve(setup: ProbeSetup) -> Iterator[tuple[str, list[str]]]:
             thread.join()
 
 
-def speak(path: str, shell: str) -> Sequence[str]:
-    """Return the events of a reply that calls the tool `shell`, or says "Done." if it is empty, in the API of `path`."""
+def render_reply(path: str, shell: str) -> Sequence[str]:
+    """Return the events of a reply in the API of `path`: a call of the tool `shell` or, if it is empty, "Done."."""
     value: dict[str, str] = {"cmd" if shell == "exec_command" else "command": _COMMAND}
     if shell not in ("exec_command", ""):
         value["description"] = "say something"
@@ -249,7 +249,7 @@ def speak(path: str, shell: str) -> Sequence[str]:
 
 
 def _sign_program(host: Host, path: str | None) -> str:
-    """Return the place and time of an agent's program, which an update changes, or ""."""
+    """Return the path and modification time of an agent's program, so that an update is noticed, or ""."""
     setup = SETUPS.get(host.key)
     program = shutil.which(setup.program, path=path) if setup else None
     return f"{os.path.realpath(program)} {os.stat(program).st_mtime_ns}" if program else ""
@@ -262,7 +262,7 @@ def record_probe(state_home: Path, host: Host, result: ProbeResult, path: str | 
 
 
 def has_changed_since_probe(state_home: Path, host: Host, path: str | None) -> bool:
-    """Return whether an agent that was probed has been updated since."""
+    """Return whether an agent's program changed after its last probe; False if it was never probed."""
     table = as_table(parse_json((state_home / FILE).read_bytes())) if (state_home / FILE).is_file() else {}
     program = as_table(table.get(host.key)).get("program")
     return bool(program) and program != _sign_program(host, path)

@@ -1,11 +1,11 @@
-"""Memory as seven tools for an agent, whatever carries them: MCP or an SDK's own tool protocol.
+"""The seven memory tools for agents, independent of the protocol: MCP and the SDK adapters both use them.
 
-`TOOLS` has their names, descriptions and JSON schemas; `call_tool` does one call on an open project and returns plain
-data. A refusal is a MemdirError, whose message and hint are for the model. Nothing is kept between two calls.
+`TOOLS` contains their names, descriptions and JSON schemas; `call_tool` runs one call on an open project and returns
+plain data. It refuses a call with a MemdirError, whose message and hint the model reads. Calls share no state.
 
-The tools' descriptions have to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
-understands: one object, no combinations at its root, no references. Each write is one change of history with an agent as
-its origin, and nothing is pinned here: that is for a person to do.
+The descriptions must stay under 2 KB in total, because every prompt contains them. Schemas use only what every host
+understands: one object, no combinations at its root, no references. Each write is one change in history with an agent
+as its origin. No tool can pin a memory: only the user can.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,17 +43,17 @@ Schema = Mapping[str, object]
 Row = dict[str, object]
 Arguments = Mapping[str, object]
 
-LISTED = 50  # rows of a list by default: some 2,000 tokens
+LISTED = 50  # default number of listed memories: about 2,000 tokens
 LISTED_MOST = 200
-FOUND_MOST = 20  # memories of one search
-READ_CHARS = 60_000  # of one memory: hosts cut a tool's result at about 25,000 tokens
+FOUND_MOST = 20  # the most results of one search
+READ_CHARS = 60_000  # the most text of one memory: hosts truncate tool results at about 25,000 tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `reads`: it changes nothing; `destroys`: it may delete; `repeats`: it is idempotent.
+    """A tool. `reads` means read-only, `destroys` that it may delete memories, `repeats` that it is idempotent.
 
-    `core`: agents should see the tool without searching for it.
+    Agents see a `core` tool without searching for it.
     """
 
     name: str
@@ -77,12 +77,12 @@ _SCOPES: Schema = {"type": "string", "enum": [Scope.PRIVATE.value, Scope.USER.va
 _ALL_SCOPES: Schema = {"type": "string", "enum": [scope.value for scope in Scope if scope is not Scope.AGENT]}
 
 
-def _say(schema: Schema, description: str) -> Schema:
+def _add_description(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description} if description else schema
 
 
-def _whole(least: int, most: int | None = None) -> Schema:
-    return {"type": "integer", "minimum": least} | ({} if most is None else {"maximum": most})
+def _integer(minimum: int, maximum: int | None = None) -> Schema:
+    return {"type": "integer", "minimum": minimum} | ({} if maximum is None else {"maximum": maximum})
 
 
 def _object(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
@@ -111,7 +111,7 @@ TOOLS = (
         "memory_search",
         "Search memory",
         "Search before you assume or ask.",
-        _object({"query": _TEXT, "limit": _whole(1, FOUND_MOST)}, ["query"]),
+        _object({"query": _TEXT, "limit": _integer(1, FOUND_MOST)}, ["query"]),
         _result(memories={"type": "array", "items": _FOUND}, by=_TEXT, skipped=_MAYBE),
         reads=True,
         repeats=True,
@@ -144,10 +144,10 @@ TOOLS = (
             {
                 "type": _KINDS,
                 "name": _TEXT,
-                "description": _say(_TEXT, "specific line to find it by"),
-                "body": _say(_TEXT, "feedback, project: **Why:** and **How to apply:**"),
-                **{row.key: _say(row.schema, row.ask or "") for row in _SAVED_FIELDS},
-                "scope": _say(_SCOPES, "user: all projects"),
+                "description": _add_description(_TEXT, "specific line to find it by"),
+                "body": _add_description(_TEXT, "feedback, project: **Why:** and **How to apply:**"),
+                **{row.key: _add_description(row.schema, row.ask or "") for row in _SAVED_FIELDS},
+                "scope": _add_description(_SCOPES, "user: all projects"),
             },
             ["type", "name", "description", "body"],
         ),
@@ -163,7 +163,7 @@ TOOLS = (
             {
                 **dict.fromkeys(("name", *_REQUIRED_TEXTS), _TEXT),
                 **{row.key: row.schema for row in _SAVED_FIELDS},
-                "expect": _say(_TEXT, "digest you read"),
+                "expect": _add_description(_TEXT, "digest you read"),
             },
             ["name"],
         ),
@@ -183,7 +183,7 @@ TOOLS = (
         "memory_list",
         "List memories",
         "Memories, newest first.",
-        _object({"type": _KINDS, "scope": _ALL_SCOPES, "limit": _whole(1, LISTED_MOST), "offset": _whole(0)}),
+        _object({"type": _KINDS, "scope": _ALL_SCOPES, "limit": _integer(1, LISTED_MOST), "offset": _integer(0)}),
         _result(memories={"type": "array", "items": _result(**_COMMON_FIELDS, **LISTED_FIELDS)}, total=_COUNT),
         reads=True,
         repeats=True,
@@ -199,12 +199,12 @@ TOOLS = (
 BY_NAME: Mapping[str, ToolSpec] = {offer.name: offer for offer in TOOLS}
 
 
-def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin = _AGENT) -> Row:
+def call_tool(project: Project, name: str, arguments: Arguments, *, origin: Origin = _AGENT) -> Row:
     """Call a tool; the result matches its output schema. `origin.session` is the conversation, if known."""
     if name not in BY_NAME:
         hint = f"use one of {', '.join(BY_NAME)}"
         raise NotFoundError(f"unknown tool {shorten(one_line(name), 60)!r}", name=name, hint=hint)
-    arguments = check_arguments(name, BY_NAME[name].input, given)
+    arguments = check_arguments(name, BY_NAME[name].input, arguments)
     project.check_on()
     context = _ToolContext(project, origin)
     if not BY_NAME[name].reads and context.read_record().private:
@@ -234,29 +234,29 @@ def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
 
 
 def make_tool_time(when: datetime) -> str:
-    with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
+    with suppress(OverflowError):  # in the first or last hours of the calendar the conversion overflows
         when = when.astimezone(UTC)
     return when.isoformat(timespec="seconds")
 
 
-def describe_tool(offer: ToolSpec) -> dict[str, Any]:
+def describe_tool(tool: ToolSpec) -> dict[str, Any]:
     """Return the fields of a tool that are the same in every MCP server: all except its schemas."""
-    hints = {"read_only_hint": offer.reads, "destructive_hint": offer.destroys, "idempotent_hint": offer.repeats}
-    facts = {"name": offer.name, "title": offer.title, "description": offer.description}
+    hints = {"read_only_hint": tool.reads, "destructive_hint": tool.destroys, "idempotent_hint": tool.repeats}
+    facts = {"name": tool.name, "title": tool.title, "description": tool.description}
     return facts | {"annotations": hints | {"open_world_hint": False}}
 
 
-def check_arguments(tool: str, schema: Schema, given: Arguments) -> dict[str, Any]:
+def check_arguments(tool: str, schema: Schema, arguments: Arguments) -> dict[str, Any]:
     """Return the arguments without null values. Raises FormatError if they do not match the schema."""
-    arguments = {key: value for key, value in given.items() if value is not None}
+    present = {key: value for key, value in arguments.items() if value is not None}
     properties = schema["properties"]
     assert isinstance(properties, Mapping)
     try:
-        check_value(arguments, schema, tool)
+        check_value(present, schema, tool)
     except FormatError as error:
         error.hint = f"{tool} takes {', '.join(properties)}"
         raise
-    return arguments
+    return present
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,8 @@ class _ToolContext:
             session.note_read(key for key in keys if key)
 
 
-def _search(context: _ToolContext, given: Arguments) -> Row:
-    query, limit = str(given["query"]), _read_number(given, "limit", SELECTED)
+def _search(context: _ToolContext, arguments: Arguments) -> Row:
+    query, limit = str(arguments["query"]), _read_number(arguments, "limit", SELECTED)
     record = context.read_record()
     skip = RecallSkip.PRIVATE if record.private else RecallSkip.IGNORE_CONVERSATION if record.ignoring else None
     if skip is not None:
@@ -302,8 +302,8 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     return {"memories": rows, "by": recalled.selector, "skipped": recalled.skipped and recalled.skipped.words}
 
 
-def _read(context: _ToolContext, given: Arguments) -> Row:
-    store, header = find_visible(context.project, str(given["name"]))
+def _read(context: _ToolContext, arguments: Arguments) -> Row:
+    store, header = find_visible(context.project, str(arguments["name"]))
     memory = store.read(header.name)
     header = memory.header
     is_cut = len(memory.body) > READ_CHARS
@@ -322,11 +322,11 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
     }
 
 
-def _list(context: _ToolContext, given: Arguments) -> Row:
-    kind, scope = (str(given[key]) if key in given else None for key in ("type", "scope"))
-    start = _read_number(given, "offset", 0)
+def _list(context: _ToolContext, arguments: Arguments) -> Row:
+    kind, scope = (str(arguments[key]) if key in arguments else None for key in ("type", "scope"))
+    start = _read_number(arguments, "offset", 0)
     listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
-    page = listed[start : start + _read_number(given, "limit", LISTED)]
+    page = listed[start : start + _read_number(arguments, "limit", LISTED)]
     rows = make_rows(page, (*_COMMON_FIELDS, *LISTED_FIELDS), now=context.now)
     return {"memories": [show_fields(row) for row in rows], "total": len(listed)}
 
@@ -342,34 +342,35 @@ def _describe(header: Header, since: datetime, now: datetime) -> Row:
     return dict(zip(_COMMON_FIELDS, values, strict=True))
 
 
-def _read_number(given: Arguments, key: str, default: int) -> int:
-    value = given.get(key, default)
+def _read_number(arguments: Arguments, key: str, default: int) -> int:
+    value = arguments.get(key, default)
     return value if isinstance(value, int) else default
 
 
-def make_draft(given: Arguments) -> Draft:
+def make_draft(arguments: Arguments) -> Draft:
     """Return the memory that the arguments of memory_save describe."""
-    name = str(given["name"]).removesuffix(".md")
-    return Draft(Kind(str(given["type"])), name, name=name, **_read_fields(given))
+    name = str(arguments["name"]).removesuffix(".md")
+    return Draft(Kind(str(arguments["type"])), name, name=name, **_read_fields(arguments))
 
 
-def make_changes(given: Arguments) -> FieldChanges:
+def make_changes(arguments: Arguments) -> FieldChanges:
     """Return the fields that the arguments of memory_update change; raise FormatError if there are none."""
-    if fields := _read_fields(given):
+    if fields := _read_fields(arguments):
         return cast(FieldChanges, fields)
     keys = (*_REQUIRED_TEXTS, *(row.key for row in _SAVED_FIELDS))
     raise FormatError("no changes were given", field="body", hint=f"pass one of {', '.join(keys)}")
 
 
-def _read_fields(given: Arguments) -> dict[str, Any]:
+def _read_fields(arguments: Arguments) -> dict[str, Any]:
     """Return the fields in the arguments. Texts stay as they are, for the plan to check."""
-    fields = {key: given[key] for key in (*_REQUIRED_TEXTS, *(row.key for row in _SAVED_FIELDS)) if key in given}
+    keys = (*_REQUIRED_TEXTS, *(row.key for row in _SAVED_FIELDS))
+    fields = {key: arguments[key] for key in keys if key in arguments}
     return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
 
 
-def _save(context: _ToolContext, given: Arguments) -> Row:
-    draft = make_draft(given)
-    store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
+def _save(context: _ToolContext, arguments: Arguments) -> Row:
+    draft = make_draft(arguments)
+    store = context.project.user if arguments.get("scope") == Scope.USER.value else context.project.private
     if store is None:
         raise SettingsError("no user memory is available here", key="user_memory", hint="leave `scope` out")
     check_visible(store, draft.title)
@@ -380,22 +381,22 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
         raise
 
 
-def _update(context: _ToolContext, given: Arguments) -> Row:
-    fields = make_changes(given)
-    store, header = find_visible(context.project, str(given["name"]))
-    expect = str(given["expect"]) if "expect" in given else None
+def _update(context: _ToolContext, arguments: Arguments) -> Row:
+    fields = make_changes(arguments)
+    store, header = find_visible(context.project, str(arguments["name"]))
+    expect = str(arguments["expect"]) if "expect" in arguments else None
     return _make_written(context, update(store, header.name, fields, context.write, expect=expect))
 
 
-def _forget(context: _ToolContext, given: Arguments) -> Row:
-    store, header = find_visible(context.project, str(given["name"]))
+def _forget(context: _ToolContext, arguments: Arguments) -> Row:
+    store, header = find_visible(context.project, str(arguments["name"]))
     change = forget(store, header.name, context.write).check_written().change
     option = f" --scope {store.scope}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
     return {"name": header.name, "scope": header.scope.value, "undo": f"memdir undo{option} {change}"}
 
 
-def _log(context: _ToolContext, given: Arguments) -> Row:
-    log = append_log(context.project.private, str(given["text"]), now=context.project.now())
+def _log(context: _ToolContext, arguments: Arguments) -> Row:
+    log = append_log(context.project.private, str(arguments["text"]), now=context.project.now())
     return {"day": log.day.isoformat(), "path": log.path}
 
 

@@ -1,8 +1,8 @@
-"""The worker: a process that no host waits for. It extracts from every queued turn, does the chores, and ends.
+"""The background worker: learns from every queued turn, updates notes and index, runs a due dream, and ends.
 
-A lock of the operating system allows one worker per directory, so a killed one blocks nothing. A turn leaves the queue only
-after it was extracted, or cannot be any more; delivered twice, it is extracted once. An error in one conversation or chore
-is recorded and does not stop the others.
+No host waits for it. A file lock allows one worker per directory; the system releases the lock if a worker is killed. A
+turn stays queued until it is extracted or never can be; if it is queued twice, it is extracted once. An error in
+one conversation or chore is recorded and does not stop the others.
 """
 
 import os
@@ -33,7 +33,7 @@ from memdir.store.sessions import QueuedTurn, SessionFile, drop_turns, enqueue, 
 from memdir.store.state import note_problem, note_run, note_saved
 
 LOCK = "worker.lock"
-_CHARS = 2_000_000  # extracted at once: provenance takes fifty times their size in memory
+_CHARS = 2_000_000  # extracted at once, because tracing their source takes fifty times their size in RAM
 _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)  # tried again when the queue is next read
 
 
@@ -47,11 +47,11 @@ def work(
     while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
         try:
             with store.hold_lock(LOCK):
-                for entries in _group(queued):
+                for entries in _group_turns(queued):
                     result = ExtractResult()
                     for result in _extract_from(store, entries[-1], options, model, conversation, clock()):
                         on_done(entries[-1], result)
-                        _note_saved(store, result)
+                        _record_saved_titles(store, result)
                     if result.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
@@ -90,17 +90,17 @@ def collect_ended(project: Project) -> int:
     return count
 
 
-def _note_saved(store: FileStore, result: ExtractResult) -> None:
+def _record_saved_titles(store: FileStore, result: ExtractResult) -> None:
     titles = []
     for name in result.written:
-        with suppress(MemdirError):  # changed again since
+        with suppress(MemdirError):  # it was renamed or forgotten since
             titles.append(store.read(name).header.title)
     note_saved(store.state, titles)
 
 
-def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
+def _group_turns(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
     """Group turns by conversation and transcript, oldest group first; the newest turn of a group is last."""
-    # A resumed conversation may continue in another file, so that neither is complete.
+    # A resumed conversation may continue in another file, so process each file.
     key = attrgetter("session", "transcript")
     groups = [list(group) for _, group in groupby(sorted(entries, key=key), key=key)]
     return sorted(groups, key=lambda group: group[0].path.name)
@@ -178,7 +178,7 @@ def _record_error(
 
 
 def do_worker_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
-    """Run all chores after the turns of these entries; errors are recorded for the next session start."""
+    """Run the chores that are due after these turns, such as notes and dreams; record errors for the next session start."""
     latest = list({entry.session: entry for entry in entries}.values())
     context = TurnContext(
         project.stores,

@@ -117,14 +117,14 @@ def make_absolute(text: str, now: datetime, known: Collection[str] = ()) -> tupl
     replaced = []
     for start, line in lines:
         is_known = text[start : start + len(line)].strip() in known
-        dates = () if is_known else tuple(_replace(line, now.date(), habits))
+        dates = () if is_known else tuple(_find_replacements(line, now.date(), habits))
         # A line that a second run would change again was not understood.
-        if dates and not any(_replace(_apply(line, dates), now.date(), habits)):
+        if dates and not any(_find_replacements(_apply_all(line, dates), now.date(), habits)):
             replaced += [replace(phrase, start=start + phrase.start, end=start + phrase.end) for phrase in dates]
-    return _apply(text, replaced), tuple(replaced)
+    return _apply_all(text, replaced), tuple(replaced)
 
 
-def _apply(text: str, replacements: Sequence[ReplacedDate]) -> str:
+def _apply_all(text: str, replacements: Sequence[ReplacedDate]) -> str:
     parts, offset = [], 0
     for replacement in replacements:
         parts += [text[offset : replacement.start], replacement.now_text]
@@ -132,7 +132,7 @@ def _apply(text: str, replacements: Sequence[ReplacedDate]) -> str:
     return "".join([*parts, text[offset:]])
 
 
-def _replace(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]:
+def _find_replacements(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]:
     phrases, touched = _find_phrases(text), -1  # where the last date ended: adjacent dates get a space between them
     for number, phrase in enumerate(phrases):
         neighbours = [*phrases[max(0, number - 1) : number], *phrases[number + 1 : number + 2]]

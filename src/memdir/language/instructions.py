@@ -14,7 +14,7 @@ from memdir.text import fold_text
 def find_instruction(text: str) -> str:
     """Return how a text addresses the agent, or "" if it does not."""
     folded = fold_text(text).text
-    # Once with the lines as they are, once on one line, so that a sentence may go over several.
+    # Search the original lines and also the text on one line, because a sentence may span lines.
     readings = {text, folded, " ".join(folded.split())}
     small = folded.lower()
     likely = ((why, pattern) for why, hints, pattern in _read_signs() if any(hint in small for hint in hints))

@@ -181,16 +181,16 @@ class IgnoreReach(StrEnum):
 class IgnoreLanguage:
     """The patterns of one language. Each is matched against a sentence in lower case."""
 
-    owned: str  # words for the agent's own memory, which become `¤`
-    bare: str  # words for memory of any kind, which become `°`
+    owned: str  # words for the agent's own memory, which `_simplify` replaces by `¤`
+    bare: str  # words for memory of any kind, which it replaces by `°`
     about: str  # next to such a sign: the subject of the memories, as the group `subject`
-    leads: str  # words allowed before a core
+    leads: str  # words allowed before a request
     cores: tuple[str, ...]  # the requests
     again: tuple[str, ...]  # requests that cancel an earlier one
     after: str  # text that may follow any of these, besides the end of a clause
-    lasting: str  # words that extend a core to the conversation
+    lasting: str  # words that extend a request to the conversation
     asks: str  # words that make a question a request
-    fill: str = "(?!)"  # words that are removed first
+    fill: str = "(?!)"  # filler words, which are removed first
     free: tuple[str, ...] = ("(?!)",)  # clear requests that may occur anywhere in a sentence
 
 

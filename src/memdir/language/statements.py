@@ -1,7 +1,7 @@
 """Recognise English sentences that state something worth keeping, such as "prices are stored without VAT".
 
 A linear model over small words, their neighbours and the shapes of all other words, fitted to labelled sentences by
-`benchmarks/statements.py`. It knows how people state things, not what about: names and subjects are only shapes.
+`benchmarks/statements.py`. It knows how people phrase statements, not their subjects: other words are only shapes.
 """
 
 import json
@@ -16,13 +16,13 @@ from memdir.frozen import compile_late, dataclass
 
 FOLDER = os.path.join(os.path.dirname(__file__), "data")
 _TOKEN = compile_late(r"`[^`]*`|[\w'-]+(?:[./_][\w-]+)+|[A-Za-z']+(?:-[a-z]+)*|\d[\d.,:]*\w*|\S")
-_TOKENS = 60  # of a sentence; a longer one says enough by then
+_TOKENS = 60  # tokens of a sentence that are examined
 _ENDS = ("ing", "ed", "ly", "n't", "s")
 
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A linear model of features that are there or not. A score above `level` means yes."""
+    """A linear model of features that are present or absent. It accepts a score above `level`."""
 
     words: Set[str]
     weights: Mapping[str, float]
@@ -52,7 +52,7 @@ def is_statement(sentence: str) -> bool:
 
 
 def is_rule(sentence: str) -> bool:
-    """Return whether such a statement says how to work, and not how things are."""
+    """Return whether an English statement says how to work, and not how things are."""
     return _accepts("rule", sentence)
 
 
@@ -70,7 +70,7 @@ def list_features(sentence: str, words: Set[str]) -> set[str]:
 
 
 def _find_shape(token: str, words: Set[str], *, is_first: bool) -> str:
-    """Return a small word itself, and of any other token what kind it is."""
+    """Return a word of `words` as it is, and any other token as a placeholder for its kind."""
     low = token.lower()
     if low in words:
         return low

@@ -33,10 +33,10 @@ from memdir.store.plan import is_team
 from memdir.text import as_list, as_table, one_line, replace_surrogates, shorten
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
-_ENTRIES = 20_000  # files visited by one listing
-_SEARCHED_BYTES = 20_000_000  # read by one search
+_ENTRIES = 20_000  # max files that one listing visits
+_SEARCHED_BYTES = 20_000_000  # max characters that one search reads
 _LINE_CHARS = 300
-# The hosts' names for the tools, in lower case without `_` and `-`.
+# The names that hosts use for each tool, in lower case without `_` and `-`.
 _NAMES = {
     "list": "list ls listfiles listdirectory listdir glob view_directory",
     "read": "read readfile view viewfile openfile cat",
@@ -45,7 +45,7 @@ _NAMES = {
     "edit": "edit editfile strreplace replace",
     "delete": "delete deletefile remove removefile",
 }
-_VERBS = {name.replace("_", ""): verb for verb, names in _NAMES.items() for name in names.split()}
+_TOOLS = {name.replace("_", ""): tool for tool, names in _NAMES.items() for name in names.split()}
 # Tools with a `command` in their input, such as the providers' own editor and memory tools.
 _COMMAND_TOOLS = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
 PATH_KEYS = ("file_path", "path", "absolute_path", "filepath", "filename", "file", "name", "dir_path", "directory")
@@ -205,7 +205,7 @@ def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
 
 
 class MemoryTools:
-    """Run the tool calls of a fork on a staging area and a project. It may write `limit` bytes."""
+    """Run the tool calls of a fork: stage changes to memories, and read project files. It may write `limit` bytes."""
 
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
@@ -214,13 +214,13 @@ class MemoryTools:
         self._limit, self._memory, self._tree = limit, memory, tree
 
     def __call__(self, call: ToolCall) -> ToolResult:
-        verb, values = translate_names(call)
+        tool, values = translate_names(call)
         tools = (self._list, self._read, self._search, self._write, self._edit, self._delete)
-        run_tool = dict(zip(_NAMES, tools, strict=True)).get(verb)
+        run_tool = dict(zip(_NAMES, tools, strict=True)).get(tool)
         if run_tool is None:
             return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _AVAILABLE)
         try:
-            return ToolResult(replace_surrogates(run_tool(values)))  # a file's name may contain surrogates
+            return ToolResult(replace_surrogates(run_tool(values)))  # file names may contain surrogate characters
         except MemdirError as error:
             return _refuse(str(error), error.hint)
 
@@ -275,7 +275,7 @@ class MemoryTools:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
-        # `pinned` stays as it was: only the user decides what is in every prompt.
+        # Keep `pinned` unchanged, because only the user decides which memories are in every prompt.
         was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
         if frontmatter.split_frontmatter(text).opening and frontmatter.parse_fields(text).pinned != was:
             text = frontmatter.set_fields(text, {"pinned": "true" if was else None})
@@ -300,7 +300,7 @@ class MemoryTools:
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> tuple[str, str]:
-        """Return `memory` or `project` and the path there. Raises an error if a fork may not access it."""
+        """Return "memory" or "project" and the path relative to it. Raises an error if access is not allowed."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -324,7 +324,7 @@ class _Refused(MemdirError):
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
     rows = [as_table(row) for row in as_list(parent.get("tools"))]
     names = [_normalise_name(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
-    return any(_VERBS.get(name) in ("write", "edit") or name in _COMMAND_TOOLS for name in names)
+    return any(_TOOLS.get(name) in ("write", "edit") or name in _COMMAND_TOOLS for name in names)
 
 
 def _normalise_name(name: str) -> str:
@@ -332,13 +332,13 @@ def _normalise_name(name: str) -> str:
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
-    """Translate a call to one of our commands and its input."""
+    """Return which of memdir's tools a call means, and the call's input."""
     plain = _normalise_name(call.name)
     if plain in _COMMAND_TOOLS:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
         if plain == "view":
             return "read" if pick(call.input, PATH_KEYS).endswith(".md") else "list", call.input
-    return _VERBS.get(plain, ""), call.input
+    return _TOOLS.get(plain, ""), call.input
 
 
 def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:

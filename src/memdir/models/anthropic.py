@@ -21,7 +21,7 @@ from memdir.text import as_list, as_table, as_text, parse_json
 Block = dict[str, object]
 BREAKPOINTS = 4
 _MARK = {"type": "ephemeral"}
-_PLAIN = "plain"  # the quirk of an endpoint without structured output
+_PLAIN = "plain"  # the quirk of an endpoint that does not support structured output
 _CURES = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
 _STOPS = {
     "tool_use": StopReason.CALLS,
@@ -54,9 +54,9 @@ class AnthropicModel:
         else:
             stream = AnthropicStream()
             with closing(self._connection.stream({**body, "stream": True}, request, headers)) as events:
-                gather(events, stream, request, self._connection.who, read_anthropic_usage)
+                gather(events, stream, request, self._connection.label, read_anthropic_usage)
             message = stream.message()
-        return read_anthropic_reply(message, self._connection.who)
+        return read_anthropic_reply(message, self._connection.label)
 
 
 def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
@@ -170,11 +170,11 @@ def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list
     return merged
 
 
-def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
+def read_anthropic_reply(message: Mapping[str, object], label: str) -> AdaptedReply:
     """Parse a response. If it ends with StopReason.LENGTH, its calls may be truncated and must not be executed."""
     content = message.get("content")
     if not isinstance(content, list):
-        raise ReplyError(f"{who} did not return a message", hint="check that the URL is a Messages API endpoint")
+        raise ReplyError(f"{label} did not return a message", hint="check that the URL is a Messages API endpoint")
     blocks = [as_table(block) for block in content]
     usage = read_anthropic_usage(as_table(message.get("usage")))
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")

@@ -31,19 +31,19 @@ _LEFT_OUT = frozenset(
     " minProperties maxProperties $schema default examples".split()
 )
 _COUNT_MOST = 1 << 40
-# The message for each reason; `{who}` is the model.
+# The message for each reason; `{label}` is the name of the model.
 REASONS: Mapping[str, str] = {
-    "key": "{who} does not accept the key",
-    "forbidden": "{who} does not allow this",
-    "missing": "{who} was not found: no such model or URL",
-    "too_long": "the request is too long for {who}",
-    "spent": "the spending limit at the provider of {who} is reached",
-    "refused": "{who} refused the request",
-    "busy": "{who} has too many requests at the moment",
-    "down": "{who} is not working at the moment",
-    "offline": "{who} cannot be reached",
-    "timeout": "{who} did not answer in time",
-    "broken": "the answer of {who} was interrupted",
+    "key": "{label} does not accept the key",
+    "forbidden": "{label} does not allow this",
+    "missing": "{label} was not found: no such model or URL",
+    "too_long": "the request is too long for {label}",
+    "spent": "the spending limit at the provider of {label} is reached",
+    "refused": "{label} refused the request",
+    "busy": "{label} has too many requests at the moment",
+    "down": "{label} is not working at the moment",
+    "offline": "{label} cannot be reached",
+    "timeout": "{label} did not answer in time",
+    "broken": "the answer of {label} was interrupted",
 }
 TRANSIENT = frozenset({"busy", "down", "offline", "timeout", "broken"})
 _HINTS = {
@@ -73,11 +73,11 @@ _BUSY_KINDS = frozenset({"rate_limit_error", "rate_limit_exceeded", "too_many_re
 _DOWN_KINDS = frozenset({"overloaded_error", "api_error", "server_error", "internal_error", "timeout_error"})
 _KEYS = re.compile(r"\b(?:sk|pk|key)[-_][\w.*-]{6,}|\bBearer \S+")
 _BY_STATUS = {401: "key", 403: "forbidden", 404: "missing", 408: "timeout", 409: "busy", 413: "too_long", 429: "busy"}
-_WORDS_CHARS = 300
+_DETAIL_CHARS = 300
 _CHECK_SECONDS = 0.03
 _CONNECTED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
 
-# (SDK, its HTTP client, timeout) -> the SDK's client
+# Arguments: the SDK module, an HTTP client and a timeout. Returns the SDK's client.
 MakeClient = Callable[[Any, Any, Any], Any]
 
 
@@ -90,7 +90,7 @@ def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
     """Reduce a schema to the features that every endpoint accepts: no size limits, and closed objects."""
     narrow: dict[str, object] = {}
     for key, value in schema.items():
-        if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
+        if key == "properties" and isinstance(value, Mapping):  # its keys are property names, not keywords
             narrow[key] = {name: _narrow(property) for name, property in value.items()}
         elif key not in _LEFT_OUT:
             narrow[key] = value if key in ("enum", "const", "required") else _narrow(value)
@@ -136,25 +136,25 @@ def as_count(value: object) -> int:
     return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def make_fault(who: str, reason: str, *, words: str = "", retry_after: float | None = None) -> UnreachableError:
-    """Return an error with a reason and the provider's message, if any."""
-    provider_message = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
-    message = REASONS[reason].format(who=who) + (f": {provider_message}" if provider_message else "")
+def make_error(label: str, reason: str, *, detail: str = "", retry_after: float | None = None) -> UnreachableError:
+    """Return the error for a reason in `REASONS`, with the provider's message in `detail`, if any."""
+    provider_message = shorten(_KEYS.sub("…", one_line(detail)).strip(" ."), _DETAIL_CHARS)
+    message = REASONS[reason].format(label=label) + (f": {provider_message}" if provider_message else "")
     return UnreachableError(
         message, reason=reason, is_transient=reason in TRANSIENT, retry_after=retry_after, hint=_HINTS[reason]
     )
 
 
-def make_status_fault(
-    who: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
+def make_status_error(
+    label: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
 ) -> UnreachableError:
-    """Return the error for an error response. Errors within a stream have the status 200."""
-    kinds, words = read_error(body)
-    reason = _find_reason(status, kinds, words)
-    if not words and status >= 300:
+    """Return the error for a response with an error. Use the status 200 for an error within a stream."""
+    kinds, detail = read_error(body)
+    reason = _find_reason(status, kinds, detail)
+    if not detail and status >= 300:
         phrases = {status_code.value: status_code.phrase for status_code in HTTPStatus} | {529: "overloaded"}
-        words = f"{status} {phrases.get(status, '')}".strip()
-    return make_fault(who, reason, words=words, retry_after=read_after(headers or {}, now))
+        detail = f"{status} {phrases.get(status, '')}".strip()
+    return make_error(label, reason, detail=detail, retry_after=read_after(headers or {}, now))
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:
@@ -164,8 +164,8 @@ def read_error(body: object) -> tuple[frozenset[str], str]:
     table = as_table(inner) or table
     names = (table.get("code"), as_table(table.get("details")).get("error_code"), table.get("type"))
     kinds = frozenset(name for name in names if isinstance(name, str) and name)
-    words = table.get("message") or (inner if isinstance(inner, str) else "")
-    return kinds, words if isinstance(words, str) else ""
+    message = table.get("message") or (inner if isinstance(inner, str) else "")
+    return kinds, message if isinstance(message, str) else ""
 
 
 def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
@@ -186,11 +186,11 @@ def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
         return None
 
 
-def _find_reason(status: int, kinds: frozenset[str], words: str) -> str:
+def _find_reason(status: int, kinds: frozenset[str], detail: str) -> str:
     spent = any(_SPENT_KINDS.search(kind) for kind in kinds)
-    if spent or status == 402 or (status in (400, 403, 429) and _SPENT.search(words)):
+    if spent or status == 402 or (status in (400, 403, 429) and _SPENT.search(detail)):
         return "spent"
-    if kinds & _LONG_KINDS or (status in (400, 422, 500) and _LONG.search(words)):
+    if kinds & _LONG_KINDS or (status in (400, 422, 500) and _LONG.search(detail)):
         return "too_long"
     if status in _BY_STATUS or status >= 500:
         return _BY_STATUS.get(status, "down")
@@ -206,8 +206,8 @@ class CancelWatch:
     connection down.
     """
 
-    def __init__(self, who: str, cancelled: Callable[[], bool] | None, seconds: float) -> None:
-        self._who, self._cancelled, self._deadline, self._outcome = who, cancelled, time.monotonic() + seconds, ""
+    def __init__(self, label: str, cancelled: Callable[[], bool] | None, seconds: float) -> None:
+        self._label, self._cancelled, self._deadline, self._outcome = label, cancelled, time.monotonic() + seconds, ""
         self._socket: socket.socket | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="memdir-watch", daemon=True)
@@ -231,9 +231,9 @@ class CancelWatch:
         """Raise StoppedError if the request was cancelled, or UnreachableError if its time is up."""
         self._outcome = self._outcome or self._find()
         if self._outcome == "cancelled":
-            raise StoppedError(f"the request to {self._who} was cancelled")
+            raise StoppedError(f"the request to {self._label} was cancelled")
         if self._outcome == "late":
-            raise make_fault(self._who, "timeout")
+            raise make_error(self._label, "timeout")
 
     def _find(self) -> str:
         if self._cancelled is not None and self._cancelled():
@@ -243,7 +243,7 @@ class CancelWatch:
     def _watch(self) -> None:
         while not self._over.wait(_CHECK_SECONDS):
             self._outcome = self._outcome or self._find()
-            # Repeat it each time: there may be no connection yet, or it is being wrapped for TLS at this moment.
+            # Repeat the shutdown, because there may be no connection yet, or it may be changing to TLS.
             if self._outcome and self._socket is not None:
                 with suppress(OSError):
                     # The method of a TLS socket would unwrap it while the other thread waits.
@@ -257,11 +257,11 @@ def check_installed(package: str) -> None:
 
 
 class Connection:
-    """A connection to one endpoint. `who` is the model's name in errors, `path` is appended to the URL."""
+    """A connection to one endpoint. `label` names the model in errors, and `path` is appended to the URL."""
 
-    def __init__(self, package: str, make_client: MakeClient, path: str, *, who: str, silence: float) -> None:
+    def __init__(self, package: str, make_client: MakeClient, path: str, *, label: str, silence: float) -> None:
         check_installed(package)
-        self.who, self._silence = who, silence
+        self.label, self._silence = label, silence
         self._package, self._make_client, self._path = package, make_client, path
         self._tls: Any = None
 
@@ -270,7 +270,7 @@ class Connection:
             response = client.post(self._path, cast_to=http.Response, body=dict(body), options={"headers": headers})
             data = response.json()
         if not isinstance(data, Mapping):
-            raise ReplyError(f"{self.who} did not return a JSON object: {shorten(one_line(str(data)), 80)!r}")
+            raise ReplyError(f"{self.label} did not return a JSON object: {shorten(one_line(str(data)), 80)!r}")
         return data
 
     def stream(
@@ -285,7 +285,7 @@ class Connection:
                     watch.check()
                     yield as_table(event)
                     watch.check()
-                watch.check()  # an answer without a length looks complete after its connection is shut down
+                watch.check()  # a response without a length looks complete after the connection was shut down
 
     @contextmanager
     def _open(self, request: Request) -> Iterator[tuple[Any, CancelWatch, Any]]:
@@ -293,39 +293,39 @@ class Connection:
         timeout = http.Timeout(self._silence, connect=min(self._silence, MODEL_CONNECT_SECONDS))
         if self._tls is None:
             self._tls = http.create_ssl_context()
-        with CancelWatch(self.who, request.cancelled, MODEL_WHOLE_SECONDS) as watch:
+        with CancelWatch(self.label, request.cancelled, MODEL_WHOLE_SECONDS) as watch:
 
             def show(outgoing: Any) -> None:
                 outgoing.extensions["trace"] = watch.trace
 
             # A redirect would send the key to another URL.
             options = {"timeout": timeout, "follow_redirects": False, "event_hooks": {"request": [show]}}
-            with self._faults(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
+            with self._convert_errors(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
                 watch.check()
                 yield self._make_client(sdk, plain, timeout), watch, http
 
     @contextmanager
-    def _faults(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
-        """Convert SDK and network errors. If the request was cancelled or timed out, raise that error instead."""
+    def _convert_errors(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
+        """Convert SDK and network errors to memdir's. A cancelled or late request raises its own error."""
         try:
             yield
         except sdk.APIStatusError as error:
             about = {"headers": error.response.headers, "now": time.time()}
-            raise make_status_fault(self.who, error.status_code, error.body, **about) from error
+            raise make_status_error(self.label, error.status_code, error.body, **about) from error
         except (sdk.APITimeoutError, http.TimeoutException) as error:
             watch.check()
-            raise make_fault(self.who, "timeout") from error
+            raise make_error(self.label, "timeout") from error
         except (sdk.APIConnectionError, http.TransportError, http.StreamError) as error:
             watch.check()
             cause = error.__cause__ or error  # the SDK reports only "Connection error."
             is_offline = isinstance(cause, http.ConnectError | http.UnsupportedProtocol | http.ProxyError)
-            raise make_fault(self.who, "offline" if is_offline else "broken", words=str(cause)) from error
+            raise make_error(self.label, "offline" if is_offline else "broken", detail=str(cause)) from error
         except sdk.APIError as error:
             watch.check()
-            raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
+            raise make_status_error(self.label, 200, error.body or {"message": error.message}) from error
         except UnicodeEncodeError as error:
             hint = "remove the lone surrogate character"
-            raise ModelError(f"the request to {self.who} contains invalid Unicode", hint=hint) from error
+            raise ModelError(f"the request to {self.label} contains invalid Unicode", hint=hint) from error
         except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested too deeply
             watch.check()
-            raise ReplyError(f"{self.who} did not return JSON", hint="check the URL") from error
+            raise ReplyError(f"{self.label} did not return JSON", hint="check the URL") from error

@@ -26,15 +26,15 @@ from memdir.frozen import dataclass, field, replace
 from memdir.limits import FILE_BYTES
 from memdir.models import connection
 from memdir.models.anthropic import read_anthropic_usage
-from memdir.models.connection import as_count, make_fault, narrow_schema, role_of, sum_usage
+from memdir.models.connection import as_count, make_error, narrow_schema, role_of, sum_usage
 from memdir.models.openai import is_strict
 from memdir.project.settings import Environment
 from memdir.records import SELECT, Message, Reply, Request, StopReason, Usage
 from memdir.text import as_table, as_text, find_json, one_line, parse_json, shorten
 
-MIN_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
+MIN_TOKENS = 4_096  # with fewer tokens, the thinking of `claude` leaves none for a reply
 _CHECK_SECONDS = 0.1
-_PATIENCE = 3  # times the silence allowed to other models, because there is no output until the end
+_PATIENCE = 3  # multiplies the timeout of other models, because these programs print nothing until the end
 _IN_WORDS = "\n\nReply with one JSON value of this schema and nothing else: "
 # Variables that a coding agent sets for the programs it starts; the process started here is not part of its session.
 _OF_A_SESSION = frozenset(
@@ -91,13 +91,13 @@ class HostModel:
             hint = f"install {self._program.title} and log in, or `memdir config set {key} /full/path/to/{key}`"
             raise ModelError(f"program not found: {shorten(one_line(command), 80)!r}", hint=hint)
         self._command = str(Path(program_path).absolute())
-        self._who = f"{provider}:{name}" if name else provider
+        self._label = f"{provider}:{name}" if name else provider
 
     def __call__(self, request: Request) -> Reply:
         connection.check_request(request)
         if request.tools or request.parent is not None:
             hint = "check can_use_tools(model) first"
-            raise ModelError(f"{self._who} cannot use tools or continue a host's request", hint=hint)
+            raise ModelError(f"{self._label} cannot use tools or continue a host's request", hint=hint)
         with tempfile.TemporaryDirectory(prefix="memdir-", ignore_cleanup_errors=True) as folder:
             launch = self._program.start(request, self._name, Path(folder), self._environment)
             try:
@@ -119,11 +119,11 @@ class HostModel:
                 command, cwd=launch.cwd, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:
-            raise make_fault(self._who, "offline", words=f"{self._command}: {error.strerror}") from error
+            raise make_error(self._label, "offline", detail=f"{self._command}: {error.strerror}") from error
         try:
             return self._wait(process, command, request)
         finally:
-            if process.poll() is None:  # kill its children too
+            if process.poll() is None:  # also kill the processes that it started
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -138,13 +138,13 @@ class HostModel:
         stdin: bytes | None = render_host_prompt(request.messages).encode("utf-8", "replace")
         while True:
             if request.cancelled is not None and request.cancelled():
-                raise StoppedError(f"the request to {self._who} was cancelled")
+                raise StoppedError(f"the request to {self._label} was cancelled")
             if time.monotonic() >= deadline:
-                raise make_fault(self._who, "timeout")
+                raise make_error(self._label, "timeout")
             try:
                 out, err = process.communicate(stdin, timeout=_CHECK_SECONDS)
             except subprocess.TimeoutExpired:
-                stdin = None  # communicate() keeps the unwritten rest
+                stdin = None  # communicate() still has the input that is not written yet
                 continue
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -154,20 +154,21 @@ class HostModel:
         if outcome is None:
             words = shorten(one_line(err), 200)
             if process.returncode:
-                raise make_fault(self._who, "refused", words=words or f"exit code {process.returncode}")
+                raise make_error(self._label, "refused", detail=words or f"exit code {process.returncode}")
             hint = words or f"run `{self._program.setting}` by hand to see why"
-            raise ReplyError(f"{self._who} did not print a result", hint=hint)
+            raise ReplyError(f"{self._label} did not print a result", hint=hint)
         if not outcome.error:
             return Reply(outcome.text, outcome.usage, stop=outcome.stop)
         status = outcome.status or (429 if "usage limit" in outcome.error else 0)
         if status:
-            fault = connection.make_status_fault(self._who, status, {"message": outcome.error})
+            failure = connection.make_status_error(self._label, status, {"message": outcome.error})
         else:
-            fault = make_fault(self._who, "offline" if "connect" in outcome.error else "refused", words=outcome.error)
-        if fault.reason == "key":
-            fault.hint = f"start `{self._program.setting}` and log in"
-        fault.usage = outcome.usage
-        raise fault
+            reason = "offline" if "connect" in outcome.error else "refused"
+            failure = make_error(self._label, reason, detail=outcome.error)
+        if failure.reason == "key":
+            failure.hint = f"start `{self._program.setting}` and log in"
+        failure.usage = outcome.usage
+        raise failure
 
 
 def render_host_prompt(messages: Sequence[Message]) -> str:
@@ -199,7 +200,7 @@ _CLAUDE_FLAGS = (
     "--print --output-format=json --tools= --strict-mcp-config --setting-sources=user"
     ' --settings={"disableAllHooks":true} --disable-slash-commands --no-session-persistence --effort=low'
 ).split()
-_CLAUDE_FAST = "haiku"  # for selection by default, which runs at every prompt while the user waits
+_CLAUDE_FAST = "haiku"  # default for the selection of memories, which runs at every prompt while the user waits
 _CUT = "output token maximum"
 
 
@@ -214,7 +215,7 @@ def _start_claude(request: Request, name: str, folder: Path, environment: Enviro
         "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max(MIN_TOKENS, request.max_tokens)),
-        "CLAUDE_CODE_MAX_RETRIES": "0",  # memdir retries itself
+        "CLAUDE_CODE_MAX_RETRIES": "0",  # memdir does its own retries
     }
     return _Launch(arguments, _make_empty(folder), variables)
 
@@ -240,7 +241,7 @@ def _read_claude(out: str, err: str) -> _Outcome | None:
 # --- Codex ----------------------------------------------------------------------------------------------------------
 
 _CODEX_FLAGS = "exec --json --ephemeral --skip-git-repo-check --sandbox=read-only --ignore-rules --color=never".split()
-# As settings, not with --disable: other versions of Codex ignore unknown settings but refuse unknown features.
+# Use settings instead of --disable, because Codex ignores unknown settings but refuses unknown features.
 _CODEX_OFF = (
     "hooks shell_tool unified_exec shell_snapshot view_image apps plugins multi_agent image_generation goals sleep_tool"
     " memories tool_suggest skill_search"
@@ -258,7 +259,7 @@ def _start_codex(request: Request, name: str, folder: Path, environment: Environ
     is_bound = schema is not None and is_strict(schema)  # Codex always requests strict output
     system = _write_system(request, folder, _IN_WORDS + json.dumps(schema) if schema and not is_bound else "")
     settings = [*_CODEX_SETTINGS, f"model_instructions_file={json.dumps(str(system))}"]
-    # Codex merges tables with those of the user's file, so name each server.
+    # Codex merges these tables with the user's settings, so each server must be disabled by name.
     servers = ",".join(f"{json.dumps(name)}={{enabled=false}}" for name in _list_codex_servers(environment))
     settings += [f"mcp_servers={{{servers}}}"] if servers else []
     arguments = [*_CODEX_FLAGS, *(word for setting in settings for word in ("-c", setting))]
@@ -302,8 +303,8 @@ def _parse_lines(out: str) -> Iterator[Mapping[str, object]]:
 # --- Gemini CLI -----------------------------------------------------------------------------------------------------
 
 _GEMINI_FLAGS = ("--output-format=json", "--skip-trust", "--extensions=none", "--allowed-mcp-server-names=none")
-_GEMINI_MODEL = "flash"  # by default Gemini first asks another model which one to use
-_GEMINI_FOLDER = "gemini-model"  # one for all requests, because Gemini keeps a list of the folders it was started in
+_GEMINI_MODEL = "flash"  # by default Gemini first asks another model which model to use
+_GEMINI_FOLDER = "gemini-model"  # the same for all requests, because Gemini keeps a list of its working directories
 _GEMINI_SETTINGS = {
     "context": {"includeDirectoryTree": False},
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 1},
@@ -313,7 +314,7 @@ _GEMINI_SETTINGS = {
     "telemetry": {"enabled": False},
     "tools": {"core": ["none"], "sandbox": False},
 }
-_GEMINI_LOGIN = 41  # its exit code without a login
+_GEMINI_LOGIN = 41  # Gemini's exit code if the user is not logged in
 
 
 def _start_gemini(request: Request, name: str, folder: Path, environment: Environment) -> _Launch:

@@ -163,8 +163,8 @@ def _open_anthropic(name: str, access: _Access) -> Model:
         quiet = {"max_retries": 0, "open_telemetry": False}  # requests are private
         return sdk.Anthropic(**login, base_url=address, timeout=timeout, http_client=http_client, **quiet)
 
-    who = f"anthropic:{name}"
-    return AnthropicModel(name, Connection("anthropic", make_client, "/v1/messages", who=who, silence=access.silence))
+    path, label = "/v1/messages", f"anthropic:{name}"
+    return AnthropicModel(name, Connection("anthropic", make_client, path, label=label, silence=access.silence))
 
 
 def _open_openai(name: str, access: _Access) -> Model:
@@ -181,11 +181,11 @@ def _open_ollama(name: str, access: _Access) -> Model:
     return OpenAIModel(name, _connect_openai(f"ollama:{name}", address, key, access), is_free=True)
 
 
-def _connect_openai(who: str, url: str, key: str, access: _Access) -> Connection:
+def _connect_openai(label: str, url: str, key: str, access: _Access) -> Connection:
     def make_client(sdk: Any, http_client: Any, timeout: Any) -> Any:
         return sdk.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=timeout, http_client=http_client)
 
-    return Connection("openai", make_client, "/chat/completions", who=who, silence=access.silence)
+    return Connection("openai", make_client, "/chat/completions", label=label, silence=access.silence)
 
 
 def _need_key(url: str, variable: str) -> str:

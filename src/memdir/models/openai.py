@@ -17,12 +17,12 @@ from memdir.errors import ModelError, ReplyError, UnreachableError
 from memdir.frozen import replace
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
 from memdir.models import connection
-from memdir.models.connection import Connection, as_count, make_fault, wrong_parent
+from memdir.models.connection import Connection, as_count, make_error, wrong_parent
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.text import as_list, as_table, as_text, parse_json
 
-THINKS = "thinks"  # the quirk of a model whose thinking needs more tokens
-# Parts that an endpoint may not support, and the words of an error that says so.
+THINKS = "thinks"  # the quirk of a model that needs more tokens for thinking
+# Optional features that an endpoint may reject, each with a pattern for the error message.
 PLAIN, OTHER_LIMIT, NO_USAGE = "plain", "other_limit", "no_usage"
 _CURES = {
     OTHER_LIMIT: re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
@@ -38,7 +38,7 @@ _STOPS = {
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 
-AdaptedReply = tuple[Reply, bool]  # and whether thinking used up all tokens
+AdaptedReply = tuple[Reply, bool]  # True if thinking used up all tokens
 
 
 def ask_adapting(
@@ -78,17 +78,17 @@ def gather(
     events: Iterable[Mapping[str, object]],
     stream: ReplyStream,
     request: Request,
-    who: str,
+    label: str,
     read_usage: Callable[[Mapping[str, object]], Usage],
 ) -> None:
-    """Add all events to a stream and pass on their text. Errors contain the usage so far."""
+    """Add all events to a stream, and pass their text to the caller. Errors contain the usage so far."""
     try:
         for event in events:
             text = stream.add(event)
             if text and request.on_text is not None:
                 request.on_text(text)
         if not stream.is_whole:
-            raise make_fault(who, "broken")
+            raise make_error(label, "broken")
     except ModelError as error:
         error.usage = read_usage(stream.usage) if stream.usage else None
         raise
@@ -112,14 +112,14 @@ class OpenAIModel:
         return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
-        body = render_openai_body(self._name, request, quirks, is_vendor=self._is_vendor)
+        body, label = render_openai_body(self._name, request, quirks, is_vendor=self._is_vendor), self._connection.label
         if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
-            return read_openai_reply(self._connection.ask(body, request, {}), self._connection.who, self._dollars)
+            return read_openai_reply(self._connection.ask(body, request, {}), label, self._dollars)
         stream = OpenAIStream()
         counted = {} if NO_USAGE in quirks else {"stream_options": {"include_usage": True}}
         with closing(self._connection.stream({**body, "stream": True, **counted}, request, {})) as events:
-            gather(events, stream, request, self._connection.who, lambda usage: read_openai_usage(usage, self._dollars))
-        return read_openai_reply(stream.answer(), self._connection.who, self._dollars)
+            gather(events, stream, request, label, lambda usage: read_openai_usage(usage, self._dollars))
+        return read_openai_reply(stream.answer(), label, self._dollars)
 
 
 def render_openai_body(
@@ -138,7 +138,7 @@ def render_openai_body(
         }
         body.setdefault("model", name)
         body["messages"] = [*messages, *render_openai_messages(request.messages)]
-        # The host uses the name of the limit that its endpoint accepts.
+        # Use the name that the host's request uses for the limit, as its endpoint accepts it.
         own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
         return {**body, own: room}
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -217,7 +217,7 @@ def _render_call(id: str, name: str, arguments: str) -> dict[str, object]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> AdaptedReply:
+def read_openai_reply(answer: Mapping[str, object], label: str, dollars: float | None = None) -> AdaptedReply:
     """Parse a response. If it ends with StopReason.LENGTH, its calls may be truncated and must not be executed."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
@@ -225,12 +225,12 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     faulty = next((table for table in (answer, choice) if as_table(table.get("error"))), None)
     if faulty is not None:
         code = as_count(as_table(faulty["error"]).get("code"))
-        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, faulty)
+        raise connection.make_status_error(label, code if 400 <= code < 600 else 200, faulty)
     if choice.get("finish_reason") == "error":
-        raise make_fault(who, "broken")
+        raise make_error(label, "broken")
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise ReplyError(f"{who} did not return a message", hint="check that the URL is a chat completions endpoint")
+        raise ReplyError(f"{label} did not return a message", hint="check that the URL is a chat completions endpoint")
     usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     call_rows = [as_table(row) for row in as_list(message.get("tool_calls"))]
@@ -244,7 +244,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     if refusal and not text:
         text, stop = refusal, StopReason.REFUSED
     state = {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if message.get(key)}
-    # Results refer to ids, so calls without ids are sent back with those made here.
+    # Results refer to calls by ID, so make one for each call without an ID.
     has_ids = all(as_text(row.get("id")) for row in call_rows)
     raw = {"role": "assistant", "content": None, **state} if has_ids and (text or calls) else {}
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))

@@ -47,11 +47,11 @@ KEY = "operations"
 _ACTIONS = ("create", "update", "delete")
 _TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how")
 _REASON, _CUES, _EVIDENCE, _WHEN, _NEW_NAME = "reason", "cues", "evidence", "when", "new_name"
-_DESCRIPTION_CHARS = 140  # of a description made from the body
+_DESCRIPTION_CHARS = 140  # max length of a description that is made from the body
 
 
 class StagedView(StoreView, Protocol):
-    """The store that a run reads, or a view of one."""
+    """What a run reads memories from: a store, or a view of a store with planned changes."""
 
     @property
     def rules(self) -> WriteRules: ...
@@ -107,7 +107,7 @@ class Staging:
         return self._find(name).before
 
     def write(self, name: str, text: str) -> bool:
-        """Write a complete file with frontmatter. Return whether the memory is new."""
+        """Stage a complete file with frontmatter. Return whether the memory is new."""
         check_name(name)
         current = self._find(name)
         text = resolve_text(frontmatter.quote_values(text), self.now, current.before or "")
@@ -125,7 +125,7 @@ class Staging:
         return current.before is None
 
     def save(self, draft: Draft) -> str:
-        """Write a draft and return its name, which is that of the memory it replaces, if any."""
+        """Stage a draft and return its name. If it replaces a memory, it gets that memory's name."""
         data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
         digest = None if data is None else digest_of(data)
         name, planned = plan_write(self, draft, digest, self.now, self.store.rules)
@@ -284,7 +284,7 @@ class Operation:
     reason: str = ""
     cues: tuple[str, ...] = ()
     when: When | None = None
-    new_name: str = ""  # of an update
+    new_name: str = ""  # only for an update
     problem: str = ""  # why it cannot be applied, if already known
 
 
@@ -299,7 +299,7 @@ def check_reply(reply: Reply) -> str:
 def ask_repairing(
     model: Model, request: Request, read: Callable[[Reply], Sequence[str]], repair: str
 ) -> tuple[list[Reply], Sequence[str]]:
-    """Send a request, and once more with the problems that `read` finds in its reply, in the prompt `repair`.
+    """Send a request. If `read` finds problems in the reply, send them back once with the prompt `repair`.
 
     Return the replies and the problems of the last one. Raises ReplyError if no reply could be read.
     """

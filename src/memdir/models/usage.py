@@ -30,7 +30,7 @@ from memdir.store.history import Database, create_file
 from memdir.text import as_text, estimate_tokens
 
 FILE = "usage.db"
-OPEN = "open"  # running, or its process was killed
+OPEN = "open"  # the request is running, or its process was killed
 MIGRATIONS = (
     """
     CREATE TABLE requests (
@@ -46,8 +46,8 @@ MIGRATIONS = (
 )
 _BUSY_SECONDS = 10.0
 _WEEKS, _LAST = 8, 20  # of a report: weeks, and newest requests
-_CACHED_TEXTS = 256  # each request of a conversation repeats nearly all texts
-_JSON_CHARS = 4  # per token, in a parent's body, which counts a tenth
+_CACHED_TEXTS = 256  # cached because each request of a conversation repeats nearly all texts
+_JSON_CHARS = 4  # characters per token, to estimate the size of a parent's body
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 20.0
 _NAP = 0.25  # how often a wait checks whether the request was cancelled
 _PURPOSE = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
@@ -59,7 +59,7 @@ log = logging.getLogger("memdir.models")
 
 @dataclass(frozen=True, slots=True)
 class TokenCaps:
-    """Tokens of one run and of one day: as limits, of which 0 means unlimited, or as counted so far with those reserved."""
+    """Tokens per run and per day: either the limits (0 means unlimited), or those already used or reserved."""
 
     run: int = 0
     day: int = 0
@@ -136,7 +136,7 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
         raise
     usage = _price(reply.usage, entry.model)
     counted = count_tokens_spent(usage)
-    if not (usage.input or usage.output):  # an endpoint without usage counts by the estimate
+    if not (usage.input or usage.output):  # the endpoint does not report usage, so use the estimate
         counted = needed + sum(map(estimate_tokens, (reply.text, *(str(call.input) for call in reply.calls))))
     _settle(meter, row, entry, reply.stop.value, usage, counted, time.monotonic() - began)
     return replace(reply, usage=usage)
@@ -214,7 +214,7 @@ def _price(usage: Usage, model: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class RetryingModel:
-    """A model that repeats requests which may succeed later, but not after text was shown to the user, who would read it twice.
+    """A model that retries requests after temporary errors, unless text was already shown, which would appear twice.
 
     `chance` varies the delays, so that processes do not retry together.
     """
@@ -252,7 +252,7 @@ class RetryingModel:
                     raise
                 fault = error
             except StoppedError:
-                if attempt > 1 and not _is_cancelled(request):  # the deadline stopped it
+                if attempt > 1 and not _is_cancelled(request):  # stopped by the deadline, not by the caller
                     raise fault from None
                 raise
             self._wait(wait, request)
@@ -301,7 +301,7 @@ class UsageBook(Database):
         with self.reading() as db:
             of_run = db.execute("SELECT sum(counted) FROM requests WHERE run = ?", (run,)).fetchone()[0]
             today = find_day(now)
-            # Rows in the future, from a wrong clock, must not count on every day until then.
+            # Do not count rows with a future time, which come from a wrong clock.
             day = (today.timestamp(), (today + timedelta(days=1)).timestamp())
             of_day = db.execute("SELECT sum(counted) FROM requests WHERE at >= ? AND at < ?", day).fetchone()[0]
         return TokenCaps(of_run or 0, of_day or 0)

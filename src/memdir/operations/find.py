@@ -117,7 +117,7 @@ class _RowFacts(NamedTuple):
     now: datetime
 
 
-# Without getattr for speed: a list may have thousands of rows.
+# Functions instead of getattr for speed, because a list may have thousands of rows.
 _FIELDS: dict[str, Callable[[StoreBase, Header, _RowFacts], object]] = {
     "name": lambda store, header, facts: header.name,
     "path": lambda store, header, facts: store.locate(header),
@@ -179,7 +179,7 @@ def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] 
         try:
             return FoundMemory(store, store.read(name).header)
         except NotFoundError:
-            # Another spelling hides the memories of the stores that follow.
+            # A memory whose name differs only in case takes precedence over memories of later stores.
             if any(fold(file) == fold(f"{leaf}.md") for file in store.list_files(folder, alike=f"{leaf}.md")):
                 return None
         except (MemdirError, OSError):

@@ -1,4 +1,4 @@
-"""The chores at the end of a turn, after extraction: one list in one order, for the worker and for `Session`."""
+"""Maintenance at the end of a turn, after extraction. The worker and `Session` run the same steps in this order."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,12 +24,12 @@ from memdir.store.state import FREQUENT, find_own_sync, read_table, read_time
 from memdir.verify.check import refresh_verdicts
 
 _COUNTED_DAYS, _COUNTED_TRANSCRIPTS, _COUNTED_TURNS = 30, 20, 200
-_LEAST_TURNS = 20  # with fewer, one in twenty says nothing
+_LEAST_TURNS = 20  # with fewer turns, the share in which a trigger fires is not reliable
 WHO = "worker"  # the author of background changes
 
 
 class TurnChore(StrEnum):
-    """The chores, in the order in which they run. `VERIFY` and those after `SESSIONS` need a project."""
+    """The maintenance steps, in the order in which they run. `VERIFY` and those after `SESSIONS` need a project."""
 
     NOTES = "notes"
     VERIFY = "verify"
@@ -40,13 +40,13 @@ class TurnChore(StrEnum):
     SYNC = "sync"
 
 
-# For a process that a host waits for; another one dreams and syncs.
+# For a process that a host waits for. Dreams and syncs run in a separate process.
 QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SESSIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """The functions and settings that chores use. `notes` updates session notes; `give_way` is called in long work."""
+    """The input of the steps. `notes` update the session notes; verification calls `give_way`, which may block."""
 
     stores: Sequence[StoreBase]
     state: Path
@@ -63,7 +63,7 @@ def do_chores(
     report: Callable[[TurnChore, MemdirError], None],
     chores: Collection[TurnChore] = tuple(TurnChore),
 ) -> None:
-    """Run the chores that are due, unless memory is off or paused. Errors are reported and do not stop other chores."""
+    """Run the steps in `chores` that are due, unless memory is off or paused. Errors are passed to `report`."""
     project = context.project
     if project is not None and (not project.places.switch.on or project.settings.flag("paused")):
         return
@@ -72,7 +72,7 @@ def do_chores(
             try:
                 step()
             except LockedError:
-                continue  # another process is doing it
+                continue
             except MemdirError as error:
                 report(chore, error)
             except (OSError, sqlite3.Error) as error:
@@ -101,7 +101,7 @@ def _refresh_index(stores: Sequence[StoreBase]) -> None:
 
 
 def _count_triggers(project: Project, now: datetime) -> None:
-    """Once a day, look for triggers that would have fired in too many turns of the newest conversations."""
+    """Once a day, record the triggers that would have fired in too many turns of the newest conversations."""
     state, index = project.private.state, project.private.find_index_file(write=False)
     known = read_time(read_table(state, FREQUENT).get("at"))
     if index is None or not index.exists() or (known is not None and now - known < timedelta(days=1)):
@@ -130,7 +130,7 @@ def _dream(project: Project, session: str, model: Model | None, now: datetime) -
 
 
 def _sync_team(project: Project, now: datetime) -> None:
-    from memdir.sync.state import is_sync_due, read_membership  # a session does not sync
+    from memdir.sync.state import is_sync_due, read_membership  # imported here because a session does not sync
     from memdir.sync.sync import open_sync, sync
 
     state = project.private.state

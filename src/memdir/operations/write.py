@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from memdir.extraction.find import MemoryRequest
     from memdir.language.dates import ReplacedDate
 
-_TRIES = 4  # attempts when another process changes the same memory
+_TRIES = 4  # attempts if another process changes the same memory
 
 
 class WriteAction(StrEnum):
@@ -124,7 +124,7 @@ class NameTakenError(ConflictError):
 
 
 class PartlyMeantError(NotFoundError):
-    """The memory `name` matches the request, but the same sentence also says something else."""
+    """The memory `name` matches the request to forget, but the sentence that matches also says something else."""
 
     def __init__(self, name: str) -> None:
         hint = f"`memdir edit {name}` changes it, `memdir forget {name}` removes all of it"
@@ -141,7 +141,7 @@ def save(
         if (before := find_existing(store, draft)) is None:
             missing = draft.name or draft.title
             raise NotFoundError(f"cannot replace {missing}: memory not found", name=missing)
-        draft = replace(draft, name=before.name)  # a title alone might lead to another file
+        draft = replace(draft, name=before.name)  # because the title could lead to another name
     elif taken is TakenName.ALONGSIDE:
         draft = replace(draft, name=plan.find_free_name(store, draft.name or make_slug(draft.title)))
     try:
@@ -212,7 +212,7 @@ def change(store: StoreBase, edits: Edits, context: WriteContext, *, verb: str, 
 def carry_out(
     store: StoreBase, planner: Planner, names: Sequence[str], context: WriteContext, *, verb: str, mark: str = ""
 ) -> WriteResult:
-    """Apply the file changes of a planner to these memories as one change."""
+    """Apply the file changes that `planner` makes as one change. `names` are the memories that it concerns."""
 
     def step() -> BatchResult:
         result = store.carry_out(planner, verb=verb, origin=context.origin, mark=mark)
@@ -268,7 +268,7 @@ def remember(
         draft = _place_draft(stores[0], draft, team=team)
     about = (draft.kind, draft.title, draft.description, draft.body, text)
     request = MemoryRequest(RequestCategory.REQUEST, SAVE, *about)
-    result = _retry(partial(_place, stores[0], request, context, draft, team=team))
+    result = _retry(partial(_write_request, stores[0], request, context, draft, team=team))
     _, dates = plan.resolve_dates(replace(draft, description="", body=text), now)
     warnings = _find_warnings(result.memory, context, draft)
     if result.action is WriteAction.CREATED:
@@ -295,7 +295,7 @@ def forget_meant(
 def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", context: WriteContext) -> WriteResult:
     """Delete a memory, or its sentences on a subject, in the first store in which one memory clearly matches."""
     for store in stores:
-        result = _retry(partial(_place, store, request, context))
+        result = _retry(partial(_write_request, store, request, context))
         if result.changes:
             return result
         if result.name:
@@ -304,10 +304,10 @@ def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", cont
     raise NotFoundError("no memory, or more than one, clearly matches this", name=request.target, hint=hint)
 
 
-def _place(
+def _write_request(
     store: StoreBase, request: "MemoryRequest", context: WriteContext, draft: Draft | None = None, *, team: bool = False
 ) -> WriteResult:
-    """Plan a request on the current memories and write it. A draft with a name becomes a new memory."""
+    """Merge a request into the current memories and write the result. A draft with a name becomes a new memory."""
     from memdir.extraction.merge import place
     from memdir.models.staged import Staging, make_edits
 
@@ -322,7 +322,7 @@ def _place(
     if draft is not None and draft.pinned:
         staging.write(name, set_fields(staging.read(name), {"pinned": "true"}))
     if not (edits := make_edits(staging.staged)):
-        return _make_result(store, BatchResult(None, (name,) if name else ()), _read(store, name))
+        return _make_result(store, BatchResult(None, (name,) if name else ()), _read_if_found(store, name))
     return change(store, edits, context, verb="forget" if draft is None else "remember")
 
 
@@ -343,7 +343,7 @@ def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
     return replace(named, name=plan.find_free_name(store, named.name or ""))
 
 
-def _read(store: StoreBase, name: str | None) -> StoredMemory | None:
+def _read_if_found(store: StoreBase, name: str | None) -> StoredMemory | None:
     with suppress(MemdirError):
         return store.read(name) if name else None
     return None
@@ -366,8 +366,8 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
 
 
 def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) -> WriteResult:
-    """Run a function that changes `name` and perhaps other memories; return WAITING if the change needs review."""
-    before = _read(store, name)
+    """Run `step`, which changes the memory `name` and perhaps others. Return WAITING if the change needs review."""
+    before = _read_if_found(store, name)
     try:
         return _make_result(store, step(), before)
     except ReviewError as review:
@@ -379,7 +379,7 @@ def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) 
 
 def _make_result(store: StoreBase, batch: BatchResult, before: StoredMemory | None) -> WriteResult:
     name = batch.names[0] if batch.names else ""
-    after = _read(store, name)
+    after = _read_if_found(store, name)
     if batch.change is None:
         action = WriteAction.UNCHANGED
     elif name and after is None:
@@ -396,7 +396,7 @@ def _make_result(store: StoreBase, batch: BatchResult, before: StoredMemory | No
 def _find_warnings(
     memory: StoredMemory | None, context: WriteContext, draft: Draft | None = None
 ) -> tuple[WriteWarning, ...]:
-    """Return warnings about missing parts, unless the draft is a sentence, and about text already in the project."""
+    """Return warnings about parts missing from a memory, unless it is a sentence, and text already in the project."""
     if memory is None or context.root is None:
         return ()
     # Imported here because it is only needed with a project.

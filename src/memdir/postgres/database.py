@@ -1,8 +1,8 @@
 """Connections to PostgreSQL, transactions of one tenant, and migrations.
 
-Statements that are sent together travel in one round trip (pipeline mode) and are one transaction, which first sets its tenant
-and its time limits. They are prepared, except behind a pooler such as PgBouncer, where the next transaction may be on
-another connection. Row-level security applies to each (`migrations/0003_rows.sql`).
+Several statements are sent in one round trip (pipeline mode) and form one transaction, which first sets its tenant and
+its time limits. They are prepared, except behind a pooler such as PgBouncer, where the next transaction may use another
+connection. Row-level security applies to every statement (`migrations/0003_rows.sql`).
 """
 
 import logging
@@ -44,14 +44,14 @@ APP_ROLE = "memdir_app"
 SET_TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
 _LIMITS = "set_config('statement_timeout', '10s', true), set_config('lock_timeout', '5s', true)"
 _TENANT = f"{SET_TENANT}, {_LIMITS}, set_config('idle_in_transaction_session_timeout', '10s', true)"
-_RETRIED = frozenset({"40001", "40P01", "26000"})  # serialisation, deadlock, not prepared: nothing has happened
+_RETRIED = frozenset({"40001", "40P01", "26000"})  # serialisation failure, deadlock, not prepared: nothing was written
 # The connection or the server went away, or it is a standby: whether the commit happened is unknown.
 _LOST = frozenset({"57P01", "57P02", "57P03", "25006", "08000", "08003", "08006", "08001", "08004", "08P01"})
 _FULL = frozenset({"53100", "53200", "53400", "58030"})  # disk full, memory, configuration limit, I/O error
 _SLOW = frozenset({"57014", "55P03", "25P03"})  # statement, lock and idle time-outs
 _TRIES = 12
 _RECONNECT_SECONDS = 30.0  # a failover takes seconds
-_WAIT_SECONDS = 0.5  # for a connection, before another attempt to connect: so soon is the end of an outage noticed
+_WAIT_SECONDS = 0.5  # for a connection, before the next attempt, so that the end of an outage is noticed soon
 _FULL_DISK, _FULL_SECONDS = "the database has no room to write", 10.0
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class PostgresDatabase:
         return self.run(lambda db, _: self.ask_on(db, *statements, **values, tenant=tenant))
 
     def ask_on(self, db: "psycopg.Connection[Row]", *statements: str, **values: object) -> list[list[Row]]:
-        """Run statements as one transaction on a connection that `run` has given."""
+        """Run statements as one transaction on the connection that `run` passes to its function."""
         return execute(db, _TENANT, *statements, **values)[1:]
 
     def count_migrations(self) -> int:
@@ -102,7 +102,7 @@ class PostgresDatabase:
             raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
 
     def find_write_problem(self) -> str:
-        """Return why the database cannot be written, or ""; a disk that was full is told of for some seconds."""
+        """Return why the database cannot be written, or "". A full disk is reported for some seconds."""
         lag = "coalesce(extract(epoch FROM now() - pg_last_xact_replay_timestamp())::int, 0)"
         if (behind := self.show(f"SELECT CASE WHEN pg_is_in_recovery() THEN {lag} ELSE -1 END")) != "-1":
             return f"the database is a standby, {behind} seconds behind"
@@ -125,18 +125,18 @@ class PostgresDatabase:
                             db.rollback()
             except PoolTimeout:
                 if time.monotonic() > until:
-                    raise _unavailable("no connection within the time limit") from None
+                    raise _make_unavailable_error("no connection within the time limit") from None
             except (psycopg.OperationalError, errors.InvalidSqlStatementName) as error:
                 tries += 1
                 is_lost = error.sqlstate is None or error.sqlstate in _LOST
                 if not (is_lost or error.sqlstate in _RETRIED):
                     raise self._explain(error) from None
                 if time.monotonic() > until or (not is_lost and tries >= _TRIES):
-                    raise _unavailable(str(error).splitlines()[0]) from None
+                    raise _make_unavailable_error(str(error).splitlines()[0]) from None
                 if is_lost:
                     self._pool.check()
                 time.sleep(random.uniform(0, min(0.01 * 2**tries, 0.5)))
-            except psycopg.DataError:  # such as NUL, which texts in PostgreSQL cannot contain
+            except psycopg.DataError:  # such as NUL, which PostgreSQL cannot store
                 raise FormatError("this contains a character that cannot be stored", hint="remove it") from None
 
     @contextmanager
@@ -147,7 +147,7 @@ class PostgresDatabase:
                 db.execute(_TENANT, {"tenant": tenant})
                 yield db
         except PoolTimeout:
-            raise _unavailable("no connection within the time limit") from None
+            raise _make_unavailable_error("no connection within the time limit") from None
         except psycopg.OperationalError as error:
             raise self._explain(error) from None
 
@@ -158,17 +158,17 @@ class PostgresDatabase:
             return DiskError(_FULL_DISK, hint="memories can be read; the server's administrator frees space")
         if error.sqlstate in _SLOW:
             return LockedError("this took longer than the server allows", hint="try again, or ask for less")
-        return _unavailable(str(error).splitlines()[0] if str(error) else "connection lost")
+        return _make_unavailable_error(str(error).splitlines()[0] if str(error) else "connection lost")
 
 
 def _configure(db: "psycopg.Connection[Row]") -> None:
-    """Prepare statements unless a pooler is in between, which shows because it invents process IDs."""
+    """Prepare statements unless a pooler is in between, which reports other process IDs than the server."""
     row = db.execute("SELECT pg_backend_pid()").fetchone()
     db.prepare_threshold = 3 if row == (db.info.backend_pid,) else None
 
 
 def execute(db: "psycopg.Connection[Row]", *statements: str, **values: object) -> list[list[Row]]:
-    """Send several statements as one and return the rows of each; a statement without rows gives an empty list."""
+    """Send several statements in one round trip, and return a list of rows for each statement."""
     is_open = db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
     try:
         with db.pipeline():
@@ -182,7 +182,7 @@ def execute(db: "psycopg.Connection[Row]", *statements: str, **values: object) -
 
 
 def _forget_prepared(db: "psycopg.Connection[Row]") -> None:
-    """Begin again with preparing: what came after a failed statement was not prepared, which psycopg does not notice."""
+    """Drop all prepared statements: those after a failed statement were not prepared, which psycopg does not notice."""
     if db.prepare_threshold is not None:
         db.execute("DEALLOCATE ALL", prepare=False)
         db._prepared.clear()
@@ -194,7 +194,7 @@ def clean_text(text: str) -> str:
     return replace_surrogates(text).replace("\0", "\ufffd")
 
 
-def _unavailable(words: str) -> DiskError:
+def _make_unavailable_error(words: str) -> DiskError:
     return DiskError(f"the database is not responding: {words}", hint="try again; `memdir serve --check` tests it")
 
 
@@ -203,7 +203,7 @@ def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
     try:
         return psycopg.connect(dsn, autocommit=True)
     except psycopg.OperationalError as error:
-        raise _unavailable(str(error).splitlines()[0]) from None
+        raise _make_unavailable_error(str(error).splitlines()[0]) from None
 
 
 def migrate(dsn: str, *, until: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The history and the inbox of one store in PostgreSQL; `ask` runs statements with the tenant and the store as values."""
+"""The history and the inbox of one store in PostgreSQL. `ask` runs statements for this store and its tenant."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby

@@ -1,13 +1,13 @@
-"""Search in a PostgresStore by postings, and the indexer that makes these in the background.
+"""Search in a PostgresStore with postings, and the indexer that creates the postings in the background.
 
-A search reads three times by keys: the words of the question and those like them, the postings of the rarest of them, and
-the documents of the best candidates, which are ranked with the same code as files. It never indexes, and says in
-`is_complete` whether everything was indexed.
+A search makes three queries by key: for the words of the question and similar words, for the postings of the rarest
+words, and for the documents of the best candidates, which are ranked with the same code as files. It never indexes;
+`is_complete` tells whether everything was indexed.
 
-Every change enters its store in `queue`. An indexer in any process takes a store from there for some seconds (a lease),
-indexes what changed since the store's mark in `searched`, a few memories per transaction, and removes the entry if nothing
-came since. A killed indexer loses one small transaction, and its lease ends. A document's number grows, and a changed memory
-gets another.
+Every change adds its store to `queue`. An indexer in any process leases a store from there for some seconds, indexes
+the changes since the store's revision in `searched`, a few memories per transaction, and removes the store from the
+queue if it has not changed since. A killed indexer loses one small transaction, and its lease expires. Document numbers
+only grow, and a changed memory gets a new number.
 """
 
 import heapq
@@ -46,12 +46,12 @@ from memdir.records import Kind, Query
 if TYPE_CHECKING:
     from memdir.postgres.store import PostgresStore, StoreTable
 
-VERSION = "2"  # of the rows; those of another version are made again
+VERSION = "2"  # of the index; stores indexed with another version are indexed again
 TERM_CHARS = 200  # longer words are ignored
 _RANKED = 40  # candidates of a store that are fully scored; 25 and 100 gave the same results in the public set
 _SMALL = 100  # documents of a store that may all be scored
 _READ_TOGETHER = 24
-_KIN = 20  # words with the same beginning, per word of the question
+_KIN = 20  # similar words (with the same beginning) per word of the question
 _HEAD = f"""
     SELECT s.revision, coalesce(d.revision, 0), coalesce(d.docs, 0), coalesce(d.length, 0), coalesce(d.lines, 0)
     FROM memdir.stores s
@@ -98,7 +98,7 @@ class PostgresSearch(LocalSearch):
         super().close()
 
     def refresh(self) -> int:
-        """Index what has changed now, instead of in the background."""
+        """Index all changes now instead of in the background, and return how many memories were read."""
         tables = [store._table for store in self._sources]
         return sum(index_store(table.database, table.tenant, table.store) for table in tables)
 
@@ -193,7 +193,7 @@ class PostgresCatalog(Catalog):
 
 _BATCH = 100  # memories per transaction
 _LEASE_SECONDS = 30
-_IDLE_SECONDS = 1.0  # between looks at the queue, for changes that another process made
+_IDLE_SECONDS = 1.0  # between checks of the queue for changes made by other processes
 _ENTER = (
     f"INSERT INTO memdir.searched (tenant, store, version) VALUES (%(tenant)s, %(store)s, '{VERSION}')"
     " ON CONFLICT DO NOTHING",
@@ -269,7 +269,7 @@ def _index_batch(database: PostgresDatabase, tenant: UUID, store: UUID, table: W
         elif revision >= last and path == _LAST_PATH and dropped >= last:
             return None
         changed, deleted = ask(_CHANGED, _DELETED, revision=revision, path=path, dropped=dropped, last=last)
-        changed = [row for row in changed if row[3] <= last]  # others came since
+        changed = [row for row in changed if row[3] <= last]  # leave out newer changes
         drop_documents(ask, sorted({*(row[0] for row in changed), *(row[1] for row in deleted)}))
         _add_documents(ask, [row for row in changed if row[4] is not None], last_doc, docs, table)
         is_done = len(changed) < _BATCH
@@ -279,7 +279,7 @@ def _index_batch(database: PostgresDatabase, tenant: UUID, store: UUID, table: W
 
 
 def drop_documents(ask: Ask, paths: Sequence[str]) -> None:
-    """Remove documents and their postings, under the lock of the store's mark."""
+    """Remove documents and their postings, locking the store's row in `searched`."""
     _, rows = ask(_ENTER[1], _OLD, paths=list(paths))
     if not rows:
         return
@@ -358,7 +358,7 @@ _RETURN = "UPDATE memdir.queue SET leased = 'epoch' WHERE tenant = %(tenant)s AN
 
 
 class Indexer:
-    """A thread that indexes what any process has changed, until it is closed."""
+    """A thread that indexes changed stores, whichever process changed them, until it is closed."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
@@ -377,14 +377,14 @@ class Indexer:
             self._wake.clear()
             try:
                 count = self._index_waiting()
-            except MemdirError as error:  # the database is away
+            except MemdirError as error:  # the database cannot be reached
                 logging.getLogger("memdir").warning("indexing: %s", error)
                 count = 0
             if not count:
                 self._wake.wait(_IDLE_SECONDS)
 
     def _index_waiting(self) -> int:
-        """Index the stores that wait, in turns, so that a large one does not hold up the others."""
+        """Index each queued store for a limited time, so that a large store does not delay the others."""
         (waiting,) = self._database.run(lambda db, _: execute(db, _WAITING))
         for tenant, store in waiting:
             if self._closed:

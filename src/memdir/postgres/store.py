@@ -1,12 +1,12 @@
 """PostgresStore: the store of an organisation in PostgreSQL, with the same plans and rules as FileStore.
 
-A plan reads the files it needs by their keys. The change then travels in one round trip: it takes the next revision under the
-lock of the store's row, and replaces each file only if it still has the digest that the plan saw; otherwise the database
-does nothing and the plan is made again. A change gets a key before it begins. If the answer to its commit is lost, it is
-tried again and found by that key, so that it happens once.
+A plan reads the files it needs by their keys. The change is then sent in one round trip: it locks the store's row,
+takes the next revision, and replaces each file only if it still has the digest that the plan saw; otherwise the
+database does nothing and the plan is made again. Each change gets a key before it begins. If the response to its commit
+is lost, the retry finds the change by that key, so that it happens only once.
 
-MEMORY.md is not stored. Each file has its index line and a rank, and other lines of an index are rows of `prose`. No
-statement of a save, read or delete costs more in a larger store; only the index as a whole does.
+MEMORY.md is not stored. Each file's row has its index line and rank, and other lines of an index are rows of `prose`.
+The cost of saving, reading or deleting a memory does not grow with the store; only reading a whole index does.
 """
 
 import random
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _RECALL_TYPES = {"at": "timestamptz", "score": "float"}
-_TRIES = 20  # plans of one change, when others change the same files
+_TRIES = 20  # attempts to plan a change while others change the same files
 _PAGE = 1_000  # files that are read at once
 
 
@@ -86,7 +86,7 @@ _LINES = (
     f"SELECT path, line, rank FROM memdir.prose WHERE {OF_STORE}",
 )
 # A change: the next revision, its record, its contents, and the files, each of which must still have the digest that the
-# plan saw. A condition that fails divides by zero, which undoes all that was sent with it.
+# plan saw. A failed condition divides by zero, which rolls back the whole transaction.
 _OR_FAIL = "1 / (CASE WHEN count(*) = %({})s THEN 1 ELSE 0 END)"
 _HAS_ROOM = """
     AND EXISTS (SELECT 1 FROM memdir.tenants t WHERE t.tenant = %(tenant)s
@@ -243,7 +243,7 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def _hold_memories(self) -> Iterator[dict[str, StoredMemory]]:
-        """Yield a dict of memories that `read` returns without asking again, for a search that reads them twice."""
+        """Yield a dict of memories that `read` returns without a query, for a search that reads memories twice."""
         try:
             yield self._held
         finally:
@@ -322,7 +322,7 @@ class PostgresStore(StoreBase):
             f"INSERT INTO memdir.recalls (tenant, store, {', '.join(columns)}) SELECT %(tenant)s, %(store)s, v.*"
             f" FROM unnest({rows}) AS v",
         ]
-        if random.random() < len(recalls) / 100:  # now and then, the oldest are removed
+        if random.random() < len(recalls) / 100:  # occasionally remove the oldest rows
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
         self._table.write(*statements, **columns)
@@ -360,7 +360,7 @@ class PostgresStore(StoreBase):
     def _commit_once(
         self, db: "psycopg.Connection[Row]", is_first: bool, change: Mapping[str, object], planner: Planner
     ) -> ChangeResult:
-        ask = partial(self._table.database.ask_on, db, **self._keys)  # the pool may have no other connection
+        ask = partial(self._table.database.ask_on, db, **self._keys)  # the pool may have no second connection
         for _ in range(_TRIES):
             if (done := self._find_earlier(ask, is_first, change)) is not None:
                 return done
@@ -368,7 +368,7 @@ class PostgresStore(StoreBase):
             try:
                 changes = planner(view)
             except MemdirError:
-                # The answer to the first attempt was lost, and its commit may have ended after we looked for it.
+                # The response to the first attempt was lost, and it may have been committed after we looked for it.
                 if not is_first and (done := self._find_earlier(ask, is_first, change)) is not None:
                     return done
                 raise
@@ -385,7 +385,7 @@ class PostgresStore(StoreBase):
         raise ConflictError("others keep changing these files", hint="try again", found="")
 
     def _find_earlier(self, ask: Ask, is_first: bool, change: Mapping[str, object]) -> ChangeResult | None:
-        """Return the result of an earlier attempt whose answer was lost, or of a change with the same idempotency key."""
+        """Return the result of an earlier attempt whose response was lost, or of a change with this idempotency key."""
         known = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE}"
         if not is_first and (number := ask(f"{known} AND key = %(key)s", key=change["key"])[0][0][0]) is not None:
             past, changes = PostgresHistory(ask), list[FileChange]()
@@ -435,7 +435,7 @@ class PostgresStore(StoreBase):
         statements = [statement for some, statement in kinds if some]
         conditions = _HAS_ROOM if grown > 0 or size > 0 else ""
         if indexes := [planned for planned in changes if planned.is_index]:
-            conditions += " AND s.revision = %(since)s"  # the plan saw all lines
+            conditions += " AND s.revision = %(since)s"  # the plan depends on all index lines
             values |= _split_lines(indexes, view, files) | {"since": view.revision}
             statements += _SET_LINES
         text = _CHANGE.format(conditions=conditions)
@@ -467,7 +467,7 @@ class PostgresStore(StoreBase):
         return replace(row, line=new)
 
     def _render_line(self, path: str, data: bytes | None) -> str:
-        """Return the index line that a memory has by its fields."""
+        """Return the index line made from a memory's fields, or "" if the file needs none."""
         if data is None or self.rules.skip_index or not path.endswith(".md"):
             return ""
         fields, short = parse_fields(decode(data)), index_path(path.removesuffix(".md"))[1]
@@ -527,7 +527,7 @@ class PostgresStore(StoreBase):
                 f"UPDATE memdir.changes SET why = '' WHERE {OF_STORE} AND change = ANY(%(changes)s)",
                 f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND name = %(name)s",
                 f"UPDATE memdir.recalls SET query = '' WHERE {OF_STORE} AND query = ANY(%(queries)s)",
-                # Clients cannot be told of a deletion that is no longer recorded.
+                # A new epoch tells clients to fetch everything, because the deletion is no longer recorded.
                 f"UPDATE memdir.stores SET epoch = epoch + 1 WHERE {OF_STORE}",
                 digests=[digest for _, *both in mine for digest in both if digest],
                 changes=changes,
@@ -546,13 +546,13 @@ class PostgresStore(StoreBase):
 
 
 class _StoreView:
-    """The files of a store as a plan reads them: each by its name, once."""
+    """The files of a store for a plan, which reads each file at most once, by its name."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._rows: dict[str, FileRow | None] = {}
         self._lines: tuple[list[Row], list[Row]] | None = None
-        self.revision = 0  # at which the index was read
+        self.revision = 0  # the store's revision when the index was read
 
     def read_bytes(self, path: str) -> bytes | None:
         if is_index_path(path):
@@ -565,7 +565,7 @@ class _StoreView:
         return row if row is not None and row.path == path else None
 
     def load(self, paths: Iterable[str]) -> None:
-        """Read files together."""
+        """Read several files with one query and keep them."""
         if keys := [key for key in map(fold, paths) if key not in self._rows]:
             found = (FileRow(*row) for row in self._ask(_READ, folded=keys)[0])
             self._rows |= dict.fromkeys(keys) | {fold(row.path): row for row in found}
@@ -575,7 +575,7 @@ class _StoreView:
         return self._rows[fold(path)]
 
     def read_lines(self) -> tuple[list[Row], list[Row]]:
-        """Return path, line and rank of the memories, and of other lines of an index with the path of the index."""
+        """Return (path, line, rank) for index lines of memories, and for other index lines, with the index's path."""
         if self._lines is None:
             head, *lines = self._ask(*_LINES)
             self.revision = head[0][0] if head else 0
@@ -583,7 +583,7 @@ class _StoreView:
         return self._lines
 
     def find_deleted(self, path: str, digest: str | None) -> tuple[str, float] | None:
-        """Return the index line and rank that a file had when it was deleted with these bytes."""
+        """Return the index line and rank of a file when this version of it was deleted, or None."""
         where = "path = %(path)s AND before = %(digest)s AND after IS NULL AND removed IS NOT NULL"
         select = f"SELECT removed, inserted FROM memdir.changed_files WHERE {OF_STORE} AND {where}"
         (rows,) = self._ask(f"{select} ORDER BY change DESC LIMIT 1", path=path, digest=digest)
@@ -605,7 +605,7 @@ class _StoreView:
 
 @dataclass(frozen=True, slots=True)
 class _ChangedRow:
-    """A file of a change as it is recorded and written. Without a `rank`, a new line comes last in the index."""
+    """The database values of one file in a change. Without a `rank`, a new line is added at the end of the index."""
 
     seq: int
     path: str
@@ -632,7 +632,7 @@ def _list_columns(rows: Sequence[_ChangedRow], names: str, prefix: str) -> dict[
 
 
 def _render_indexes(files: Iterable[Row], prose: Iterable[Row]) -> dict[str, bytes]:
-    """Return every index by its path."""
+    """Return the text of every index by path, from rows of (path, line, rank)."""
     lines: dict[str, list[tuple[float, str, str]]] = {}
     for path, line, rank in files:
         if line:
@@ -643,7 +643,7 @@ def _render_indexes(files: Iterable[Row], prose: Iterable[Row]) -> dict[str, byt
 
 
 def _split_lines(indexes: Iterable[FileChange], view: _StoreView, files: Sequence[_ChangedRow]) -> dict[str, object]:
-    """Return the lines and ranks of all memories of these indexes, and the prose."""
+    """Return query values with the lines and ranks of all memories in these indexes, and of the prose lines."""
     gone = {row.path for row in files if row.after is None}
     paths = sorted({*(row[0] for row in view.read_lines()[0]), *(row.path for row in files)} - gone)
     found: dict[str, tuple[str, float]] = {}
@@ -660,7 +660,7 @@ def _split_lines(indexes: Iterable[FileChange], view: _StoreView, files: Sequenc
     return values
 
 
-@lru_cache(maxsize=20_000)  # a directory is listed again and again, and most heads have not changed
+@lru_cache(maxsize=20_000)  # most headers have not changed when a store is listed again
 def _parse_head(data: bytes) -> FrontmatterFields:
     return parse_fields(data.decode("utf-8", "replace"))
 

@@ -65,7 +65,7 @@ class HookEvent(StrEnum):
 class ReplyStyle(StrEnum):
     CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex
     GEMINI = "gemini"  # the same except refusals: decision and reason
-    COPILOT = "copilot"  # as CLAUDE, and context also at the top level
+    COPILOT = "copilot"  # like CLAUDE, with the context also at the top level
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class Host:
     servers: the user's, below that folder, and a project's, below its root; "" if there is none. `servers_key` is the key of
     the servers, `rules_file` a project's file of rules. `instructions` is the file of a project that the host shows to the
     model, `reader` the module of `conversation/` that reads its transcripts, `transcripts` their folder in the user's home if
-    it is not `folder`. If the file for hooks is a program, it is a plugin of ours (`interfaces/plugins/`), not settings.
+    it is not `folder`. If the file for hooks is a program, it is memdir's plugin (`interfaces/plugins/`), not settings.
 
-    `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context to
-    the model; if the session start is not among them, the index is added to the first prompt. `can_ask`: a hook before a
-    tool can let the host ask the user.
+    `unit` is the number of the host's time units per second. `shows_after` are the events after which it shows context
+    to the model; if the session start is not among them, the index is added to the first prompt. If `can_ask`, a hook
+    that runs before a tool can make the host ask the user.
     """
 
     key: str

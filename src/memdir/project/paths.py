@@ -39,7 +39,7 @@ from memdir.records import Scope
 from memdir.text import as_table, as_text, fold, one_line, parse_json, shorten
 
 Kind = Literal["git", "worktree", "plain"]
-_POINTER_BYTES = 4_096  # a file with one path
+_POINTER_BYTES = 4_096  # a `.git` file contains one path
 CONFIG_BYTES = 262_144  # a repository config with some hundred branches has 20 KB
 _GIT_SECONDS = 2.0  # the user should not wait for the history of a large repository
 _SECTION = compile_late(r'\[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]\s*(.*)')
@@ -64,7 +64,7 @@ BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting that the 
 _OVERRIDE, _REMOTE_DIR = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
-# Variables that say where memory and memdir's own files are.
+# Variables that determine the location of memory and of memdir's own files.
 _STEERING = frozenset(
     {
         _OVERRIDE,
@@ -99,7 +99,7 @@ class MemoryDirectory:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the directory was derived from the project's path, so that no other project may use it."""
+        """Return whether the directory was derived from the project's path, so that no other project may use it."""
         return self.rule == _DEFAULT_RULE and self.scope is Scope.PRIVATE
 
 

@@ -201,8 +201,8 @@ class Environment:
     editor: str = ""
     no_color: bool = False
     session: str = ""
-    inside: bool = False  # in a program that memdir itself started
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, which include secrets
+    inside: bool = False  # set in programs that memdir itself has started
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # model vendors' variables, with API keys
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # for child processes only
     disable_claude_mds: bool = False
     project_dir: str = ""  # the directory where a host was started; it may have changed since

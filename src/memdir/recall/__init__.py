@@ -7,7 +7,7 @@
                   neighbours, rarity and vectors of 30,000 English stems
     terms.py      split text into terms (stems, CJK bigrams) and passages, and find dates
     reminder.py   render memories for a conversation within the limits of a host
-    triggers.py   the actions that call for a memory: written and derived triggers, their table, evidence
+    triggers.py   find the memories for an action: written and derived triggers, their table, the evidence
     action.py     choose and record what is shown at an action or after a failure, and which rule asks or refuses
     find.py       plain search for memories that contain every word
 

@@ -1,8 +1,8 @@
 """Choose the memories that are shown at an action, and whether a rule asks or refuses.
 
-`triggers` proposes them. Here the triggers are read again from the files, so that neither an outdated index nor one that
-others wrote decides anything, and what the conversation has already is left out. A rule with `enforce` needs no agreement,
-and applies each time.
+`triggers` proposes the memories. This module reads their triggers again from the files, because the index may be
+outdated or written by others, and leaves out memories that the conversation already has. A rule with `enforce` needs no
+further evidence, and applies each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,9 +69,9 @@ def recall_at_action(
 ) -> ActionRecall:
     """Return the memories to show at an action and record them. `text` describes the action in the recall log.
 
-    `rules` are memories that may enforce something; `shows` is whether the host shows context now, `decides` whether it can still
-    ask or refuse. A subagent (`agent`) has
-    a record of its own. `on_found` is called as by `show_recall`.
+    `rules` are the memories whose `enforce` may apply. `shows` says whether the host can show memories now, and
+    `decides` whether it can still ask or refuse. A subagent (`agent`) has its own session record. `on_found` receives
+    the memories to show, as in `show_recall`.
     """
     session = find_own_session(project, session_id, agent)
     record = session.read()
@@ -82,8 +82,8 @@ def recall_at_action(
     rule, decision = _find_rule(project, session_id, enforced, text) if decides else (None, None)
     count = _count_shown(record.extra.get(TURN), turn)
     room = max(0, min(ACTION_SHOWN, ACTION_TURN - count)) if shows else 0
-    # What the user said to be reminded of needs no further evidence.
-    chosen = [(memory.header.scope, memory.name) for what, _, memory in enforced if what is Enforce.REMIND]
+    # Rules with `enforce: remind` need no further evidence.
+    chosen = [(memory.header.scope, memory.name) for enforce, _, memory in enforced if enforce is Enforce.REMIND]
     for candidate in candidates if room else ():
         scope, name = candidate.scope, candidate.name
         is_current = not candidate.triggers or _read_matching(project, scope, name, action)
@@ -147,7 +147,7 @@ def find_own_session(project: Project, session_id: str, agent: str) -> SessionFi
 
 
 def note_moment(project: Project, session_id: str, names: object, moment: Moment) -> None:
-    """Add what became of an action to the recall log of the memories that were shown for it."""
+    """Record in the recall log what followed an action, for each memory that was shown at it."""
     rows = [row for row in names if isinstance(row, list) and len(row) == 2] if isinstance(names, list) else []
     for store in project.stores:
         mine = [str(name) for scope, name in rows if scope in list(Scope) and store.may_hold(Scope(scope))]
@@ -155,7 +155,7 @@ def note_moment(project: Project, session_id: str, names: object, moment: Moment
 
 
 def _is_skipped(project: Project, session_id: str, record: SessionRecord, request: RecallRequest) -> bool:
-    """Return whether nothing is shown. What was said in the conversation also holds for its subagents."""
+    """Return whether recall is off for this record, or, except for its budget, for the parent conversation."""
     parent = SessionFile(project.private.state, session_id).read()
     skips = (find_skip("an action", one, on=request.on, paused=request.paused) for one in (record, parent))
     own, of_parent = skips
@@ -189,7 +189,7 @@ def _read_matching(
 def _list_enforced(
     project: Project, names: Sequence[tuple[Scope, str]], action: Action
 ) -> list[tuple[Enforce, FileStore, StoredMemory]]:
-    """Return the rules that apply by their files, with what they enforce."""
+    """Return the rules whose files match the action, each with what it enforces and its store."""
     rules = []
     for scope, name in names:
         if (current := _read_matching(project, scope, name, action)) is not None:
@@ -214,7 +214,7 @@ def _find_rule(
 
 
 def _count_shown(value: object, turn: str) -> int:
-    """Return how many memories the actions of this turn have shown, by the session record."""
+    """Return how many memories were shown at actions of this turn. `value` is the entry of a session record."""
     match value:
         case [str(last), int(count)] if last == turn:
             return count

@@ -28,7 +28,7 @@ np: Any = import_module("numpy")  # mypy runs without this package
 Array = Any
 
 FILE = "encoded.db"
-TOKENS = 128  # of one text; more hardly change its vector
+TOKENS = 128  # max tokens of a text; more hardly change its vector
 BODY_CHARS = 1_000
 SECONDS = 20.0  # limit of one update; the next one continues
 BATCH = 1_024  # tokens per run
@@ -156,9 +156,9 @@ def find_erf(rows: Array) -> Array:
 def make_encoder(
     folder: Path,
 ) -> tuple[Callable[[str], list[float]], Callable[[StoreReader, str], Mapping[str, EncodedParts]]]:
-    """Return a function that encodes a question, and one that compares it with the memories of a store by path.
+    """Return a function that encodes a question, and a function that compares a question with a store's memories.
 
-    The comparison consists of three cosines: with all cues, the mean of the two best cues, and with the full text.
+    The latter returns three cosines by path: with all cues, the mean of the two best cues, and with the full text.
     """
     encoder = SentenceEncoder(folder)
 

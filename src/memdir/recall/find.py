@@ -1,6 +1,6 @@
 """Plain search for memories that contain every word of a text, without ranking by meaning.
 
-A word is matched by itself, anywhere and in any case, or by another form of it ("deploying" by "deployed").
+A word matches anywhere and in any case, also inside another word or in another form ("deploying" finds "deployed").
 """
 
 import re
@@ -15,7 +15,7 @@ from memdir.store.contract import StoreReader
 from memdir.text import fold
 
 SNIPPET_CHARS = 160  # a line on most screens
-_BEFORE = 30  # characters of it before the first word that matched
+_BEFORE = 30  # characters of the snippet before the first word that matched
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 

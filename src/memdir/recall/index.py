@@ -62,10 +62,10 @@ Vector = tuple[bytes, float]  # each value plus 128, and the length of the vecto
 
 _HEAD_BYTES = 4096  # longer headers are invalid
 _ZERO = 128  # the byte that stands for 0
-_LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
+_LIFT = bytes(value ^ 0x80 for value in range(256))  # translates signed bytes to bytes plus 128
 _SLOT = 8  # bytes of a slot
-_TOTAL_WEIGHT = 1 << 22  # all weights of a sum: with the 8 bits of a value this fills half a slot
-_POINT = 32  # bits behind the point when sums are scaled to a byte: the other half
+_TOTAL_WEIGHT = 1 << 22  # sum of all weights: times the 8 bits of a value, it fits into half a slot
+_POINT = 32  # fraction bits when sums are scaled to a byte: the other half of a slot
 
 
 class WordTable:
@@ -294,11 +294,11 @@ class Catalog:
 
     def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
         """Update the index from a listing. Return the number of files read. `marks` is stored for `read_marks`."""
-        listing, version = _digest(listed), self._read_version()
+        listing, version = _digest_listing(listed), self._read_version()
         folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
         if _find_total(self._db, "listing") == listing:
             if (_find_total(self._db, "folders") or "") != folders:
-                self._change([], {}, [], {"folders": folders})
+                self._write([], {}, [], {"folders": folders})
             return 0
         known = dict(self._db.execute("SELECT path, sig FROM files"))
         signatures = _render_signatures(listed)
@@ -329,7 +329,7 @@ class Catalog:
 
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
         signatures: dict[str, str] = {}
-        for batch in _split(paths):
+        for batch in _split_batches(paths):
             signatures.update(
                 self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             )
@@ -358,7 +358,7 @@ class Catalog:
             # After an unreadable file or a write by another process, the next refresh compares all files again.
             is_complete = is_last and count + len(rows) == len(paths) and self._read_version() == version
             last = {**totals, **({} if is_complete else {"listing": ""})} if is_last else {"listing": ""}
-            if not self._change(rows, changed, gone if is_last else (), last):
+            if not self._write(rows, changed, gone if is_last else (), last):
                 break
             count += len(rows)
         return count
@@ -381,7 +381,7 @@ class Catalog:
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Return the ID and document frequency of each word that is in the index."""
         terms = {}
-        for batch in _split(words):
+        for batch in _split_batches(words):
             rows = self._db.execute(
                 f"SELECT word, id, df FROM terms WHERE word IN ({_make_placeholders(batch)})", batch
             )
@@ -402,7 +402,7 @@ class Catalog:
 
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         docs: list[int] = []
-        for batch in _split(paths):
+        for batch in _split_batches(paths):
             rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_make_placeholders(batch)})", batch)
             docs += [doc for (doc,) in rows]
         return docs
@@ -423,10 +423,10 @@ class Catalog:
         """Return a number that changes when another process writes to the index."""
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
-    def _change(
+    def _write(
         self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
     ) -> bool:
-        """Write rows in one transaction, except those already added by others. Returns False if the index is locked."""
+        """Write rows in one transaction, except rows already added by others. Returns False if the index is locked."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -449,7 +449,7 @@ class Catalog:
         for count in counts:
             fresh.update(count.keys())
         self._db.executemany(_ADD_TERM, fresh.items())
-        self._count(len(rows), sum(row.length for row in rows), sum(_count_lines(row.passages) for row in rows))
+        self._add_counts(len(rows), sum(row.length for row in rows), sum(_count_lines(row.passages) for row in rows))
         known = self.find_terms(list(fresh))
         totals = self.read_totals()
         rarity = {word: math.sqrt(totals.idf(df)) for word, (_, df) in known.items()}
@@ -466,8 +466,8 @@ class Catalog:
                 posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
         self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?,?)", bodies)
-        called = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
-        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", called)
+        trigger_rows = [(doc, *trigger) for doc, row in enumerate(rows, first) for trigger in row.triggers]
+        self._db.executemany("INSERT OR IGNORE INTO triggers VALUES (?,?,?,?)", trigger_rows)
         numbered = [
             (row.path, signatures[row.path], doc, fold(row.path.removesuffix(".md")))
             for doc, row in enumerate(rows, first)
@@ -478,12 +478,12 @@ class Catalog:
     def _remove(self, paths: Sequence[str]) -> None:
         """Remove documents and their terms from the index."""
         db = self._db
-        for docs in _split(self.find_docs(paths)):
+        for docs in _split_batches(self.find_docs(paths)):
             numbers = ",".join(map(str, docs))
             holders: dict[str, set[int]] = {}
             select = f"SELECT doc, length, passages FROM bodies WHERE doc IN ({numbers})"
             for doc, length, passages in db.execute(select):
-                self._count(-1, -length, -_count_lines(passages))
+                self._add_counts(-1, -length, -_count_lines(passages))
                 for word in set(passages.split()):
                     holders.setdefault(word, set()).add(doc)
             for word, (term, _) in self.find_terms(list(holders)).items():
@@ -505,7 +505,7 @@ class Catalog:
             else:
                 self._db.execute("DELETE FROM postings WHERE term = ? AND block = ?", key)
 
-    def _count(self, docs: int, length: int, passages: int) -> None:
+    def _add_counts(self, docs: int, length: int, passages: int) -> None:
         self._db.executemany(_ADD_COUNT, [("docs", docs), ("length", length), ("passages", passages)])
 
     def _open(self) -> sqlite3.Connection:
@@ -529,7 +529,7 @@ class Catalog:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        """Create the tables if the index was made with other settings or by another version."""
+        """Create the tables again if the index was made with other settings or by another version."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
         own_kind = full if self.semantic else plain
@@ -559,10 +559,10 @@ def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: in
             scores[doc] = find(doc, 0.0) + gain[posting & MAX_COUNT]
     if len(scores) <= limit:
         return list(scores)
-    least = heapq.nlargest(limit, scores.values())[-1]
-    best = [doc for doc, score in scores.items() if score > least]
+    lowest = heapq.nlargest(limit, scores.values())[-1]
+    best = [doc for doc, score in scores.items() if score > lowest]
     # Later documents, which are usually newer, win ties.
-    same = sorted([doc for doc, score in scores.items() if score == least], reverse=True)
+    same = sorted([doc for doc, score in scores.items() if score == lowest], reverse=True)
     return best + same[: limit - len(best)]
 
 
@@ -591,8 +591,8 @@ def parse_memory(path: str, text: str, signature: str, *, shared: bool = False) 
     when = fields.when if is_own else When()
     priors = MemoryPriors(modified, pinned, fields.kind, links, rule)
     joined = "\n".join(map(" ".join, passages))
-    called = list_triggers(when, "\n".join((title, fields.description, body)))
-    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(called))
+    triggers = list_triggers(when, "\n".join((title, fields.description, body)))
+    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads), tuple(triggers))
 
 
 def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:
@@ -640,12 +640,12 @@ def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """Render the stat results of folders. Omits those that changed so recently that they must be listed again."""
+    """Render the stat results of folders. Recently changed folders get none, so that they are listed again."""
     latest = time.time_ns() - _SETTLED_NS
     return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 
 
-def _digest(listed: Mapping[str, Stat]) -> str:
+def _digest_listing(listed: Mapping[str, Stat]) -> str:
     """Return a digest of a directory listing that is the same in every process."""
     names = "\n".join(listed).encode("utf-8", "replace")
     return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"
@@ -655,7 +655,7 @@ def _count_lines(passages: str) -> int:
     return passages.count("\n") + 1 if passages else 0
 
 
-def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
+def _split_batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + _MANY] for start in range(0, len(values), _MANY))
 
 

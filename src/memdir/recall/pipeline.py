@@ -104,9 +104,9 @@ class RecallRequest:
     If two `stores` have a memory of the same name, the first one is used. Without a `limit`, only memories that are very likely
     to help are returned, otherwise the best matches. `on` and `paused` are settings.
 
-    `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the conversation
-    has the standing rules from its start, so they are not candidates. `acts`: see Query. `read_index` returns the lines of MEMORY.md that the
-    host has loaded: a memory that only repeats its line is left out.
+    `is_message`: the text is a message of a conversation, in which one word is too little. `has_rules`: the
+    conversation has the standing rules from its start, so they are not candidates. `acts`: see Query. `read_index`
+    returns the lines of MEMORY.md that the host has loaded: a memory that only repeats its line is left out.
     """
 
     stores: Sequence[StoreReader]
@@ -127,8 +127,8 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `ranking` the
-    best, shown or not."""
+    """The memories found, or why there are none. `picks` has the selected candidates, then the dropped ones; `ranking`
+    has the best memories, shown or not."""
 
     query: str
     selector: str
@@ -188,10 +188,10 @@ def recall_in_project(
 ) -> RecallResult:
     """Recall from the stores of a project, with its settings, in the conversation `session`.
 
-    `peek` records nothing as shown; `trusts` does not check every file of a large directory; `acts`: memories are also shown
-    at the actions that follow, for which the ranking is returned. `is_message`: the query is a message of a conversation that has the standing rules. `on_read` is called with the
-    number of files read into the index, `on_found` as `show_recall` does. `make_selector` makes another
-    selector from the local search.
+    With `peek`, nothing is recorded as shown. With `trusts`, not every file of a large directory is checked. With
+    `acts`, the result has the ranking for later actions. `is_message`: the query is a message of a conversation that
+    has the standing rules. `on_read` is called with the number of files read into the index, `on_found` with the
+    memories to show (see `show_recall`). `make_selector` returns the selector to use, given the local search.
     """
     lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
@@ -289,7 +289,7 @@ def take_selection(
 
 
 def leave_ranking(file: SessionFile, result: RecallResult) -> None:
-    """Save the best memories for a prompt. A short prompt may continue the work of the one before, whose best also count."""
+    """Save the ranking of a prompt. A short prompt may continue earlier work and keeps the previous best memories."""
     leaders = result.ranking.leaders
     if is_short(result.query):
         pairs = zip_longest(leaders, read_ranking(file).leaders)
@@ -342,7 +342,7 @@ def find_skip(
 
 
 def show_recall(result: RecallResult, request: RecallRequest, show: Callable[[RecallResult], object]) -> RecallResult:
-    """Show a result, record it, and show it again if the record leaves less of it: better shown twice than never."""
+    """Show a result, then record it. If recording drops memories that were shown meanwhile, show the rest again."""
     show(result)
     if (last := record_recall(result, request)) is not result:
         show(last)
@@ -446,11 +446,11 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     else:
         picks = _select_headers(selector, request, record, limit)
     selected = [pick for pick in picks if not pick.dropped][:limit]
-    pairs = [(pick, _read(stores, pick)) for pick in selected]
+    pairs = [(pick, _read_pick(stores, pick)) for pick in selected]
     left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
     index = request.read_index() if selected else ""
     reasons = [
-        _find_fault(memory, left_out, index)
+        _find_objection(memory, left_out, index)
         or (NOT_USEFUL if request.is_message and _is_useless(pick, memory, request.now) else "")
         for pick, memory in pairs
     ]
@@ -476,10 +476,10 @@ def _make_query(request: RecallRequest) -> Query:
     return Query(request.text, request.tools, now=request.now, **flags)
 
 
-def _find_fault(
+def _find_objection(
     memory: tuple[StoredMemory, Excerpt, StoreReader] | None, left_out: Sequence[frozenset[str]], index: str
 ) -> str:
-    """Return why a selected memory is not shown, or "". The message may exclude it, or the index contain it."""
+    """Return why a selected memory is not shown, or "". The message may exclude it, or its index line say the same."""
     if memory is None:
         return UNREADABLE
     if index and memory[2].scope is Scope.PRIVATE and _is_repeated(memory[0], index):
@@ -489,7 +489,7 @@ def _find_fault(
 
 
 def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None, now: datetime) -> bool:
-    """Return whether the user has often said of a memory that it was not useful, and it fits no better now."""
+    """Return whether the user has often called a memory not useful, and recall is not certain that it fits now."""
     if memory is None or pick.evidence.sure is None or pick.evidence.sure > CERTAIN:
         return False
     store = memory[2].original
@@ -505,19 +505,19 @@ def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | 
 
 
 def note_useless(store: StoreBase, name: str) -> None:
-    """Record that a memory was shown and was not useful. After three times it needs more to be shown again."""
+    """Record that a memory was shown and was not useful. After several times, it is shown only if it certainly fits."""
     store.note_recalls([Surfacing(name, store.clock(), "", selector="person", moment=Moment.NOT_USEFUL)])
 
 
 def _is_repeated(memory: StoredMemory, index: str) -> bool:
-    """Return whether every word of a memory stands in its index line."""
+    """Return whether the index line of a memory contains every word of its body."""
     lines = " ".join(line.text for line in find_lines(index, memory.name))
     return bool(lines) and set(fold_words(memory.body).split()) <= set(fold_words(lines).split())
 
 
 def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
     """Select among the headers that may be shown."""
-    headers, dropped = _scan(request.stores)
+    headers, dropped = _read_headers(request.stores)
     rules = set(find_rules(headers)) if request.has_rules else ()
     allowed = []
     for header in headers:
@@ -527,7 +527,7 @@ def _select_headers(selector: Selector, request: RecallRequest, record: SessionR
     return [*(selector(_make_query(request), allowed, limit) if allowed else ()), *dropped]
 
 
-def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
+def _read_headers(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
     """Return the headers of all readable stores, and the user memories that project memories override."""
     headers: list[Header] = []
     hidden: list[Pick] = []
@@ -536,11 +536,11 @@ def _scan(stores: Sequence[StoreReader]) -> tuple[list[Header], list[Pick]]:
             store_headers = store.scan()
         except MemdirError:
             continue
-        above = set()
+        taken = set()
         if any(header.scope is Scope.USER for header in store_headers):
-            above = {fold(header.name) for header in headers if header.scope is Scope.PRIVATE}
-        hidden += [_drop(header, HIDDEN) for header in store_headers if fold(header.name) in above]
-        headers += [header for header in store_headers if fold(header.name) not in above] if above else store_headers
+            taken = {fold(header.name) for header in headers if header.scope is Scope.PRIVATE}
+        hidden += [_drop(header, HIDDEN) for header in store_headers if fold(header.name) in taken]
+        headers += [header for header in store_headers if fold(header.name) not in taken] if taken else store_headers
     return headers, hidden
 
 
@@ -561,7 +561,7 @@ def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, na
     return READ if any(key in record.read for key in keys) else ""
 
 
-def _read(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
+def _read_pick(stores: Sequence[StoreReader], pick: Pick) -> tuple[StoredMemory, Excerpt, StoreReader] | None:
     """Read a selected memory from its store, or return None if it cannot be read."""
     match: tuple[StoredMemory, StoreReader] | None = None
     for store in stores:

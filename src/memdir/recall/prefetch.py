@@ -6,8 +6,8 @@ A prompt hook starts a process with `select_in_background`: it selects with a mo
 
 `ModelSelector` sends a model the manifest, recent tools and the query, and gets up to five file names. Rules and manifest
 come first and the query last, so that a provider can cache the part that stays the same. For the same reason the manifest
-starts with the oldest memory: a saved or changed one moves to its end. Unknown names are ignored. An invalid reply is sent back once; after that, or if the model fails, the
-local selector is used.
+starts with the oldest memory: a saved or changed memory moves to its end. Unknown names are ignored. An
+invalid reply is sent back once; after that, or if the model fails, the local selector is used.
 """
 
 import re
@@ -65,7 +65,7 @@ SCHEMA: Mapping[str, object] = {
     "additionalProperties": False,
 }
 _QUERY_CHARS = 4000  # start and end of a longer text, such as a pasted log, are enough
-_TAKE_SECONDS = 0.05  # wait for the session record, which is locked for a millisecond
+_TAKE_SECONDS = 0.05  # max wait for the session record, which others lock for a millisecond
 
 
 class Prefetch:
@@ -165,8 +165,8 @@ def select_in_background(
     """Select memories for the question stored by a prompt hook, and store their names for the next hook.
 
     `read_tools` returns the tools used in the transcript at a path. Nothing is stored if only the index was used, because the
-    prompt hook has shown its result, or if the user has sent another message, which the recall log notes as too late, or
-    cleared the conversation.
+    prompt hook has shown its result, or if the user has cleared the conversation or sent another message, for which
+    the recall log notes the memories as too late.
     """
     file = SessionFile(project.private.state, session)
     question = file.read_prompt(QUESTION)
@@ -182,7 +182,7 @@ def select_in_background(
         is_message=True,
         make_selector=lambda search: open_selector(project, search),
     )
-    is_own = result.selector in BACKGROUND  # what only the index found was shown at the prompt
+    is_own = result.selector in BACKGROUND  # the prompt hook has already shown what the index found
     if (current := file.read_prompt(QUESTION)) != question:
         for excerpt, owner in zip(result.memories, result.owners, strict=True) if is_own and current else ():
             row = Surfacing(excerpt.header.name, project.now(), result.query, session, result.selector)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memdir.store.plan import Finder
     from memdir.store.secrets import SecretFinding
 
-_LINE_CHARS = 260  # of a memory that is only named
+_LINE_CHARS = 260  # of the line for a memory that is only named
 _GAP = "\n\n"
 
 
@@ -41,7 +41,7 @@ def fit_memories(
         gap = _GAP if fitted else ""
         left, rest = chars - measure_reply(fitted) - len(gap), tokens - estimate_tokens(fitted)
         reserved = min((len(excerpts) - number - 1) * _LINE_CHARS, left // 3)
-        text = _fit(excerpt, now, left - reserved, rest - reserved // 4)
+        text = _render_within(excerpt, now, left - reserved, rest - reserved // 4)
         if not text:
             header = excerpt.header
             about = shorten(one_line(header.description or header.title), 120)
@@ -78,25 +78,25 @@ def has_tokens_at_most(text: str, limit: int) -> bool:
     return len(text) * (0.5 if text.isascii() else 1.25) <= limit or estimate_tokens(text) <= limit
 
 
-def _fit(excerpt: Excerpt, now: datetime, left: int, rest: int) -> str:
-    """Return the memory, or as much of it as fits. Returns "" if that is too little."""
+def _render_within(excerpt: Excerpt, now: datetime, chars: int, tokens: int) -> str:
+    """Render a memory, shortened to these limits, or return "" if too little of its text would remain."""
     quoted = quote_memory(excerpt)
     whole = show_memory(excerpt, now=now, quoted=quoted)
     size, weight = measure_reply(whole), estimate_tokens(whole)
-    if size <= left and weight <= rest:
+    if size <= chars and weight <= tokens:
         return whole
     frame = measure_reply(show_memory(replace(excerpt, truncated=True), now=now, quoted="")) + 20
-    share = min(1.0, rest / weight * 0.95) if weight else 1.0
-    room = min(left, int(size * share)) - frame
+    share = min(1.0, tokens / weight * 0.95) if weight else 1.0
+    room = min(chars, int(size * share)) - frame
     if room < HOOK_LEAST_CHARS:
         return ""
-    text = _cut(quoted, room)
+    text = _cut_text(quoted, room)
     heads = quoted.count("\n") - excerpt.text.count("\n")
     lines = max(1, text.count("\n") + 1 - heads)
     return show_memory(replace(excerpt, text=text, truncated=True, lines=lines), now=now, quoted=text)
 
 
-def _cut(text: str, room: int) -> str:
+def _cut_text(text: str, room: int) -> str:
     while (over := measure_reply(text) - room) > 0:
         text = text[: len(text) - max(1, over // 2)] if not text.isascii() else text[:room]
     for sign in ("\n", " "):
@@ -112,7 +112,7 @@ _CJK = (
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# So do Thai, Lao, Burmese and Khmer, with an alphabet: one apparent word may be a sentence.
+# Thai, Lao, Burmese and Khmer have letters but no spaces, so what looks like one word may be a sentence.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _WORDS = re.compile(r"\w+(?:[^\s\w]+\w+)*")
 _CJK_CHARS, _UNSPACED_CHARS = 4, 8  # a run of this length counts as more than one word

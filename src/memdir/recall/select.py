@@ -73,7 +73,7 @@ SEARCH = (0.7, 1.0, 0.0, 0.4, 0.1, 0.0, 0.35, 0.35, 0.0, 0.35)
 # The weights that decide whether a memory is shown are learned from developers' prompts (`benchmarks/gate.py`;
 # docs/recall.md). There is one file per kind, because a prompt hook needs only one and must be fast.
 GATES = {kind: Path(__file__).with_name(f"gate_{kind}.json") for kind in ("semantic", "plain", "encoder")}
-# Features of a prompt in addition to its words and direction, and features of a memory at this prompt.
+# Features of a prompt in addition to its words and its vector; and features of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
 SHOW = (
     "bias", "long", "second", "uncued", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight",
@@ -100,7 +100,7 @@ class PreparedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """A memory with its scores."""
+    """A memory with the parts of its score, its matched words, and its priors."""
 
     path: str
     parts: tuple[float, ...]
@@ -128,19 +128,19 @@ class Gate:
 
 DATE = 0.2  # a question that names the day
 PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence, which only breaks near ties
-LEADING = 16  # of the best memories count at the actions of a turn, each with some words
-LEADING_TERMS, LEADING_WORDS = 100, 32  # terms of one that are looked at, and the rarest of them
-LEADING_WEIGHT = 0.1  # of a word: common ones say nothing
+LEADING = 16  # best memories of a prompt that count at the actions of its turn
+LEADING_TERMS, LEADING_WORDS = 100, 32  # terms of such a memory that are read, and the rarest that are kept
+LEADING_WEIGHT = 0.1  # min weight of a word; more common words say nothing
 SHORTLIST = 5  # candidates above the limit that are opened for --explain
 # A memory that matches no word of the question and has less than this share of the best score is a candidate only because
 # all memories of a small directory are scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
-# Many prompts need a memory only when it comes to an edit: one with paths or content in `when` waits for that unless it is
-# this sure, or the prompt is a question, after which nothing may be edited. A command cannot be taken back, and hosts show a
-# memory with its result, so one with commands does not wait.
+# Many prompts need a memory only at a later edit. A memory with paths or content in `when` waits for it, unless its
+# confidence is at least this, or the prompt is a question, which may lead to no edit. A memory with commands does not
+# wait, because a command cannot be undone, and hosts show memories only with its result.
 WAITING = 1.0
-SHORT_WORDS, MOST_DOUBT = 6, 2.0  # so short a prompt ("commit and push") says little about the work that it starts
+SHORT_WORDS, MOST_DOUBT = 6, 2.0  # "commit and push" says little about its work; the highest doubt
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
 WAITS = "it waits for the action that it is about; the prompt alone is not sure enough"
@@ -155,7 +155,7 @@ Drop = Callable[[StoreReader, str], str]  # why this memory cannot be selected, 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The selected candidates, and the next best ones with the reasons why they were not selected."""
+    """The selected candidates with their stores, and the next best candidates with the reasons for dropping them."""
 
     picks: tuple[Pick, ...]
     passed_over: tuple[Pick, ...] = ()
@@ -196,7 +196,7 @@ class LocalSearch:
         self._reads = 0
         self._catalogs: dict[int, Catalog] = {}
         self._leading: list[tuple[float, int, str]] = []  # scores, stores and paths of the best of the last search
-        self._weight = 0.0  # of the last prompt
+        self._weight = 0.0  # what `weigh_prompt` returned for the last prompt
         self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
         self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
@@ -228,7 +228,7 @@ class LocalSearch:
         return self._retry(lambda: sum(self._refresh(number) for number in range(len(self._stores))))
 
     def refresh_files(self, paths: Iterable[Path]) -> int:
-        """Update the index for these files. Only needed in large directories; small ones are updated by each search."""
+        """Update the index for these files. Small directories do not need it: each search updates them."""
         real = [os.path.realpath(path) for path in paths]
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
@@ -263,7 +263,7 @@ class LocalSearch:
         for number, store in enumerate(self._stores):
             for _ in range(2 if self._trusts else 1):  # again if a file differs from its index row
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
-                best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
+                best = _rank(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
                 picks = _make_picks(store, best, self.name)
                 headers = {pick.header.file: pick.header for pick in picks}
                 if not (self._trusts and picks and self._reindex_files(number, headers)):
@@ -307,10 +307,10 @@ class LocalSearch:
         return SearchResult(tuple(pick for pick, _ in selected), (*worse, *weak, *dropped), owners)
 
     def find_ranking(self, text: str) -> PromptRanking:
-        """Return the best memories of the last search, shown or not, with the words that set them apart, and the doubt.
+        """Return the best memories of the last search, shown or not, with their rarest words, and the doubt.
 
-        Words of the text itself are left out: at an action they would be no new evidence. So are those of memories of
-        other directories, because a purge there does not find the files of conversations here.
+        Words of `text` are left out, because at an action they would be no new evidence. Memories of other directories
+        get no words, because a purge there does not find the files of conversations here.
         """
         used = frozenset(parse_terms(text))
         words: dict[tuple[int, str], dict[str, float]] = {}
@@ -353,7 +353,7 @@ class LocalSearch:
         result = self.search(query, limit, drop=find_reason)
         if not query.skips_rules:
             return (*result.picks, *result.passed_over)
-        # A rule keeps its place in the ranking: what is shown must fit well beside it, and not only in its absence.
+        # Rules are dropped after ranking, so that the other memories must also fit well compared with them.
         rules, picks = set(self._find_rules()), list[Pick]()
         for pick, owner in zip(result.picks, result.owners, strict=True):
             is_rule = (_find_store_scope(owner.scope), pick.header.name) in rules
@@ -494,7 +494,7 @@ class LocalSearch:
             return None
 
     def _retry(self, step: Callable[[], T]) -> T:
-        """Run a step. If an index fails, replace it by a new or temporary one and try again."""
+        """Run a step. If an index fails, replace it by a new or temporary index and try again."""
         try:
             return step()
         except sqlite3.DatabaseError as error:
@@ -511,8 +511,8 @@ def _find_store_scope(scope: Scope) -> Scope:
     return Scope.PRIVATE if scope is Scope.TEAM else scope
 
 
-def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
-    """Return the candidates with their final scores, best first. Newer memories win ties."""
+def _rank(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
+    """Return the candidates with their priors, best first. Newer memories win ties."""
     dates = parse_dates(query.text)
     priors = {}
     for memory in scored:
@@ -584,7 +584,7 @@ def score_all(
     worth: Sequence[float] = SEARCH,
     encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return the scored candidates. In a large directory these are only the matches and the best `encoded` ones."""
+    """Return the scored candidates. In a large directory, only matches and the best `encoded` memories are scored."""
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)

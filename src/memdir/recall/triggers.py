@@ -1,4 +1,4 @@
-"""Find the memories that an action of an agent calls for: their triggers, the table of them, and what matches an action.
+"""Find the memories that an agent's action calls for, by the triggers of each memory.
 
 A trigger is written or derived. Written triggers are the entries of `when:`. If a memory has none, paths, commands and
 names that its text mentions in code spans are its triggers, and in prose only those that cannot be ordinary words.
@@ -8,8 +8,8 @@ names that its text mentions in code spans are its triggers, and in prose only t
     commands  the same                            a regular expression
     content   the same                            a regular expression
     file      the last part of a path             a file or folder
-    program   the first word of a command         a command; its words occur in this order
-    name      the rarest part of a name           an identifier, as `sync_all` or `Repo.delete_all`
+    program   the longest word of a command       a command; its words occur in this order
+    name      the longest part of a name          an identifier, as `sync_all` or `Repo.delete_all`
 
 The table is part of the derived index, so it is renewed, purged and rebuilt with it. A hook reads the few rows that can
 match without loading the modules of recall: derived triggers are looked up by key, and literals are tested before an
@@ -90,8 +90,8 @@ class Trigger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The effect of a tool call. `paths` are below the project's root, `text` is what is written; in `replaced`, which
-    has what is replaced or searched for, only names count. `is_write`: it writes a file or runs a command."""
+    """The effect of a tool call. `paths` are below the project's root, `text` is what is written. `replaced` is text
+    that is replaced or searched for, in which only names count. `is_write`: it writes a file or runs a command."""
 
     paths: tuple[str, ...] = ()
     command: str = ""
@@ -114,7 +114,7 @@ class TriggerMatch:
 
 @dataclass(frozen=True, slots=True)
 class LeadingMemory:
-    """One of the best memories for a prompt, with the words that set it apart and their weights."""
+    """One of the best memories for a prompt, with its rarest words and their weights."""
 
     scope: Scope
     name: str
@@ -123,8 +123,8 @@ class LeadingMemory:
 
 @dataclass(frozen=True, slots=True)
 class PromptRanking:
-    """The best memories for the last prompt of a conversation. `doubt` that it needs any is from 0 to 2; `off`: it asks to
-    leave memory out."""
+    """The best memories for the last prompt of a conversation. `doubt`, from 0 to 2, is how unlikely the prompt
+    needs memories. `off`: it asks to leave memory out."""
 
     turn: str = ""
     leaders: tuple[LeadingMemory, ...] = ()
@@ -134,7 +134,7 @@ class PromptRanking:
 
 @dataclass(frozen=True, slots=True)
 class ActionCandidate:
-    """A memory that an action may call for, with the evidence for it beyond what its rank for the prompt asks for."""
+    """A memory that an action calls for. `evidence` is what exceeds the evidence that its rank requires."""
 
     scope: Scope
     name: str
@@ -151,7 +151,7 @@ _PATCH = "*** Begin Patch"
 
 
 def find_action(tool: str, values: Mapping[str, Any], cwd: str, tops: Sequence[Path]) -> Action | None:
-    """Return the action of a call of a tool, by its plain name, or None if it neither writes, reads nor runs anything.
+    """Return the action of a tool call, or None if the tool neither writes, reads nor runs anything.
 
     Paths are relative to one of `tops`, the roots of the work tree and of the project; others are left out.
     """
@@ -204,17 +204,17 @@ _WEIGHTS = {
     TriggerKind.PATHS: 1.2,
     TriggerKind.FILE: 1.2,
 }
-_BROAD = 0.3  # of a path  # that names a folder or an ending, not a file
-_READ_LESS = 0.5  # the same for an action that only reads
-_COMMAND_WORDS = 0.7  # of the words of a command: they also name what is only looked at
-_NEED, _NEED_RANK = 0.8, 0.6  # evidence for the first, and more with the logarithm of the rank
-_NEED_DOUBT = 0.8  # more if the prompt is of a kind that needs no memory
-_LAST_RANK = 40  # also of memories without a rank
-_ONE_IN, _FEW_TURNS = 20, 2  # triggers that fire in more than one of 20 turns are too wide; two are chance
+_BROAD = 0.3  # a path that names a folder or an ending, not a file
+_READ_LESS = 0.5  # subtracted at an action that only reads
+_COMMAND_WORDS = 0.7  # share of the words' weight in a command, which also names what is only looked at
+_NEED, _NEED_RANK = 0.8, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
+_NEED_DOUBT = 0.8  # required in addition, times the doubt that the prompt needs a memory
+_LAST_RANK = 40  # of memories that are not in the ranking
+_ONE_IN, _FEW_TURNS = 20, 2  # a trigger is too wide if it fires in more than one of 20 turns, and more than twice
 
 
 def read_ranking(file: SessionFile) -> PromptRanking:
-    """Return the ranking that the prompt's hook has left, empty if there was no prompt yet."""
+    """Return the ranking that the prompt hook has saved, or an empty one if there was no prompt yet."""
     match file.read_prompt(RANKING):
         case {"turn": str(turn), "leaders": list(rows), "doubt": float(doubt), "off": bool(off)}:
             return PromptRanking(turn, tuple(leader for row in rows if (leader := _read_leader(row))), doubt, off)
@@ -256,7 +256,7 @@ def find_candidates(
     action: Action,
     frequent: Collection[tuple[str, str]] = (),
 ) -> list[ActionCandidate]:
-    """Return the memories with enough evidence, best first. `frequent` triggers are none: they need words that agree."""
+    """Return the memories with enough evidence, best first. `frequent` triggers do not count as evidence."""
     triggers = {(scope, match.name): match.triggers for scope, match in matches}
     leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
     text = f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS]
@@ -266,7 +266,7 @@ def find_candidates(
         rank, leader = leaders.get(key, (_LAST_RANK, None))
         matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
         need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
-        evidence = max(map(_weigh_trigger, matched), default=0.0) - need
+        evidence = max(map(_score_trigger, matched), default=0.0) - need
         if not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:
@@ -277,7 +277,7 @@ def find_candidates(
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
 
 
-def _weigh_trigger(trigger: Trigger) -> float:
+def _score_trigger(trigger: Trigger) -> float:
     kind = TriggerKind(trigger.kind)
     return _BROAD if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
 
@@ -291,7 +291,7 @@ def _names_file(trigger: Trigger) -> bool:
 
 
 def _measure_overlap(weights: Mapping[str, float], words: Sequence[str]) -> float:
-    """Return the weight of the stems that begin one of these sorted words. One word alone does not count."""
+    """Return the total weight of the stems with which a word of this sorted list begins, if there are several."""
     hits = [weight for stem, weight in weights.items() if _has_stem(stem, words)]
     return sum(hits) if len(hits) > 1 else 0.0
 
@@ -318,7 +318,7 @@ def find_matches(index: Path, action: Action) -> list[TriggerMatch]:
 
 
 def match_triggers(triggers: Iterable[Trigger], action: Action) -> tuple[Trigger, ...]:
-    """Return the triggers that match an action, as those of a file that has changed since the table was made."""
+    """Return the triggers that match an action, such as those just read from a file."""
     facts = _ActionFacts(action)
     return tuple(trigger for trigger in triggers if _matches(trigger, facts))
 
@@ -342,7 +342,7 @@ class _ActionFacts:
         self._until = 0.0
 
     def has_time(self) -> bool:
-        """Return whether another expression may be tried. The first one starts the clock."""
+        """Return whether time is left to search another expression. The first call starts the clock."""
         self._until = self._until or time.perf_counter() + ACTION_SECONDS
         return time.perf_counter() < self._until
 
@@ -361,7 +361,7 @@ def _match_rows(db: sqlite3.Connection, action: Action) -> Iterator[tuple[int, T
     facts = _ActionFacts(action)
     for kind in WRITTEN:
         if facts.lowered[kind]:
-            # Those without a literal come last.
+            # Triggers without a literal come last.
             rows = db.execute("SELECT doc, kind, key, pattern FROM triggers WHERE kind = ? ORDER BY key DESC", (kind,))
             for doc, *trigger in rows:
                 if _matches(row := Trigger(*trigger), facts):
@@ -397,7 +397,7 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
-    """Return a compiled expression, or None if it is invalid or matches every text: such a file was not written by memdir."""
+    """Return a compiled expression, or None if it is invalid or matches every text, which memdir never writes."""
     try:
         expression = compile_expression(pattern, ignores_case=ignores_case)
     except FormatError:
@@ -411,7 +411,7 @@ def _compile(pattern: str, *, ignores_case: bool) -> Any:
 def list_triggers(when: "When", text: str) -> list[Trigger]:
     """Return the triggers of a memory: those of `when`, or else those derived from its text."""
     if not when.has_patterns:
-        return list(dict.fromkeys(_derive(text)))[:TRIGGERS]
+        return list(dict.fromkeys(_derive_triggers(text)))[:TRIGGERS]
     patterns = [(kind, pattern) for kind in WRITTEN for pattern in getattr(when, kind)]
     return [
         Trigger(kind, "\n".join(find_literals(pattern, is_glob=kind == TriggerKind.PATHS)), pattern)
@@ -419,12 +419,12 @@ def list_triggers(when: "When", text: str) -> list[Trigger]:
     ]
 
 
-def _derive(text: str) -> Iterator[Trigger]:
+def _derive_triggers(text: str) -> Iterator[Trigger]:
     spans = find_code_spans(text) if "`" in text else ()
     plain = [match for match in _PLAIN.finditer(text) if not any(start <= match.start() < end for start, end in spans)]
     if not spans and not plain:
         return
-    # Imported here, as below: a hook reads what was derived, and most memories name nothing.
+    # Imported here, as below: a hook only reads derived triggers, and most memories have none.
     from memdir.verify import claims
 
     for start, end in spans:
@@ -478,7 +478,7 @@ def render_glob(glob: str) -> str:
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
     """Return texts in lower case, one of which is in every match of an expression, or none if that is not known.
 
-    They only save time: an expression that Python's parser reads otherwise than RE2 has none.
+    They only save time: an expression that Python cannot parse without a warning has none.
     """
     if is_glob:
         pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
@@ -494,7 +494,7 @@ def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
 
 
 def _choose_literals(pieces: Iterable[tuple[object, Any]]) -> tuple[str, ...]:
-    """Return the most telling texts of a parsed expression: those of which the shortest is longest."""
+    """Return the alternative texts, one of which is in every match: the set whose shortest text is longest."""
     choices: list[tuple[str, ...]] = [()]
     run = ""
     for kind, value in (*pieces, (None, None)):

@@ -1,7 +1,7 @@
 """Plan many edits as one change. Each edit sees the result of earlier ones, and each file is written once.
 
-`StoreBase.change` documents which edits are left out: those in a tuple together, because a merge that cannot be written
-must not remove its sources. `StoreOverlay` is a store as it would be after a batch.
+`StoreBase.change` documents which edits are left out. The edits in a tuple are left out together, because a merge that
+cannot be written must not remove its sources. `StoreOverlay` shows a store as it would be after a batch.
 """
 
 from collections.abc import Sequence
@@ -109,9 +109,9 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
 
 
 class StoreOverlay(Overlay):
-    """A read-only store as it would be after these edits; conflicting edits and those of pinned memories are left out.
+    """A read-only view of a store after these edits, without conflicting edits and edits of pinned memories.
 
-    Digests of memories are those of the new texts; `find_digest` returns the current file's, with which a batch compares.
+    A memory has the digest of its new text; `find_digest` returns the current file's digest, as edits expect it.
     """
 
     def __init__(self, store: StoreBase, edits: Sequence[Sequence[Edit]], *, now: datetime) -> None:

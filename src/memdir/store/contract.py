@@ -89,7 +89,7 @@ class RecallLog(Protocol):
 
 @runtime_checkable
 class Workplace(Protocol):
-    """The folder for memdir's own records and locks of a store. `state` may be inside or outside `root`."""
+    """Where memdir keeps its records and locks for a store: the folder `state`, inside or outside `root`."""
 
     root: Path
     state: Path
@@ -121,10 +121,10 @@ class HistoryKeeper(Protocol):
         """Raise DiskError if a part of the history cannot be read or is missing, or a newer memdir has written it."""
 
     def check_saving(self) -> None:
-        """Raise an error if a save would fail, by doing what a save does without changing anything."""
+        """Raise an error if a save would fail: do the same steps as a save, but change nothing."""
 
     def rebuild_history(self) -> bool:
-        """Replace a damaged history by what is whole in it. Return whether it was damaged."""
+        """Replace a damaged history with a new one made of its readable rows. Return whether it was damaged."""
         ...
 
     def read_digests(self) -> dict[str, str]:
@@ -337,7 +337,7 @@ class StoreBase(StoreReader, Inbox):
     clock: Clock
     actor: str = ""  # the credential that acts, if the store has credentials
     actor_name: str = ""  # the name of the user or the token
-    screen: Screen = staticmethod(lambda changes, verb, doubt: None)  # returns the item if it needs another user
+    screen: Screen = staticmethod(lambda changes, verb, doubt: None)  # returns an item if the change needs approval
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
@@ -364,7 +364,7 @@ class StoreBase(StoreReader, Inbox):
         return decode(self.read_bytes(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE) or b"")
 
     def open_workplace(self, root: Path | None = None) -> Workplace:
-        """Return where records and locks are stored: `root` or the store's folder. Raises SettingsError without one."""
+        """Return the place of records and locks: `root` or the store's folder. Raises SettingsError without either."""
         if root is None:
             problem = f"a {type(self).__name__} has no folder of its own for records and locks"
             raise SettingsError(problem, key="state", hint="pass a folder as state=PATH")
@@ -432,7 +432,7 @@ class StoreBase(StoreReader, Inbox):
     def find_last_steps(self, names: Collection[str] | None = None) -> dict[str, Change]:
         """Return a dict from memory names to the last change of the memory's text; its `files` are empty.
 
-        Includes forgotten memories; with `names` only these.
+        Forgotten memories are included. `names` limits the result to these memories.
         """
         with self._reading_history() as past:
             return past.find_last_steps(names)

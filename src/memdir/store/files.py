@@ -1,9 +1,9 @@
 """FileStore: Markdown files in one directory, written by one process at a time, each change completely or not at all.
 
-Reads take no lock and never fail because of one bad file. A write takes the directory's lock, heals changes that were
-killed, plans on the current files, records the change, applies it, and returns when it is on the disk. Several threads and
-processes can use it at once. The derived index (`index.db`) caches the header of every file with its stat signature, so an
-unchanged directory is listed without opening a memory. It may be deleted at any time, and counts as empty if it is damaged.
+Reads take no lock and never fail because of one bad file. A write takes the directory's lock, heals changes interrupted
+by a killed process, plans on the current files, records the change, applies it, and returns when it is on the disk.
+Several threads and processes can use a store at once. The derived index (`index.db`) caches each file's header and
+stat signature, so an unchanged directory is listed without opening a memory. If deleted or damaged, it counts as empty.
 """
 
 import errno
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
     from memdir.store.state import Author
 
 SYNC = "sync"  # the origin of teammates' changes, which come with their author
-# How long a reader waits for the lock before it leaves recording outside edits, or making a history, to another process.
+# How long a reader waits for the lock before it leaves recording outside edits, or creating a history, to others.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
-_PROBE_BYTES = 65_536  # about what a save needs
+_PROBE_BYTES = 65_536  # roughly the bytes that a save writes
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, modified, dialect, problem, fields"
-# The cache is made again for other columns or fields; the number changes if one of them is read differently.
+# The cache is rebuilt if columns or fields change. Increase the number if a column or field is read differently.
 _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".encode())[:7], 16)
 
 
 class FileStore(StoreBase):
     """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
-    `on_open` is called when a process opens the history
-    to write. `shared`: other people read this store; `team`: its team memories are shown in conversations;
-    `find_author` returns who signs writes to team memories; `review`: an agent's writes to them need review.
+    `on_open` is called when a process opens the history to write. If `shared`, other people read this store. If `team`,
+    its team memories are shown in conversations. `find_author` returns the author to record for changes to team
+    memories. If `review`, an agent's changes to team memories need review.
     """
 
     def __init__(

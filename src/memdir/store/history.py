@@ -16,7 +16,7 @@ sync tool or a restored backup makes another inode.
 import errno
 import os
 import sqlite3
-from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
+from _thread import allocate_lock  # the same as `threading.Lock`, but importing `threading` slows the first recall
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -35,10 +35,10 @@ from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_words, one_line, replace_surrogates
 
 FILE = "history.db"
-ENDINGS = ("", "-wal", "-shm")  # of the files of a database
+ENDINGS = ("", "-wal", "-shm")  # endings of a database's file names
 IN_MEMORY = ":memory:"
 OUTSIDE = "outside"
-REBUILD = "rebuild"  # the verb of a change that says what was lost when a damaged history was rebuilt
+REBUILD = "rebuild"  # the kind of change that records what was lost when a damaged history was rebuilt
 MIGRATIONS = (
     """
     CREATE TABLE acts (
@@ -237,7 +237,7 @@ def create_file(path: Path) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path, *, is_write: bool = False) -> Iterator[None]:
-    """Convert SQLite errors to DiskError with a hint that fits, and a lock that stops a writer to LockedError."""
+    """Convert SQLite errors: to LockedError if a lock stops a writer, otherwise to DiskError with a fitting hint."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -640,9 +640,9 @@ def _find_times(
 def _find_change(
     db: sqlite3.Connection, path: str, digest: str, since: datetime | None
 ) -> tuple[datetime | None, bool]:
-    """Return when these bytes were written and whether they were copied from elsewhere, with the date in the file.
+    """Return when these bytes were written, and whether the date in the file counts instead.
 
-    A dream writes the date of its newest source into the file.
+    It counts if the bytes were copied from elsewhere, or reworded by `memdir dream`, which dates them itself.
     """
     earliest: datetime | None = None
     brought = has_dreamed = False
@@ -664,7 +664,7 @@ def _find_change(
                 return moment, has_dreamed
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == digest and earliest is not None:
-            earliest = min(earliest, moment)  # this change replaced them, so they are older
+            earliest = min(earliest, moment)  # this change replaced the bytes, so they are older
     # memdir did not write these bytes: use a date that came with them, or the file's when memdir first replaced them.
     row = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
     moments = [moment for moment in (earliest, _make_time(row[0]) if row else None) if moment is not None]

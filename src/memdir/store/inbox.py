@@ -175,7 +175,7 @@ def is_about(item: InboxItem, name: str) -> bool:
 
 def find_subjects(item: InboxItem) -> frozenset[str]:
     """Return the normalised names of the memories that an item would change or create."""
-    if item.kind in (InboxKind.CONFLICT, InboxKind.APPROVAL):  # these are about what was written already
+    if item.kind in (InboxKind.CONFLICT, InboxKind.APPROVAL):  # these items are about text that is already saved
         return frozenset()
     try:
         edits = find_payload_edits(item.payload)

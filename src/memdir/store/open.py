@@ -538,14 +538,14 @@ def move_memory(source: Path, target: Path, identity: Identity, *, environment: 
     states = sorted({find_state_dir(source, environment), find_state_dir(target, environment)})
     with ExitStack() as held:
         for state in states:
-            held.enter_context(_hold_still(state, seconds))
+            held.enter_context(_hold_state_lock(state, seconds))
         relink(source, target, environment=environment)
     write_identity(find_state_dir(target, environment), identity)
 
 
 @contextmanager
-def _hold_still(state: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock of a directory, unless memdir has never written to it."""
+def _hold_state_lock(state: Path, seconds: float) -> Iterator[None]:
+    """Hold the lock of a state folder, if the folder exists."""
     with ExitStack() as held:
         if state.is_dir():
             held.enter_context(disk_errors(str(state)))

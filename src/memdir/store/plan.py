@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
 
-# The origins of what the person does, also on another machine of theirs and by undoing.
+# The origins of the user's own changes, including those synced from another machine and undos.
 _PERSONAL = frozenset({"person", "outside", "sync"})
 AGENT = "agent"  # the origin of memories an agent writes with tools, unlike those learned from conversations
-_PLACED_POINTERS = 200  # up to this many missing index lines are each placed next to similar ones
-_DIALECT_SAMPLE = 16  # neighbouring files read to find the dialect that a directory mostly uses
+_PLACED_POINTERS = 200  # up to this many missing index lines are placed next to similar lines
+_DIALECT_SAMPLE = 16  # files read to find the dialect that most files of a directory use
 
 
 class StoreView(Protocol):
@@ -136,13 +136,13 @@ def find_doubt(changes: Iterable[FileChange], rules: WriteRules) -> str:
 
 
 def drop_powers(changes: list[FileChange], origin: Origin) -> list[FileChange]:
-    """Return the changes without what only the user may set: agents cannot pin, programs cannot set `enforce`."""
+    """Return the changes without fields only the user may set: agents cannot pin, programs cannot set `enforce`."""
     if origin.who in _PERSONAL:
         return changes
-    return [change if change.is_index else replace(change, after=_drop_powers(change, origin)) for change in changes]
+    return [change if change.is_index else replace(change, after=_drop_reserved(change, origin)) for change in changes]
 
 
-def _drop_powers(change: FileChange, origin: Origin) -> bytes | None:
+def _drop_reserved(change: FileChange, origin: Origin) -> bytes | None:
     if change.after is None or (b"pinned" not in change.after and b"enforce" not in change.after):
         return change.after
     text = decode(change.after)
@@ -165,7 +165,7 @@ def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> t
         if change.after is None:
             edits.append(Forget(name, before))
         else:
-            text = decode((change.after if pins else _drop_powers(change, Origin(AGENT))) or b"")
+            text = decode((change.after if pins else _drop_reserved(change, Origin(AGENT))) or b"")
             edits.append(Put(name, text) if before is None else Rewrite(name, text, before))
     return tuple(edits)
 
@@ -608,7 +608,7 @@ def render_over(text: str, draft: Draft, now: datetime) -> str:
     own = {row.key: row.render(value) for row, value in list_set(draft, before)}
     if before.dialect is None:
         return frontmatter.compose_file(changes | own, _clean_body(draft.body), Dialect.FLAT)
-    changes |= reversed(own.items())  # each is inserted before the last one: they stand as in a new file
+    changes |= reversed(own.items())  # each is inserted before the last one, which gives the order of a new file
     edited = frontmatter.replace_body(frontmatter.set_fields(text, changes), _clean_body(draft.body))
     if edited != text and before.modified:
         edited = frontmatter.set_fields(edited, {"modified": now.astimezone().isoformat(timespec="seconds")})

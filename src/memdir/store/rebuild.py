@@ -1,9 +1,9 @@
 """Rebuild a damaged history from the rows that can still be read.
 
-A query stops at a page that cannot be read, and without the upper levels of a table it does not find those below. So the
-pages of the file are read one by one, as SQLite's file format describes them, and each row that is whole is put into a new
-history, contents only if they match their digest. Deleted rows do not come back, because SQLite overwrites them here
-(`secure_delete`). What is known to be lost is counted in a change of the new history, and the damaged file is kept.
+A query stops at an unreadable page, and cannot reach pages whose parent page is damaged. So the pages of the file are
+read one by one, as SQLite's file format describes them, and each complete row is copied to a new history; contents only
+if they match their digest. Deleted rows do not come back, because SQLite overwrites them (`secure_delete`). A change in
+the new history counts the known losses, and the damaged file is kept.
 """
 
 import os
@@ -21,13 +21,13 @@ from memdir.store.history import ENDINGS, FILE, OUTSIDE, REBUILD, History
 from memdir.store.plan import is_index_path
 
 _INNER, _INDEX_LEAF, _TABLE_LEAF = 2, 10, 13  # the kinds of pages that contain rows
-_PAGE_BYTES = 4_096  # SQLite's default; a damaged first page may not tell
+_PAGE_BYTES = 4_096  # SQLite's default, used if the first page is damaged
 _INTEGER_BYTES = (0, 1, 2, 3, 4, 6, 8)  # by serial type
 Cell = int | float | str | bytes | None
 
 
 def rebuild_history(state: Path, now: datetime) -> None:
-    """Replace the history in a state folder by what is whole in it. The caller holds the directory's lock."""
+    """Replace the history in a state folder with its readable rows. The caller must hold the directory's lock."""
     numbers = range(1, 1_000_000)
     aside = next(folder for number in numbers if not os.path.lexists(folder := state / f"replaced-{number}"))
     new = aside / "new" / FILE
@@ -52,7 +52,7 @@ def rebuild_history(state: Path, now: datetime) -> None:
             insert = "INSERT INTO acts (at, verb, who, why, session, pending) VALUES (?, ?, 'doctor', ?, '', 0)"
             db.execute(insert, (now.isoformat(), REBUILD, why))
         past.vacuum()
-    # The log of the damaged file would be played into the new one.
+    # SQLite would apply the damaged file's log to the new file.
     for ending in ENDINGS[:0:-1]:
         (state / f"{FILE}{ending}").unlink(missing_ok=True)
     os.replace(new, state / FILE)
@@ -61,7 +61,7 @@ def rebuild_history(state: Path, now: datetime) -> None:
 
 
 def _find_table(is_table: bool, row: Sequence[Cell]) -> str:
-    """Return the table that a row belongs to by its types, or "" for one of an index or of SQLite's own tables."""
+    """Return the table of a row, recognised by its cell types, or "" for rows of indexes and of SQLite's own tables."""
     kinds = "".join("-" if cell is None else {int: "i", float: "f", str: "t", bytes: "b"}[type(cell)] for cell in row)
     if is_table:
         columns = {14: "inbox", 9: "acts", 8: "recalls" if kinds[-1] == "t" else "acts", 7: "recalls"}
@@ -75,7 +75,7 @@ def _find_table(is_table: bool, row: Sequence[Cell]) -> str:
 
 
 def _list_lost(db: sqlite3.Connection, now: datetime) -> Iterator[str]:
-    """Yield what is known to be lost. Files of a lost change get one of another program, so that they are listed."""
+    """Yield descriptions of the losses. A change whose record is lost is recorded again, as made outside memdir."""
     if not db.execute("SELECT 1 FROM acts UNION SELECT 1 FROM contents").fetchone():
         yield "all of it"
         return
@@ -115,7 +115,7 @@ def _read_rows(data: bytes) -> Iterator[tuple[bool, int, tuple[Cell, ...]]]:
 
 
 def _read_payload(data: bytes, offset: int, length: int, size: int, *, is_table: bool) -> bytes:
-    """Return the bytes of a row, of which a long one has only the first on its page."""
+    """Return the bytes of a row, joining the overflow pages of a long row."""
     least = (size - 12) * 32 // 255 - 23
     most = size - 35 if is_table else (size - 12) * 64 // 255 - 23
     here = length if length <= most else least + (length - least) % (size - 4)

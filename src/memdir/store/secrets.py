@@ -1,12 +1,12 @@
 """Find secrets in text before it is stored; they are reported by rule and position, never repeated.
 
-    find_secrets(text)        return rule and position of each secret
-    open_finder(environment)  the same with the user's own rules and exceptions
+    find_secrets(text)        return the rule and position of each secret
+    open_finder(environment)  return a function that also applies the user's own rules and exceptions
     mask(text, findings)      return the text without the values
     holds_token(text)         return only whether it contains a token or key with a known format
 
-Token formats are searched in all readings of a text (`text.FoldedText`, and decoded base64), secrets known by the words
-around them only in the text as written. Among overlapping matches, that of the more specific rule is kept.
+Secrets are searched in the normalised text (`text.fold_text`), and in its percent-decoded and base64-decoded forms. Of
+overlapping matches, the one with the more specific rule is kept.
 
 It does not recognise secrets that look like ordinary words, nor those hidden by encryption, two levels of encoding,
 look-alike letters of other alphabets, or pictures.
@@ -35,7 +35,7 @@ _TABLES_FILE = Path(__file__).with_name("secret_rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """A secret format: a pattern for the value, or for value and context with the value in the group `value`.
+    """A secret format. `pattern` matches the value, or the value with its context if it has a group named `value`.
 
     The text must contain one of `hints` (lower case). `bits` is the minimum entropy per character. Unless `inside` is true,
     a match must not be part of a longer word.
@@ -80,7 +80,7 @@ _EXAMINED_CHARS = 200  # characters of a value that are examined
 _WINDOW = 110  # characters of a sentence that are examined
 _TOKENS = 16  # words of a sentence that are examined
 _HEADERS = ("apikey", "api_key", "token")
-_CJK_LEADS = "是为為成叫即は:=→を"
+_CJK_INTRODUCTIONS = "是为為成叫即は:=→を"
 _STRIP_LEFT = "\"'`(*[<“”„«‘「『,;:"
 _STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
 # The user's own rules and exceptions, next to the config file; never from a project's committed files.
@@ -107,7 +107,7 @@ _ALLOW = {"pattern": str, "why": str, "rule": str, "on_line": bool}
 
 @cache
 def _read_tables() -> dict[str, Any]:
-    import tomllib  # most processes do not scan for secrets
+    import tomllib  # imported here because most processes do not scan for secrets
 
     return tomllib.loads(_TABLES_FILE.read_text(encoding="utf-8"))
 
@@ -120,8 +120,8 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 def find_secrets(
     text: str, *, allow: Sequence[AllowedValue] = (), extra: Sequence[SecretRule] = (), most: int | None = None
 ) -> tuple[SecretFinding, ...]:
-    """Return the secrets in a text, in order, without allowed values. `extra` rules precede the built-in ones. With
-    `most`, the search ends after so many matches."""
+    """Return the secrets in a text, in order, without allowed values. `extra` rules precede the built-in rules, and
+    `most` limits the number of matches."""
     if not text:
         return ()
     matches = _drop_overlaps(islice(_find_matches(text, extra), most))
@@ -136,7 +136,7 @@ def find_secrets(
 def find_new_secrets(
     text: str, before: str, find: Callable[[str], Sequence[SecretFinding]] | None = None
 ) -> list[SecretFinding]:
-    """Return the secrets in a text that `before` does not contain, using the finder of the store if given."""
+    """Return the secrets in a text that `before` does not contain. `find` defaults to the built-in rules."""
     find = find or find_secrets
     known = {before[finding.start : finding.end] for finding in find(before)} if before else set()
     return [finding for finding in find(text) if text[finding.start : finding.end] not in known]
@@ -145,7 +145,7 @@ def find_new_secrets(
 def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[[str], tuple[SecretFinding, ...]]:
     """Return a function that finds secrets using the built-in rules and the user's own, which are read immediately.
 
-    Raises SettingsError if the user's rules cannot be read; with `forgive`, ignores them, and `doctor` reports them.
+    Raises SettingsError if the user's rules cannot be read. With `forgive`, unreadable rules are ignored instead.
     """
     own = OwnSecretRules()
     try:
@@ -199,7 +199,7 @@ def read_rules() -> tuple[SecretRule, ...]:
 
 @cache
 def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
-    """Return the rules with this value of `inside`. If true, they may match white space and need the full text."""
+    """Return the rules with this value of `inside`. Rules with `inside` are matched against the full text."""
     return tuple(rule for rule in read_rules() if rule.inside is inside)
 
 
@@ -207,14 +207,14 @@ def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: b
     """Yield all matches with their positions in `text`, more specific rules first; matches may overlap."""
     folded = fold_text(text)
     dense, decoded = find_dense(folded.text), decode_percent(folded.text)
-    yield from _map_back(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
+    yield from _map_back(folded, _find_in_text(folded.text, dense, extra, tokens_only=tokens_only))
     if decoded is not None:
         again = fold_text(decoded.text)
-        matches = _find_plain(again.text, find_dense(again.text), extra, tokens_only=tokens_only)
+        matches = _find_in_text(again.text, find_dense(again.text), extra, tokens_only=tokens_only)
         yield from _map_back(folded, _map_back(decoded, _map_back(again, matches)))
     for start, end, decoded_text in _find_base64(folded.text):
         inside = fold_text(decoded_text).text
-        inner = next(_find_plain(inside, find_dense(inside), extra, tokens_only=tokens_only), None)
+        inner = next(_find_in_text(inside, find_dense(inside), extra, tokens_only=tokens_only), None)
         if inner is not None:
             yield from _map_back(folded, [SecretFinding(inner.rule, f"{inner.what}, in base64", start, end)])
 
@@ -230,19 +230,19 @@ def _drop_overlaps(matches: Iterable[SecretFinding]) -> list[SecretFinding]:
     return [match for _, match in apart]
 
 
-def _find_plain(
+def _find_in_text(
     text: str, dense: FoldedText, extra: Sequence[SecretRule], *, tokens_only: bool
 ) -> Iterator[SecretFinding]:
     low = _lower(text)
-    yield from _match(text, low, extra)
-    yield from _match(text, low, _list_rules(inside=True))
-    yield from _map_back(dense, _match(dense.text, _lower(dense.text), _list_rules(inside=False)))
+    yield from _match_rules(text, low, extra)
+    yield from _match_rules(text, low, _list_rules(inside=True))
+    yield from _map_back(dense, _match_rules(dense.text, _lower(dense.text), _list_rules(inside=False)))
     if not tokens_only:
         yield from _find_contextual(text, low)
         yield from _find_in_prose(text, low, dense)
 
 
-def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretFinding]:
+def _match_rules(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretFinding]:
     for rule in rules:
         if not rule.hints or any(hint in low for hint in rule.hints):
             pattern = rule.pattern if rule.inside else f"{_LEFT}{rule.pattern}{_RIGHT}"
@@ -252,7 +252,7 @@ def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretF
 
 def _lower(text: str) -> str:
     low = text.lower()
-    if len(low) != len(text):  # a few letters become two in lower case, but positions must stay the same
+    if len(low) != len(text):  # keep letters whose lower case is longer, because positions must stay the same
         low = "".join(char if len(char.lower()) != 1 else char.lower() for char in text)
     return low
 
@@ -260,7 +260,7 @@ def _lower(text: str) -> str:
 def _check_match(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFinding]:
     group = "value" if match.re.groupindex.get("value") and match["value"] else 0
     value = match[group]
-    if not rule.inside and (_is_masked(value) or _measure_bits(value) < rule.bits):
+    if not rule.inside and (_is_masked(value) or _measure_entropy(value) < rule.bits):
         return
     if rule.id == "google-api-key":
         published = _read_tables()["values"]["published"].split()
@@ -366,24 +366,24 @@ def _check_pattern(pattern: object, path: Path) -> str:
     return str(pattern)
 
 
-# --- secrets known by their context: a name such as `db_password =`, a header, a URL or a sentence ---------------------
-# The value has no fixed format, so its randomness is measured. Entropy is how varied its characters are; mixing, how often two
-# neighbours are of different classes (small, capital, digit, other). Random strings change class at every second character,
-# words and names rarely, which separates them where entropy does not. Linear in the text. `secret_rules.toml` has the words.
+# --- secrets recognised by their context: a name such as `db_password =`, a header, a URL or a sentence ---------------
+# Such a value has no fixed format, so its randomness is measured in two ways: the entropy of its characters, and how
+# often adjacent characters have different classes (lower case, upper case, digit, other). Random strings change class
+# at every second character, words and names rarely. The search takes linear time. The words are in `secret_rules.toml`.
 #
 #     _find_contextual(text, low)        assignments, headers, URLs, options, tags
 #     _find_in_prose(text, low, dense)   sentences: "the password is …", "der Schlüssel lautet …", "密码是…"
 
 
 def _find_contextual(text: str, low: str) -> Iterator[SecretFinding]:
-    """Yield secrets recognised by the words around them, most certain first. `low` is the text in lower case."""
+    """Yield secrets recognised by a name, header, URL, option or tag, surest first. `low` is the lower-case text."""
     if "://" in text and "@" in text:
         for match in _pattern("contexts", "url").finditer(text):
             value = match["value"]
-            if not _is_standin(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
+            if not _is_dummy(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
                 yield SecretFinding("url-password", "a password in a URL", *match.span("value"))
     if "curl" in low and "-u" in low:
-        yield from _find_users(text)
+        yield from _find_curl_passwords(text)
     yield from _find_arguments(text, low)
     yield from _find_assigned(text)
     if "bearer" in low:
@@ -391,19 +391,19 @@ def _find_contextual(text: str, low: str) -> Iterator[SecretFinding]:
             if _is_random(match["value"], shortest=20):
                 yield SecretFinding("bearer-token", "a bearer token", *match.span("value"))
     if " -" in text or "\n-" in text or text.startswith("-"):
-        yield from _find_named(text, "option")
+        yield from _find_named_values(text, "option")
     if "</" in text:
-        yield from _find_named(text, "tag")
+        yield from _find_named_values(text, "tag")
 
 
-def _find_users(text: str) -> Iterator[SecretFinding]:
+def _find_curl_passwords(text: str) -> Iterator[SecretFinding]:
     for match in _pattern("contexts", "user").finditer(text):
         if "curl" not in text[max(match.start() - 600, 0) : match.start()]:
             continue
         argument = match["given"].replace('"', "").replace("'", "")
         user, _, password = argument.partition(":")
         value = (password or (user if argument.endswith(":") else "")).removeprefix("{").removesuffix("}")
-        if len(value) > 3 and "{" not in value and not _is_standin(value) and not (value.isalpha() and value.islower()):
+        if len(value) > 3 and "{" not in value and not _is_dummy(value) and not (value.isalpha() and value.islower()):
             yield SecretFinding("curl-password", "a password on a command line", *match.span("given"))
 
 
@@ -413,14 +413,14 @@ def _find_arguments(text: str, low: str) -> Iterator[SecretFinding]:
         if any(hint in low for hint in command["hints"]):
             for lead in compile_pattern(command["pattern"]).finditer(text):
                 match = _pattern("contexts", "argument").match(text, lead.end())
-                if match and not _is_standin(match["value"]):
+                if match and not _is_dummy(match["value"]):
                     yield SecretFinding("command-password", "a password on a command line", *match.span("value"))
 
 
 def _find_assigned(text: str) -> Iterator[SecretFinding]:
     for operator in _pattern("contexts", "operator").finditer(text):
         name, before = _read_name(text, operator.start())
-        kind = _name_kind(name)
+        kind = _classify_name(name)
         match = _pattern("contexts", "value").match(text, operator.end()) if kind else None
         if match is None:
             continue
@@ -431,15 +431,15 @@ def _find_assigned(text: str) -> Iterator[SecretFinding]:
             continue
         low = name.lower()
         is_header = low.endswith(("authorization", "-key", "-token", "-auth", "-apikey")) or low in _HEADERS
-        if is_header and _is_sent(value, match["scheme"] or "", before):
+        if is_header and _is_credential(value, match["scheme"] or "", before):
             yield SecretFinding("auth-header", "a credential in a header", start, start + len(value))
         elif _is_likely(kind, value, is_quoted=group == "quoted"):
             yield _make_match(kind, start, start + len(value))
 
 
-def _find_named(text: str, key: str) -> Iterator[SecretFinding]:
+def _find_named_values(text: str, key: str) -> Iterator[SecretFinding]:
     for match in _pattern("contexts", key).finditer(text):
-        kind = _name_kind(match["name"])
+        kind = _classify_name(match["name"])
         if kind and _is_likely(kind, match["value"], is_quoted=False):
             yield _make_match(kind, *match.span("value"))
 
@@ -457,10 +457,10 @@ def _read_name(text: str, end: int) -> tuple[str, str]:
     return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
 
 
-def _is_sent(value: str, scheme: str, before: str) -> bool:
-    """Return whether a header's value is a credential. In a command that sends it, shorter values count too."""
+def _is_credential(value: str, scheme: str, before: str) -> bool:
+    """Return whether a header's value is a credential. After `-H` or `--header`, shorter values count too."""
     sends = before.rstrip("\"'=").rstrip().endswith(("-H", "--header"))
-    if _is_standin(value) or value[0] in "${([*" or not (sends or scheme):
+    if _is_dummy(value) or value[0] in "${([*" or not (sends or scheme):
         return False
     if scheme.lower() == "basic" and compile_pattern(r"[A-Za-z0-9+/]{8,}={0,2}").fullmatch(value):
         return True
@@ -469,7 +469,7 @@ def _is_sent(value: str, scheme: str, before: str) -> bool:
 
 def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
     is_call = not is_quoted and compile_pattern(r"\{?[A-Za-z_][\w.]*[(\[]").match(value)
-    if is_call or "://" in value or _is_standin(value):
+    if is_call or "://" in value or _is_dummy(value):
         return False
     if kind == "password":
         return " " not in value and (_is_password(value, told=True) or _is_random(value, shortest=10))
@@ -478,18 +478,18 @@ def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
     return _is_random(value) or _is_uuid(value) or (is_quoted and _is_random(value, shortest=12))
 
 
-def _name_kind(name: str) -> str:
-    """Return which secret a name suggests: "password", "secret", "key" or ""."""
+def _classify_name(name: str) -> str:
+    """Return the kind of secret that a variable name suggests: "password", "secret", "key" or ""."""
     words = [word.lower() for word in _pattern("contexts", "name_words").findall(name) if not word.isdigit()]
-    if not words or words[-1] in _words("about") or not _words("open").isdisjoint(words):
+    if not words or words[-1] in _list_name_words("about") or not _list_name_words("open").isdisjoint(words):
         return ""
     bare = "".join(words)
-    if words[-1] in _words("passwords") or bare.endswith(("password", "passwd", "pwd", "passwort")):
+    if words[-1] in _list_name_words("passwords") or bare.endswith(("password", "passwd", "pwd", "passwort")):
         return "password"
-    if words[-1] in _words("secrets") or bare.endswith(tuple(_words("ends"))):
+    if words[-1] in _list_name_words("secrets") or bare.endswith(tuple(_list_name_words("ends"))):
         return "secret"
     if words[-1] in ("key", "keys"):
-        return "secret" if len(words) > 1 and words[-2] in _words("keyed") else "key"
+        return "secret" if len(words) > 1 and words[-2] in _list_name_words("keyed") else "key"
     return ""
 
 
@@ -504,20 +504,20 @@ def _find_in_prose(text: str, low: str, dense: FoldedText) -> Iterator[SecretFin
             if set(_read_tables()["prose"]["not_phrase"].split()).isdisjoint(match["value"].lower().split()):
                 yield SecretFinding("told-password", "a passphrase in a sentence", *match.span("value"))
     for match in _pattern("prose", "pairs").finditer(low):
-        if _is_apart(low, match.start(), match.end()):
-            yield from _find_pair(text, match.end())
+        if _is_word(low, match.start(), match.end()):
+            yield from _find_password_after_name(text, match.end())
 
 
 def _find_passwords(text: str, low: str) -> Iterator[SecretFinding]:
-    nouns = [noun.span() for noun in _pattern("prose", "passwords").finditer(low) if _is_apart(low, *noun.span())]
+    nouns = [noun.span() for noun in _pattern("prose", "passwords").finditer(low) if _is_word(low, *noun.span())]
     for number, (_, begin) in enumerate(nouns):
-        # Stop at the next such word, so that no text is examined twice.
+        # Stop at the next noun, so that no text is examined twice.
         end = nouns[number + 1][0] if number + 1 < len(nouns) else len(text)
-        window = _cut(text[begin : min(begin + _WINDOW, end)])
+        window = _cut_sentence(text[begin : min(begin + _WINDOW, end)])
         for token in islice(_pattern("contexts", "token").finditer(window), _TOKENS):
-            start, value = _strip(token.group(), token.start())
+            start, value = _strip_punctuation(token.group(), token.start())
             is_argument = _pattern("values", "argument").match(value)
-            if not is_argument and _leads(window[:start]) and _is_password(value, told=True):
+            if not is_argument and _introduces(window[:start]) and _is_password(value, told=True):
                 start += begin
                 yield SecretFinding("told-password", "a password in a sentence", start, start + len(value))
                 break
@@ -527,9 +527,9 @@ def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding
     """Yield long random strings that follow the mention of a key in the same sentence."""
     for run in compile_pattern(r"[!-~]{16,}").finditer(dense.text):
         begin = dense.find_place(run.start(), run.end())[0]
-        start, value = _strip(run.group(), begin)
+        start, value = _strip_punctuation(run.group(), begin)
         before = low[max(start - _WINDOW, 0) : start]
-        nouns = [noun for noun in _pattern("prose", "keys").finditer(before) if _is_apart(before, *noun.span())]
+        nouns = [noun for noun in _pattern("prose", "keys").finditer(before) if _is_word(before, *noun.span())]
         if (
             not nouns
             or _pattern("prose", "public").search(before, 0, nouns[-1].start())
@@ -543,7 +543,7 @@ def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding
             yield SecretFinding("told-secret", "a key or token in a sentence", start, start + len(value))
 
 
-def _is_apart(low: str, start: int, end: int) -> bool:
+def _is_word(low: str, start: int, end: int) -> bool:
     """Return whether a word stands alone, not in a name such as `credentials.url`. CJK words always do."""
     if low[start] > "\u2e80":
         return True
@@ -564,24 +564,24 @@ def _is_key(value: str, before: str, context: str) -> bool:
     ):
         return False
     if _is_uuid(value):
-        return _leads(before) and not _is_standin(value)
-    return _is_random(value, shortest=32 if _is_hex(value) and not _leads(before) else 16)
+        return _introduces(before) and not _is_dummy(value)
+    return _is_random(value, shortest=32 if _is_hex(value) and not _introduces(before) else 16)
 
 
 def _find_pins(text: str) -> Iterator[SecretFinding]:
     for match in _pattern("prose", "pins").finditer(text):
-        if not _is_apart(text, match.start(), match.end()):
+        if not _is_word(text, match.start(), match.end()):
             continue
-        window = _cut(text[match.end() : match.end() + 45])
+        window = _cut_sentence(text[match.end() : match.end() + 45])
         for number in compile_pattern(r"(?<![\w.,:/-])\d{4,8}(?![\w:/-]|[.,]\d)").finditer(window):
-            if _leads(window[: number.start()]) and not 1900 <= int(number.group()) <= 2100:
+            if _introduces(window[: number.start()]) and not 1900 <= int(number.group()) <= 2100:
                 start, end = (match.end() + offset for offset in number.span())
                 yield SecretFinding("told-pin", "a PIN in a sentence", start, end)
                 break
 
 
-def _find_pair(text: str, begin: int) -> Iterator[SecretFinding]:
-    window = _cut(text[begin : begin + 70])
+def _find_password_after_name(text: str, begin: int) -> Iterator[SecretFinding]:
+    window = _cut_sentence(text[begin : begin + 70])
     for match in _pattern("contexts", "pair").finditer(window):
         value = match["value"].rstrip(_STRIP_RIGHT)
         if _is_password(value, told=False):
@@ -590,26 +590,26 @@ def _find_pair(text: str, begin: int) -> Iterator[SecretFinding]:
             return
 
 
-def _leads(before: str) -> bool:
+def _introduces(before: str) -> bool:
     """Return whether the text before a value introduces it: only punctuation, or a word like "is"."""
     bare = before.rstrip(" \t\"'`“”„‘’«»「『*(,")
     lead = compile_pattern(rf"(?<!\w)(?:{_pattern('prose', 'leads').pattern})\Z")
-    return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_LEADS or bool(lead.search(bare.lower()))
+    return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_INTRODUCTIONS or bool(lead.search(bare.lower()))
 
 
-def _strip(token: str, start: int) -> tuple[int, str]:
+def _strip_punctuation(token: str, start: int) -> tuple[int, str]:
     left = token.lstrip(_STRIP_LEFT)
     return start + len(token) - len(left), left.rstrip(_STRIP_RIGHT)
 
 
-def _cut(window: str) -> str:
+def _cut_sentence(window: str) -> str:
     lead = len(window) - len(window.lstrip(" \t:=*\n"))
     end = _pattern("contexts", "end").search(window, lead)
     return window[: end.start()] if end else window
 
 
 @cache
-def _words(key: str) -> frozenset[str]:
+def _list_name_words(key: str) -> frozenset[str]:
     return frozenset(_read_tables()["names"][key].split())
 
 
@@ -620,12 +620,12 @@ def _pattern(table: str, key: str) -> re.Pattern[str]:
     return re.compile(patterns if isinstance(patterns, str) else "|".join(patterns))
 
 
-def _measure_bits(value: str) -> float:
+def _measure_entropy(value: str) -> float:
     counts = Counter(value).values()
     return -sum(n / len(value) * log2(n / len(value)) for n in counts) if value else 0.0
 
 
-def _measure_mixing(value: str) -> float:
+def _measure_class_changes(value: str) -> float:
     """Return the share of adjacent character pairs whose characters are of different classes."""
     if len(value) < 2:
         return 0.0
@@ -637,7 +637,7 @@ def _is_masked(value: str) -> bool:
     return bool(_pattern("values", "masks").search(value))
 
 
-def _is_standin(value: str) -> bool:
+def _is_dummy(value: str) -> bool:
     """Return whether a value without a known format is a placeholder for a secret."""
     value = value[:_EXAMINED_CHARS]
     return _is_masked(value) or any(_pattern("values", key).search(value) for key in ("words", "standins"))
@@ -653,9 +653,9 @@ def _is_hex(value: str) -> bool:
 
 def _is_random(value: str, *, shortest: int = 16) -> bool:
     value = value[:_EXAMINED_CHARS]
-    if len(value) < shortest or _is_standin(value) or compile_pattern(r"\s").search(value):
+    if len(value) < shortest or _is_dummy(value) or compile_pattern(r"\s").search(value):
         return False
-    bits, mixing = _measure_bits(value), _measure_mixing(value)
+    bits, mixing = _measure_entropy(value), _measure_class_changes(value)
     if _is_hex(value):
         return len(value) >= shortest and bits >= 2.7 and mixing >= 0.1
     if sum(char.isdigit() for char in value) < (2 if len(value) < 32 else 1) and len(value) < 40:
@@ -668,11 +668,11 @@ def _is_random(value: str, *, shortest: int = 16) -> bool:
 
 
 def _is_password(value: str, *, told: bool) -> bool:
-    """Return whether a word looks like a password: letters with digits or signs, but not like a name with them.
+    """Return whether a word looks like a password: letters with digits or signs, but not a name with a number.
 
-    If `told`, the text calls it a password, so short names with a number count too.
+    `told`: the text says that it is a password, so short names with a number count too.
     """
-    if not 5 <= len(value) <= 128 or _is_standin(value):
+    if not 5 <= len(value) <= 128 or _is_dummy(value):
         return False
     letters = sum(char.isalpha() for char in value)
     digits = sum(char.isdigit() for char in value)

@@ -39,13 +39,15 @@ RANKING, ACTED = "ranking", "acted"  # prompts: the best memories for the last p
 CONFIDENTIAL = "confidential"  # in a record: the user asked to keep nothing of the conversation
 _INDEXED, _PROMPTS = "indexed", "prompts"
 _FOREIGN, _TRIMMED = "foreign", "trimmed"
-_OVERRIDE_TIME = timedelta(days=1)  # an unused one is no longer meant
+_OVERRIDE_TIME = timedelta(days=1)  # an unused override expires after this time
 _ENTRY_BYTES = 16_384  # of a queue entry: two paths and an id
 _ENTRY_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
 class SurfacedMemory:
+    """The version of a memory that was shown in a conversation, and its size there."""
+
     digest: str
     bytes: int
 
@@ -62,7 +64,7 @@ class TrimmedWrite:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """The record of a conversation. The keys of `surfaced` and `read` come from `make_key`."""
+    """The record of a conversation. `surfaced` are the memories shown; its keys and `read` are from `make_key`."""
 
     surfaced: Mapping[str, SurfacedMemory] = field(default_factory=dict)
     read: frozenset[str] = frozenset()
@@ -109,7 +111,7 @@ class SessionFile:
         write_table(path.parent, path.name, table, durable=durable)
 
     def drop_prompt(self, key: str) -> bool:
-        """Remove a prompt; return True in only one of several concurrent processes."""
+        """Remove a prompt, and return whether this call removed it: of several processes, only one can."""
         try:
             os.unlink(self.find_prompt_file(key))
         except OSError:
@@ -208,7 +210,7 @@ class SessionFile:
 
         def step(record: SessionRecord) -> SessionRecord:
             old.append(record)
-            # Under the lock, so that no process writing a prompt at this moment restores an old one.
+            # Remove prompts under the lock, so that no other process writes an old prompt back.
             for path in self.path.parent.glob(f"*~{make_leaf(self.id)}{PROMPT}"):
                 path.unlink(missing_ok=True)
             extra = {key: value for key, value in record.extra.items() if key != _INDEXED}
@@ -350,13 +352,13 @@ def digest_message(message: Message) -> str:
 
 
 def add_override(state: Path, name: str, session: str = "", *, now: datetime) -> None:
-    """Let the next action that a rule would ask about or refuse happen, in one conversation or in any, within a day."""
+    """Allow one action that a rule would refuse or ask about, within a day; `session` limits it to one conversation."""
     with files.hold_sessions(state / files.SESSIONS_FOLDER, SESSION_SECONDS):
         write_table(state, files.OVERRIDES, {**read_table(state, files.OVERRIDES), name: [session, now.isoformat()]})
 
 
 def take_override(state: Path, name: str, session: str, now: datetime) -> bool:
-    """Use up the override of a rule, and return whether there was one. If that cannot be recorded, there was none."""
+    """Use up the override of a rule, and return whether there was one. Returns False if that cannot be recorded."""
     if not os.path.isfile(state / files.OVERRIDES):
         return False
     try:

@@ -65,7 +65,7 @@ _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events 
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
 _PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
-_SAVED_BYTES = 65_536  # of titles not shown yet
+_SAVED_BYTES = 65_536  # of the titles not shown yet
 _SAVED_KEPT = 100
 _EVENTS_READ = 500  # files read; any program can fill the folder
 _SESSIONS_LOCK = "lock"
@@ -74,7 +74,7 @@ _TABLE_BYTES = 67_108_864  # all names of a team and its index; far more than a 
 _SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 _CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_QUOTED = 16  # characters of a sentence; shorter ones occur in conversations by chance
+_QUOTED = 16  # minimum length of a sentence; shorter sentences occur in conversations by chance
 _OWN_AUTHOR = "default"  # the setting's value for the author in git's configuration
 _AUTHOR_CHARS = 100  # of a name or an address
 _EDIT_SUFFIX = ".md"  # editors know it, and the folder is not a memory directory
@@ -317,12 +317,12 @@ def _drop_chats(state: Path, memory: PurgedMemory) -> None:
     # Imported here: a hook reads this folder and purges nothing.
     from memdir.format.document import MemoryDocument
 
-    # A conversation has the words without a label before them.
+    # Conversations quote a memory's text without its labels, such as **Why:**.
     pieces = [piece for text in memory.texts for piece in re.split(r"\*\*[\w ]+:\*\*", text)]
     sentences = {sentence for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
     named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
     folded = [fold_words(sentence) for sentence in sentences if len(sentence) >= _QUOTED]
-    quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # else it was mostly signs
+    quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # a shorter rest was mostly punctuation
     with raise_disk_errors(state / CHATS_FOLDER):
         for path in list_chats(state):
             if path.name in leaves or _mentions(path, named, quotes):
@@ -647,7 +647,7 @@ def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookPr
 
 
 def clear_problems(state: Path, *, until: datetime | None = None) -> int:
-    """Delete all problems, or those up to `until`, and return the number of deleted lines."""
+    """Delete all hook problems, or those up to `until`, and return the number of deleted lines."""
     path = state / PROBLEMS
     if os.path.islink(state) or os.path.islink(path):
         return 0

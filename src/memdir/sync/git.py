@@ -28,18 +28,18 @@ from memdir.store.state import Author, make_author
 from memdir.sync import state
 from memdir.text import one_line, shorten
 
-LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
+LATE, ABSENT = -1000, -1001  # our exit codes for a timeout and for a missing git
 _HINT = "`memdir team status` shows the remote; your files are unchanged"
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
 _BLOCK = 512  # the unit of `ulimit -f` in a POSIX shell
-# What is larger than the threshold is streamed, never held in memory. One pack a fetch, so that the limit for a file is the
-# limit for a fetch. Push options are the person's, for their own pushes.
+# Files above the threshold are streamed, never held in memory. A fetch writes one pack, so that the file size limit is
+# the limit of a fetch. The user's push options are for their own pushes.
 _QUIET = f"""
     core.hooksPath={os.devnull} core.fsmonitor=false core.bigFileThreshold=1m core.fsync=all gc.auto=0 maintenance.auto=false
     fetch.unpackLimit=1 fetch.writeCommitGraph=false transfer.fsckObjects=true transfer.credentialsInUrl=die
     submodule.recurse=false push.gpgSign=false push.pushOption= credential.interactive=false http.followRedirects=false
 """.split()
-# Names that no checkout would survive. There is never a checkout, and each is refused when the tree is read.
+# git's checks for odd names and dates, switched off: there is never a checkout, and bad names are refused one by one.
 _NAMES = """
     hasDot hasDotdot hasDotgit fullPathname emptyName zeroPaddedFilemode nullSha1
     gitmodulesMissing gitmodulesBlob gitmodulesName gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesParse
@@ -48,7 +48,7 @@ _NAMES = """
     missingEmail missingNameBeforeEmail missingSpaceBeforeEmail badEmail badName missingSpaceBeforeDate
     zeroPaddedDate badDateOverflow badTimezone
 """.split()
-_SAID = 4_000  # bytes of git's complaints; the end says what it was
+_SAID = 4_000  # bytes of git's error output; the reason is at the end
 _UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
 _LISTING_BYTES = 16_777_216  # of the names in one tree
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -64,7 +64,7 @@ _QUICKER = re.compile(
     r"reference already exists|but expected",
     re.IGNORECASE,
 )
-# Another branch is in the way of this name: trying again does not help.
+# A branch with a conflicting name exists, so trying again does not help.
 _BLOCKED = re.compile(r"exists; cannot create|blocking reference", re.IGNORECASE)
 _DENIED = re.compile(
     r"denied|forbidden|\b40[13]\b|not allowed|read[- ]only|insufficient permission|unable to create|write access|"
@@ -129,7 +129,7 @@ def make_git_error(verb: str, result: GitResult) -> GitError:
         size = TEAM_FETCH_BYTES // 1_048_576
         return GitError(f"the team's branch is larger than {size} MiB", hint="no files were imported")
     error_line = re.search(r"(?:fatal|error|ERROR|remote): (.*)", result.said)
-    # Without git's remarks before and its advice after.
+    # Keep only git's error line.
     reason = re.split(r" (?:fatal|hint): | Please make sure ", error_line.group(1) if error_line else result.said)[0]
     reason = shorten(reason.strip(), 300)
     return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
@@ -152,7 +152,7 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
 def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
     if seconds <= 0:
         return GitResult(LATE, b"", "no time was left")
-    # Into files and not into memory: the limit for a file then holds for whatever a remote has it say.
+    # Write the output to files, so that the file size limit also applies to messages of the remote.
     with TemporaryFile() as out, TemporaryFile() as stderr:
         try:
             process = subprocess.Popen(
@@ -196,7 +196,7 @@ _MARK_BYTES = 65_536
 
 class GitRemote:
     """A branch of a git remote, read through memdir's own clone; without a URL, only that clone. `mark` is the file
-    that identifies memdir's branches, `most` the maximum number of entries."""
+    that identifies memdir's branches, `most` the maximum number of files in it."""
 
     def __init__(
         self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
@@ -312,7 +312,7 @@ class GitRemote:
 
     def read_log(self, head: str, after: str = "") -> tuple[state.TeamCommit, ...]:
         """Return the commits since `after` with their changes, newest first."""
-        mark = os.urandom(12).hex()  # nobody can have written it into a name
+        mark = os.urandom(12).hex()  # random, so no name can contain it
         row = f"--format={mark}%x00{_RECORD}"
         out = self._copy.ask("log", *_LOG, "--name-status", row, *_make_span(head, after))
         return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
@@ -332,7 +332,7 @@ class GitRemote:
     def keep(self, head: str) -> None:
         if not head:
             return
-        self._copy.ask("update-ref", _KEPT, head)  # so that git's clean-up keeps its objects
+        self._copy.ask("update-ref", _KEPT, head)  # so that `git gc` keeps its objects
         patterns = ("objects/pack/*.pack", "objects/??")
         packs, loose = (len(list(self._copy.path.glob(pattern))) for pattern in patterns)
         if packs > 50 or loose > 160:
@@ -386,7 +386,7 @@ class GitRemote:
         """Push a commit as the head of the branch; does not raise if the remote rejects it."""
         remote, ref = self.address, f"refs/heads/{self.branch}"
         options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-        # Our own objects: a long index is sent as its difference from the remote's.
+        # With a higher threshold, git sends a long index as its difference from the remote's.
         command = ["-c", "core.bigFileThreshold=64m", "push", *options]
         result = self._copy.run(*command, remote, f"{commit}:{ref}", remote=remote)
         if result.code == 0:
@@ -394,7 +394,7 @@ class GitRemote:
         if result.code in (LATE, ABSENT):
             return state.PushState(state.PushResult.SILENT, str(make_git_error("push", result)))
         pushed = _read_refusal(result)
-        # A remote that goes away during a push sounds as if it refused.
+        # If the connection is lost during a push, git's error looks like a refusal.
         is_denied = pushed.answer is state.PushResult.DENIED
         if is_denied and self._copy.run("ls-remote", "--quiet", remote, ref, remote=remote).code != 0:
             return state.PushState(state.PushResult.SILENT, pushed.said)

@@ -1,12 +1,12 @@
 """Merge two versions of a memory with one base, by frontmatter keys and paragraphs. `format/index.py` merges indexes.
 
-A piece that either side wrote is in the result, a piece that one side removed and the other left alone is not, and
-nothing is written twice. Additions of both sides at the same position are ordered by their text. Both texts are kept only if
-both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging is the
-same in either direction and idempotent, so that machines that merge the same things come to the same bytes.
+The result contains every paragraph that either side added, once, and none that one side removed and the other did not
+change. Additions of both sides at the same position are ordered by their text. If both sides changed the same paragraph
+in different ways, both texts are kept and a conflict is reported. An edit wins over a deletion. The order of the sides
+does not matter and merging is idempotent, so that machines that merge the same versions get the same bytes.
 
-If both sides changed a title or description, the result contains both, separated by a slash. For any other key the first
-value in alphabetical order stays, and of two modification times the later one.
+If both sides changed a title or description, the result contains both, separated by a slash. For any other key, the
+first value in alphabetical order is kept; of two modification times, the later one.
 """
 
 import re
@@ -88,7 +88,7 @@ def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
         if value is not None:
             merged[key] = value
     opening = first.split("\n", 1)[0]
-    # As they came, but what stands inside `metadata:` right behind it.
+    # Keep the order, but put the keys inside `metadata:` directly after it.
     tops = [key for key in merged if "." not in key]
     ordered = [one for top in tops for one in (top, *(key for key in merged if key.startswith(f"{top}.")))]
     head = f"{opening}\n{''.join(merged[key] for key in ordered)}---\n"

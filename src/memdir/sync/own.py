@@ -3,15 +3,15 @@
     .memdir-sync.json      identifies the branch as ours; if it is encrypted, contains the filename key
     user/…                 user memory
     projects/ID/…          private memory of a project, without `team/` and `logs/`
-    projects/ID.json       what the project is: its name, addresses of its git remotes, its first commits
+    projects/ID.json       the project's name, the URLs of its git remotes and its first commits
 
-A directory belongs to the project of the branch with the same remote or, if one of the two has none, the same first
-commit; its path does not matter. It stays with that project as long as either is the same. Projects that are not on this
-machine stay in the branch. `<state home>/sync/` contains a machine's state: the address, a copy of the branch, the last
-result; each directory has its own merge base.
+A directory belongs to the project in the branch with the same remote or, if one of the two has no remote, the same
+first commit; its path does not matter. It stays with that project as long as either is the same. Projects that are not
+on this machine stay in the branch. `<state home>/sync/` contains a machine's state: the remote's URL, a copy of the
+branch and the last result. Each directory has its own merge base.
 
-In an encrypted branch a filename is a keyed digest of the path, and the file contains path and content as an age file. A
-long index is a file with a list of its pieces, each a file of its own.
+In an encrypted branch, a filename is a keyed digest of the path, and the file is an age file that contains path and
+content. A long index is split into pieces, each in its own file; the index file then lists its pieces.
 """
 
 import base64
@@ -59,7 +59,7 @@ from memdir.text import as_list, as_table, one_line, parse_json, shorten
 BRANCH = "memdir/sync"
 SYNC_FILE = ".memdir-sync.json"
 LOCK = "lock"
-OBJECTS = "objects.json"  # encrypted remotes: object of a content -> object of its age file; both are digests
+OBJECTS = "objects.json"  # encrypted remotes: digest of a content -> digest of its age file
 USER = "user/"
 _UNKNOWN = "neither a git remote nor a first commit says which project it is: `memdir sync link NAME`"
 _PROJECTS = "projects/"
@@ -67,7 +67,7 @@ _RECORD_BYTES = 65_536
 _RECORD_PATH = re.compile(r"projects/[\w-]{1,80}\.json")
 _KEY_FILE = "sync.key"
 _PLAIN_MARK = b'{"version": 1}\n'
-# A long index is sealed in pieces, since the whole would be sent again for every new line. No memory contains a NUL.
+# A long index is encrypted in pieces; otherwise every new line would send all of it again. No memory contains a NUL.
 _CUT, _PIECE = b"\0pieces", "#"
 _CUT_BYTES, _PIECE_LINES = 16_384, 64
 _LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "notes")
@@ -97,7 +97,7 @@ class ProjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A local directory with its path in the branch, or with "" and the reason why it has none."""
+    """A local directory. `prefix` is its path in the branch, or "" if it has none; `why` is then the reason."""
 
     path: Path
     prefix: str
@@ -124,8 +124,8 @@ def start(
 ) -> state.SyncResult:
     """Set up the remote and sync. Raises an error if it is unreachable or contains other files, or if the key is wrong.
 
-    `encrypt` without recipients uses the key in `key_file`, which is created if missing. By default an encrypted remote
-    is read with that key. If there is a key, a plain remote needs False: its host may have deleted the encrypted branch.
+    `encrypt` without recipients uses the key in `key_file`, which is created if missing. By default, an encrypted
+    remote is read with it, and a plain one is an error if a key exists: its host may have deleted the encrypted branch.
     """
     environment, known = project.environment, read_setup(project.environment)
     state.check_branch(setup.branch)
@@ -264,7 +264,7 @@ def _make_part(store: FileStore, prefix: str) -> state.SyncPart:
 
 
 def has_unsent(project: Project) -> bool:
-    """Return whether anything here has changed since a sync last found all directories in step with the remote."""
+    """Return whether local files or settings have changed since a sync last found nothing to send or import."""
     setup = _read_needed_setup(project.environment)
     with open_directories(project) as directories:
         here = _look(project, setup, directories)
@@ -288,13 +288,13 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """The directories still to be synced. Directories with the same path in the branch are synced one after another."""
+    """The directories still to be synced. Two directories of one project are synced in different rounds."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
 
     def advance(self) -> bool:
-        """Continue with the waiting directories, and return whether there are any."""
+        """Start the next round with the directories left over, and return whether there are any."""
         self._now, self._later = self._later, []
         return bool(self._now)
 
@@ -339,7 +339,7 @@ def _note_project(store: FileStore, id: str) -> None:
         return
     if known:
         state.write_point(store.state, state.SyncPoint(), file=OWN_POINT)
-    with suppress(DiskError, PathError):  # then it is looked up each time
+    with suppress(DiskError, PathError):  # without the record, each sync looks the project up again
         write_table(store.state, OWN_PROJECT, {"id": id, "linked": False})
 
 
@@ -406,9 +406,9 @@ def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offlin
 
 
 # --- encryption -------------------------------------------------------------------------------------------------------
-# Whoever can write to the remote cannot read it, but can delete files or put back old versions. Recipients are therefore
-# this machine's own setting and never taken from the remote, the key of the names may not change, and a file counts only
-# under the name of its path. What cannot be read stops the whole sync: a file that seems to be absent would be deleted.
+# Somebody who can only write to the remote cannot read memories, but can delete files or restore old versions. So
+# recipients come from this machine's settings and never from the remote, the filename key may not change, and a file is
+# accepted only under the name of its path. An unreadable file stops the sync, because memdir would take it for deleted.
 
 
 class SealedRemote:
@@ -420,7 +420,7 @@ class SealedRemote:
         self._recipients = [parse_recipient(recipient) for recipient in setup.recipients]
         self._opened: dict[str, tuple[str, bytes]] = {}  # object of an age file -> path and content
         self._texts: dict[str, bytes] = {}
-        self._pieces: Collection[str] = ()  # of the indexes in the tree, by path
+        self._pieces: Collection[str] = ()  # paths of the pieces of indexes in the tree
         self._objects = {key: str(value) for key, value in read_table(folder, OBJECTS).items()}
 
     def hash(self, data: bytes) -> str:
@@ -540,7 +540,7 @@ class SealedRemote:
         return opened
 
     def _cut_indexes(self, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
-        """Return the files to encrypt: of a long index, the list of its pieces, and those that the remote lacks."""
+        """Return the files to encrypt. A long index becomes a list of pieces and the pieces that the remote lacks."""
         cut = dict(files)
         for path, data in files.items():
             if not is_index_path(path):
@@ -558,7 +558,7 @@ class SealedRemote:
 
 
 def _cut_lines(data: bytes) -> Iterator[bytes]:
-    """Split an index at lines chosen by their content, so that a new line changes one piece."""
+    """Split an index after lines chosen by their content, so that a new line changes few pieces."""
     lines: list[bytes] = []
     for line in data.splitlines(keepends=True):
         lines.append(line)

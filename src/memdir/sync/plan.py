@@ -1,16 +1,16 @@
-"""Inputs of a sync, and its plan for either side; nothing is written here.
+"""The inputs of a sync, and the plan of changes for either side; nothing is written here.
 
-    SyncInputs      both sides of a part, with what they were when they were last in step: the point
-    plan_outgoing   what was done here since, on top of the remote as it is now: the files of a new commit
-    plan_incoming   what the remote has that is not here: what comes in, needs review, is refused; the next point
+    SyncInputs      both sides of a part and their merge base (the point): the files when they were last in step
+    plan_outgoing   plan the files of a new commit: local changes since the merge base, on top of the remote's tree
+    plan_incoming   plan the local changes: files to import, to review and to refuse, and the next merge base
 
-If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here and
-is named in `withheld`. A file of the branch that is refused is left as it is, until a member here writes one of the same
-name. Nothing here is overwritten that was not sent: a file that stays back is merged with what came. Lines of an index that
-others wrote are not taken over: memories that are here get lines made from their own titles and descriptions.
+If only one side changed a file, that change is taken; if both did, they are merged. Files that may not be shared are
+not sent and are listed in `withheld`. A refused file of the branch is left unchanged there, until a member writes a
+file of that name. A local change that was not sent is never overwritten, but merged with the incoming file. Index lines
+of others are not imported: local memories get index lines made from their titles and descriptions.
 
-`.memdir-team.json` in the branch, {"review": true}, asks every member to review others' changes. Anyone who may push may
-change it, so a member may also ask for review for themselves.
+`.memdir-team.json` in the branch, {"review": true}, asks every member to review others' changes. Anyone with push
+access can change it, so a member can also turn on review in their own settings.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -49,8 +49,8 @@ _MODES = {
     "100755": "it is a program",
 }
 GONE = "gone"  # in place of an object, for a deleted file
-_MANY = 3  # from this number on, missing files do not count as forgotten all at once
-# Whether a person has approved this version of a file, by path and object.
+_MANY = 3  # if at least this many files are all missing, they do not count as deleted
+# Returns whether the user has approved this version of a file, by path and object.
 Approved = Callable[[str, str], bool]
 
 
@@ -64,7 +64,7 @@ class AdmitVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SyncClash:
-    """A file that both sides changed differently: where, each side's text, and the text it has now; "" if deleted."""
+    """A file that both sides changed differently: the conflicts (`told`), both texts ("" if deleted), the result."""
 
     path: str
     told: tuple[str, ...]
@@ -183,7 +183,7 @@ class SyncInputs:
             why = "it could not be read"
         limit = 2 * (
             TEAM_ENTRIES if self.part.is_shared else SYNC_ENTRIES
-        )  # a line each, and headings; each is looked at
+        )  # a line for each file, and headings; every line is checked
         if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > limit:
             why = f"it has more than {limit:,} lines"
         if why or path == INDEX_FILE:
@@ -249,9 +249,9 @@ def restore_if_all_lost(local: state.LocalTree, point: state.SyncPoint) -> state
 
 
 def _find_seen(remote: state.Remote, inputs: SyncInputs, branch: state.RemoteTree) -> dict[str, str]:
-    """Return path and object of local files whose version the remote has had since the merge base. A new team member
-    sends all files, so only files still in the branch count. Between a user's own machines, a file that the remote no
-    longer has is an old copy, not a new memory."""
+    """Return path and object of local files that equal an earlier version in the remote since the merge base. For a new
+    team member, only files still in the branch count, because all others are sent. Between a user's own machines, a
+    file that the remote has deleted is an old copy, not a new memory."""
     point, prefix = inputs.point, inputs.part.prefix
     if inputs.common is not None or branch.head in ("", point.head):
         return {}
@@ -296,7 +296,7 @@ class _OutgoingPlan:
         self.withheld: dict[str, str] = {}
         self.clashes: list[SyncClash] = []
         self.moved: dict[str, str] = {}
-        self._revived: list[str] = []  # names that one side took away and the other changed
+        self._revived: list[str] = []  # memories that one side deleted and the other changed
         self._spellings = {fold(path): path for path in sorted(inputs.theirs, reverse=True)}
 
     def add(self, path: str) -> None:
@@ -311,7 +311,7 @@ class _OutgoingPlan:
             return
         target = path
         if entry is None and base is None:
-            # Somebody else chose another spelling for the same name: it is one memory, by theirs.
+            # The remote has this name in another case: it is the same memory, and keeps the remote's spelling.
             target = self._spellings.get(fold(path), path)
             entry = inputs.theirs.get(target)
             if target in inputs.ours and target != path:
@@ -340,7 +340,7 @@ class _OutgoingPlan:
         merge = merge_memory(inputs.read(inputs.find_base(path)), ours, theirs)
         merged = None if merge.text is None else merge.text.encode("utf-8", "replace")
         if merged is not None and inputs.judge_own(target, merged):
-            # Together they are too long, or cannot be read any more: each keeps its own file.
+            # The merged text is too long or invalid, so each side keeps its own file.
             self.files[self._find_free(path)] = data
             merged = inputs.blobs.get(entry.sha)
         if target != path:
@@ -442,7 +442,7 @@ class _IncomingPlan:
 
     def _add_absent(self, path: str, mine: str | None) -> None:
         base = self.inputs.find_base(path)
-        if mine is None or base is None or self._is_back(path):
+        if mine is None or base is None or self._is_unsent(path):
             return
         if self.review and not self.approved(path, GONE + base):
             self.waiting.append(WaitingChange(path, GONE + base, "deleted by a teammate", None))
@@ -457,19 +457,19 @@ class _IncomingPlan:
             self._keep_point(path)
             return
         why = verdict.held or ("this team reviews changes by others" if self.review else "")
-        is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
+        is_known = entry.sha == self.inputs.point.find(path)  # imported before, and changed here since
         if why and not is_known and not self.approved(path, entry.sha):
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
             self._keep_point(path)
             return
         data: bytes | None = self.inputs.blobs[entry.sha]
-        if self._is_back(path):
+        if self._is_unsent(path):
             ours = self.inputs.local.files.get(path)
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
             merged = merge_memory(self.inputs.read(self.inputs.find_base(path)), text, self.inputs.read(entry.sha)).text
             is_shared = self.inputs.part.is_shared
             if merged is not None and is_shared and parse_fields(merged).kind is Kind.USER:
-                # Somebody made it a memory about a person here, which no change may write.
+                # It was made a user memory here, which a change to a shared directory may not write.
                 self.refused[path] = "here it is about the user: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return
@@ -477,8 +477,8 @@ class _IncomingPlan:
         self._write(path, data)
         self.point[state.hash_path(path)] = entry.sha
 
-    def _is_back(self, path: str) -> bool:
-        """Return whether this member's change to a file is currently not sent."""
+    def _is_unsent(self, path: str) -> bool:
+        """Return whether a local change to a file was not sent in this sync."""
         is_changed = self.inputs.ours.get(path) != self.inputs.find_base(path)
         return is_changed and (self.sent is None or path in self.sent.withheld)
 
@@ -504,10 +504,10 @@ class _IncomingPlan:
         there = {path for path in inputs.ours if self.files.get(path, b"") is not None}
         there |= {path for path, data in self.files.items() if data is not None}
         names = [*(path.removesuffix(".md") for path in there), *self._find_unsynced(ours)]
-        # Where nobody touched the index here, it becomes the branch's: a line that was moved there stays there.
-        # A branch without an index that can be read says nothing about ours.
+        # If the local index is unchanged, lines that were moved in the branch keep their new position.
+        # If the branch has no readable index, the merge base is used instead.
         updated = ours if ours == base and theirs is not None else self._update_lines(ours)
-        branch_index = base if theirs is None else self._filter(theirs, updated, names)
+        branch_index = base if theirs is None else self._filter_index(theirs, updated, names)
         merged = merge_index(base, updated, branch_index)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
@@ -516,7 +516,7 @@ class _IncomingPlan:
         if why and new_index != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
         if new_index != ours and (why or list(inputs.find(new_index))):
-            # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
+            # Lines that are harmless one by one can form a secret together: then keep only the local lines.
             new_index, branch_index = tidy_index(ours, names, ours), base
         if new_index != ours:
             self.files[INDEX_FILE] = encode(new_index)
@@ -533,7 +533,7 @@ class _IncomingPlan:
         new = [key for key in keys if f"{key}.md" not in known and inputs.point.find(f"{key}.md") is None]
         return [*inputs.local.others, *new]
 
-    def _filter(self, text: str, ours: str, names: list[str]) -> str:
+    def _filter_index(self, text: str, ours: str, names: list[str]) -> str:
         """Return the branch's index lines that we already have, and generated lines for other memories. Index lines are
         not reviewed, so a team's own lines, headings and prose are not imported."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
@@ -541,7 +541,7 @@ class _IncomingPlan:
         is_shared = self.inputs.part.is_shared
         lines: list[str] = []
         for line in index.parse_index(text):
-            is_dead = line.is_pointer and line.key not in alive  # it waits with its memory
+            is_dead = line.is_pointer and line.key not in alive  # its memory is not here yet
             if line.text.rstrip("\r\n") in mine or not (is_shared or is_dead):
                 lines.append(line.text)
             elif not line.text.strip():
@@ -570,7 +570,7 @@ def _render_line(name: str, data: bytes) -> str:
     return index.render_line(fields.title or name, name, fields.description)
 
 
-# --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
+# --- whether a file may be imported or sent ---------------------------------------------------------------------------
 # A refused file stays unchanged on both sides. Text that addresses the agent needs review, even from a teammate, whose
 # machine may be compromised. Files are checked one by one, so that a refused one does not stop the others.
 
@@ -600,7 +600,7 @@ def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) 
     except UnicodeDecodeError:
         return AdmitVerdict("it is not UTF-8")
     forbidden = find_forbidden(text, lines=True)
-    if why := f"it holds {forbidden}" if forbidden else _find_fault(path, text) if is_shared else "":
+    if why := f"it holds {forbidden}" if forbidden else _find_problem(path, text) if is_shared else "":
         return AdmitVerdict(why)
     if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
         return AdmitVerdict(f"it contains a secret: {', '.join(secrets[:3])}")
@@ -627,7 +627,7 @@ def find_twins(paths: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
     return {path: first for path, first in firsts.items() if first != path}
 
 
-def _find_fault(path: str, text: str) -> str:
+def _find_problem(path: str, text: str) -> str:
     fields = frontmatter.parse_fields(text)
     if fields.problem:
         return shorten(one_line(fields.problem), 200)

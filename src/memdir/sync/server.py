@@ -1,13 +1,13 @@
 """A store of a server (`memdir serve`, docs/server.md) as the remote of a team.
 
-The manifest, `<state>/team-server.json`, is the list of the store's files by path and digest, as of a revision. Each fetch asks
-for what changed after that revision, deletions included, so that only news travel; the manifest moves when a sync has ended. A push
-names for each file the digest this client has last seen. If one is another, the server does nothing and the merge is made
-again, so a stale folder never overwrites anything. An answer that is lost is harmless: a file that has its new content already is
-no conflict.
+The manifest, `<state>/team-server.json`, lists the store's files by path and digest, as of a revision. Each fetch
+requests only the changes and deletions after that revision; the manifest is updated at the end of a sync. A push names
+the digest of each file that this client has last seen. If any digest on the server differs, the server writes nothing
+and the client merges again, so an outdated folder never overwrites anything. A lost response is harmless, because a
+file that already has its new content does not conflict.
 
-Objects are SHA-256 digests, and a head is `EPOCH:REVISION`. A token is sent only to the origin it was given for; redirects are not
-followed, and plain http only goes to this machine.
+Objects are SHA-256 digests, and a head is `EPOCH:REVISION`. A token is sent only to the origin it was issued for;
+redirects are not followed, and plain http is used only for this machine.
 """
 
 import json
@@ -38,7 +38,7 @@ TOKENS = "tokens.json"  # next to the config file: origin -> token
 TOKEN_VARIABLE = "MEMDIR_TEAM_TOKEN"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _PUSH_BYTES, _PUSH_FILES = 2_000_000, 500  # of one request
-_VERSIONS = 100  # of a file that are looked at, and of one page of the log
+_VERSIONS = 100  # versions read of one file, and in one page of the log
 _STORE = re.compile(r"[^/?#\s]{1,200}")
 
 
@@ -197,7 +197,7 @@ class ServerRemote:
         return self.fetch().head
 
     def fetch(self) -> RemoteTree:
-        # After repeated conflicts the manifest itself is doubted: a server may have come back from a backup.
+        # After repeated conflicts, fetch everything: the server may have been restored from a backup.
         epoch, _, revision = self._head.partition(":") if self._conflicts < 3 else ("", "", "")
         answer = self._api.read(f"{self._path}/files", {"since": revision or None, "epoch": epoch or None})
         rows = {} if answer.get("reset", True) else dict(self._rows)
@@ -236,8 +236,7 @@ class ServerRemote:
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
     ) -> tuple[str, PushState]:
-        """Send the files in several requests, the index last. Keeps the fetched head, because the next fetch must get
-        files that others have written since."""
+        """Send the files in several requests, the index last. The head stays: the next fetch gets changes by others."""
         rows = []
         for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
@@ -262,7 +261,7 @@ class ServerRemote:
             self._conflicts += 1
             return PushState(PushResult.QUICKER, find_message(answer))
         if status == 202:
-            # One file that needs review takes the whole version with it: the others go by themselves, without the index.
+            # If one file needs review, the server holds them all. So send them one by one, without the index.
             topics = [row for row in rows if row["path"] != INDEX_FILE]
             parts = [self._push([row], message) for row in topics] if len(topics) > 1 else []
             if any(part.answer is PushResult.QUICKER for part in parts):
@@ -293,7 +292,7 @@ class ServerRemote:
         return self._authors
 
     def find_sources(self, head: str, after: str) -> dict[str, MemorySource]:
-        return {}  # a server serves teams, whose versions have their authors' dates
+        return {}  # the versions of a team's store already have authors and dates
 
     def keep(self, head: str) -> None:
         write_table(

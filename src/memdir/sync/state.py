@@ -1,12 +1,12 @@
 """Local state of a team member: the membership, and the merge base of the last sync.
 
-`<state>/team.json` says where the team's memory is. Without an address of its own it is a branch of the project's own
-remote, looked up again at each sync. An address may be a path, `file://`, ssh or https, or http to this machine; nothing
-that would start another program, and no password in it: git has helpers for those.
+`<state>/team.json` contains the team's remote. If it is empty, the team uses a branch of the project's own remote,
+which is looked up at each sync. A URL may be a path, `file://`, ssh or https, or http to this machine. URLs that would
+start another program or contain a password are refused; git has credential helpers for passwords.
 
-`<state>/team-point.json` says what this member's files were when they were last in step with the branch; it moves only
-after the files were written. Names are kept as digests, so that it reveals no purged memory. A pending point
-becomes the true one if the change with its mark has happened: the sync was killed.
+`<state>/team-point.json` is the merge base: this member's files when they were last in step with the branch. It is
+updated only after the files were written. Names are stored as digests, so that it reveals no purged memory. If a sync
+was killed, its pending merge base is used if the change with its idempotency key has happened.
 """
 
 import json
@@ -81,11 +81,11 @@ def resolve_remote(member: Membership, root: Path) -> str:
     if not url:
         hint = "pass a URL: `memdir team init --remote URL`"
         raise SettingsError("this project has no git remote", key="remote", hint=hint)
-    # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
+    # Use the URL without its password, which may not be stored or shown; git's credential helpers have to know it.
     url = re.sub(r"\A(https://)[^/@]*@", r"\1", url)
     address = check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", url), root)
     if address.startswith(("/", "file:")):
-        # git runs the hooks of such a repository, and a folder that was unpacked brings its own config.
+        # git runs the hooks of such a repository, and an unpacked archive may contain hooks and a config.
         what = f"the project's own remote is a path on this machine ({one_line(url)})"
         hint = f"its hooks would run as you; if it is yours, run `memdir team init --remote {one_line(url)}`"
         raise SettingsError(what, key="remote", hint=hint)
@@ -136,7 +136,7 @@ def _refuse(shown: str, why: str) -> SettingsError:
 
 @dataclass(frozen=True, slots=True)
 class SyncPoint:
-    """`head` is the commit, `files` maps path digests to objects, and `index` is the index text, or None."""
+    """A merge base: `head` is the commit, `files` maps path digests to objects, `index` is the index text or None."""
 
     head: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -171,9 +171,9 @@ def _parse(table: Mapping[str, object]) -> SyncPoint:
 
 # --- the record of the last sync, and news of others ------------------------------------------------------------------
 #     <state>/team-sync.json   the last sync, for `status` and `doctor`, with what was refused
-#     <state>/team-news.json   what came from others since the last session, newest last
+#     <state>/team-news.json   changes by others since the last session, newest last
 #
-# News are quoted text of others: one line each, cut, with its author, and never an instruction.
+# Incoming changes quote text of others: one shortened line each, with its author, never as an instruction.
 
 _CHARS = 120  # of one memory's first line
 _WHY_CHARS = 300
@@ -241,7 +241,7 @@ def render_row(news: TeamNews) -> dict[str, object]:
 class SyncOutcome(StrEnum):
     SYNCED = "synced"
     OFFLINE = "offline"  # the remote does not answer
-    DENIED = "denied"  # it accepts nothing from us
+    DENIED = "denied"  # the remote rejects our push
     BUSY = "busy"  # another sync is running
     FAILED = "failed"
 
@@ -274,7 +274,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncRecord:
-    """`here` is what `look` returned when a sync found both sides in step at the commit `head`."""
+    """The result of the last sync. `here` is the digest from `look` if both sides were in step at the commit `head`."""
 
     at: datetime | None = None
     outcome: str = ""
@@ -333,12 +333,12 @@ def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES
 
 
 # --- both sides of a sync --------------------------------------------------------------------------------------------
-# Both sides of a sync as records, and what a remote has to be able to do.
+# Both sides of a sync as records, and the protocol of a remote.
 #
-# A `SyncPart` is a directory of memory here and a folder of the tree that several machines share. A team syncs one
-# part, the folder `team/` with a whole tree; a person's own machines sync many, each with a folder of one tree
-# (`own`). A `Remote` keeps such a tree: a branch of a git remote (`git`), the same encrypted (`own`), or a store of a
-# server (`server`).
+# A `SyncPart` pairs a local memory directory with a folder of the tree that several machines share. A team syncs one
+# part, the folder `team/` with the whole tree; a user's own machines sync many parts, each with one folder of the tree
+# (`own`). A `Remote` stores such a tree: in a branch of a git remote (`git`), encrypted in such a branch (`own`), or in
+# a store of a server (`server`).
 
 PLAIN_MODE = "100644"
 _Kept = TypeVar("_Kept")
@@ -467,7 +467,7 @@ class TeamRemote(Remote, Protocol):
     """A remote that records the author of each change."""
 
     def find_head(self) -> str:
-        """Return the current head, or "", at the least cost."""
+        """Return the current head, or "" if there is none, preferably without fetching files."""
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
         """Return the commits up to a head, newest first."""
@@ -476,7 +476,7 @@ class TeamRemote(Remote, Protocol):
         """Return texts by commit and path, omitting unreadable ones; `COMMIT^` is the parent."""
 
 
-# The dates of files in the message of a commit: since when each says what it says.
+# The start of a line in a commit message with the age and author of each file's text.
 DATES = "Memdir-Dates: "
 
 
@@ -527,8 +527,8 @@ def read_local(part: SyncPart) -> LocalTree:
 
 
 def look(parts: Iterable[SyncPart], *facts: object) -> str:
-    """Return a digest of all that a sync depends on here, from stats alone, or "" if it may not tell a change: a file
-    written twice at nearly the same time can have the same stat."""
+    """Return a digest of the local state that a sync depends on, from file stats alone. Returns "" if a file was
+    written so recently that another write might not change its stat, or if the files cannot be read."""
     rows: list[object] = [__version__, *map(str, facts)]
     latest = time.time_ns() - _SETTLED_NS
     for part in parts:
@@ -542,12 +542,12 @@ def look(parts: Iterable[SyncPart], *facts: object) -> str:
         if max((facts[3] for facts in files.values() if facts), default=0) > latest:
             return ""
         rows += [part.prefix, [*folders.items()], files, find_stat(part.store.state / part.point_file)]
-    # The second version of the format depends on the values alone, not on which of them are shared.
+    # Version 2 of the format depends only on equal values, not on whether they are the same object.
     return sha256(marshal.dumps(rows, 2)).hexdigest()
 
 
 def find_stat(path: Path) -> tuple[int, ...]:
-    """Return the stats of a file that change with it, or () if there is none."""
+    """Return inode, size and modification time of a file, or () if it is missing."""
     try:
         facts = os.lstat(path)
     except OSError:

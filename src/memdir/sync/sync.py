@@ -1,15 +1,15 @@
 """One sync: fetch the remote's tree, add our changes, push, and only then write the incoming changes to the files.
 
-    1. fetch              the tree as it is now, and which folders of it belong to which directories here: the parts
+    1. fetch              the current tree, and match its folders with local directories; each pair is a part
     2. compare            the files of each part with its merge base, which gives our changes
     3. commit and push    our changes on top of the tree, merged if both sides changed a file; if the remote has changed
                           since, start again
-    4. change             the checked incoming changes, as one change of each store
-    5. move the merge base
+    4. write              the checked incoming files, as one change of each store
+    5. update             the merge base
 
-If it is killed after 3, the remote has our changes, and merging them again changes nothing; after 4, the idempotency key
-of the change shows that the merge base may move. Changes made offline are sent by the next sync that reaches the remote.
-One sync of a kind runs at a time, and no store is locked while git works.
+If a sync is killed after 3, the remote has our changes, and merging them again changes nothing. After 4, the
+idempotency key of the change shows that the merge base can be updated. Changes made offline are sent by the next sync
+that reaches the remote. One sync of a kind runs at a time, and no store is locked while git works.
 """
 
 import json
@@ -62,8 +62,8 @@ OWN_CLASH = "sync:clash:"
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """A sync with one remote. `find_head` asks for its commit only, and `look` digests what is here. `arrange` returns
-    the parts of a tree and the files that the tree lacks, `is_last` whether no directory waits for another sync, and
+    """A sync with one remote. `find_head` returns its current commit, `look` a digest of the local state, `arrange` the
+    parts of a tree and the files that the tree lacks, and `is_last` whether no directory is left for another sync.
     `folder` and `record` locate the stored result."""
 
     open_remote: Callable[[], state.Remote]
@@ -76,7 +76,7 @@ class SyncTask:
     record: str = TEAM_RECORD
     read_only: bool = False
     review: bool = False
-    is_named: bool = True  # whether a commit may name the memories it changes
+    is_named: bool = True  # whether commit messages may contain names of memories
     is_last: Callable[[], bool] = lambda: True
 
 
@@ -126,14 +126,14 @@ def _sync_held(task: SyncTask, now: datetime) -> state.SyncResult:
             continue
         try:
             for inputs, out in plans:
-                with _leave_out(inputs.part, notes):
+                with _skip_on_error(inputs.part, notes):
                     parts_done.append(_receive(task, remote, inputs, branch, out, head, pushed))
         except ConflictError:
-            continue  # a file here changed since: merge that as well
+            continue  # a local file has changed since: merge that as well
         remote.keep(head)
         if branch.is_gone:
             notes.append(_BRANCH_LOST)
-        return _join(parts_done, pushed, head, notes)
+        return _join_results(parts_done, pushed, head, notes)
     raise state.RemoteError(
         "the remote changed during every push", hint="the next sync will retry; no changes are lost"
     )
@@ -145,7 +145,7 @@ def _plan_parts(
     notes, plans = list[str](), []
     commons: dict[str, Mapping[str, state.TreeEntry] | None] = {}
     for part in parts:
-        with _leave_out(part, notes):
+        with _skip_on_error(part, notes):
             local, known = state.read_local(part), find_point(part, settle=True)
             if part.is_shared and not known.head and isinstance(remote, GitRemote):
                 remote.check_ours(branch)
@@ -163,7 +163,7 @@ def _plan_parts(
 
 
 @contextmanager
-def _leave_out(part: state.SyncPart, notes: list[str]) -> Iterator[None]:
+def _skip_on_error(part: state.SyncPart, notes: list[str]) -> Iterator[None]:
     """Skip a part if it cannot be read or written, keeping its merge base. The other parts are still synced."""
     try:
         yield
@@ -192,7 +192,7 @@ def _find_sources(part: state.SyncPart, out: OutgoingChanges) -> dict[str, Memor
     memories = [
         memory
         for name, memory in part.store.read_many(paths).items()
-        if memory.digest == digest_of(out.files[paths[name]] or b"")  # else a merge made it
+        if memory.digest == digest_of(out.files[paths[name]] or b"")  # otherwise the sent text is a merge result
     ]
     return {part.prefix + paths[name]: source for name, source in find_sources(part.store, memories).items()}
 
@@ -235,7 +235,7 @@ def _receive(
     if sent is not None and sent.clashes:
         report_clashes(part, sent.clashes)
     if part.is_shared:
-        received = _tell_people(inputs, come, _find_authors(task, remote, inputs, head, branch, sent), asked)
+        received = _record_incoming(inputs, come, _find_authors(task, remote, inputs, head, branch, sent), asked)
     else:
         received = make_news(part, come)
     _note_sources(remote, inputs, come, head)
@@ -259,7 +259,7 @@ def _receive(
     )
 
 
-def _join(
+def _join_results(
     parts: Sequence[state.SyncResult], pushed: state.PushState, head: str, notes: Sequence[str]
 ) -> state.SyncResult:
     """Combine the results of all parts, including those of every attempt of a retried part."""
@@ -283,14 +283,14 @@ def _join(
     )
 
 
-def _tell_people(
+def _record_incoming(
     inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
 ) -> tuple[state.TeamNews, ...]:
-    """Store a team's changes to show later, except conflicts, and return the incoming ones."""
+    """Put a team's changes that need review into the inbox, and store authors and incoming changes to show later."""
     part, store = inputs.part, inputs.part.store
     put_in_inbox(part, come.waiting, inputs.local, authors, asked)
     news = make_news(part, come, authors)
-    # Before the files: if it is killed in between, news are shown twice rather than never.
+    # Store them before the files: if the sync is killed in between, they are shown twice rather than never.
     stays = {path for path in inputs.local.files if come.files.get(path, b"") is not None}
     stays |= {path for path, data in come.files.items() if data is not None}
     keep_authors(part, authors, sorted(stays - {INDEX_FILE}))
@@ -358,9 +358,9 @@ def _name_some(names: Sequence[str], limit: int) -> str:
     return ", ".join(names[:limit]) + more
 
 
-# --- what a sync leaves for people: items in the inbox, news of others, who wrote what --------------------------------
-# News quote text of others: one line each, cut, with its author, and never an instruction. Changes to review are
-# known by file and version. A clash is an item in the inbox: the memory has the merged text, and a person can take a side.
+# --- what a sync records for the user: inbox items, incoming changes, authors -----------------------------------------
+# Incoming changes quote text of others: one shortened line each, with its author, never as an instruction. Changes to
+# review are identified by file and version. After a conflict, the memory has the merged text, and an inbox item both.
 
 
 def put_in_inbox(
@@ -440,7 +440,7 @@ def _make_edits(pending: WaitingChange, name: str, local: state.LocalTree) -> tu
     return (Put(name, pending.text),)
 
 
-# --- taking part in a team, leaving it, and reverting what an author wrote --------------------------------------------
+# --- joining a team, leaving it, and reverting an author's changes ----------------------------------------------------
 
 
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
@@ -555,7 +555,7 @@ def _check_only_team(known: state.Membership | None, member: state.Membership) -
 def _begin(project: Project, member: state.Membership, now: datetime, seconds: float) -> state.SyncResult:
     place, known = project.places.private, read_identity(project.private.state)
     if known is None and place.is_keyed and project.private.root == place.path:
-        # Recorded at the first change otherwise; if the project is moved before, its team would not be found again.
+        # Otherwise recorded at the first change; if the project is moved before that, its team would not be found.
         write_identity(project.private.state, find_identity(project.places.root.path))
     if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
         write_setting(project.environment, "team", True)
@@ -591,7 +591,7 @@ class RevertResult:
     change: int | None
     commits: int
     names: tuple[str, ...]
-    left: tuple[str, ...] = ()  # what may not be restored: it would be refused today
+    left: tuple[str, ...] = ()  # memories not restored, because sync would refuse their old text
 
 
 def revert_author(
@@ -608,7 +608,7 @@ def revert_author(
         hint = "`memdir team log` shows who wrote what; pass the full name or email address"
         raise NotFoundError(f"the team's branch contains no changes by {wanted}", name=wanted, hint=hint)
     before = {path: data.decode("utf-8", "surrogateescape") for path, data in state.read_local(part).files.items()}
-    after = _reverse(remote, commits, before)
+    after = _revert_commits(remote, commits, before)
     find = store.rules.find or find_secrets
     files = [(path, data) for path, text in after.items() if (data := _encode(text)) is not None]
     wrong = [path for path, data in files if plan.judge_text(path, data, find).refused]
@@ -637,7 +637,7 @@ def _is_by(author: Author, wanted: str) -> bool:
     return bool(wanted.strip()) and fold(wanted.strip()) in {fold(spelling) for spelling in known if spelling}
 
 
-def _reverse(
+def _revert_commits(
     remote: state.TeamRemote, commits: Sequence[state.TeamCommit], before: Mapping[str, str]
 ) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
@@ -645,16 +645,16 @@ def _reverse(
     usable = [one for one in changes if one[1] != INDEX_FILE and not plan.judge_place(one[1], state.PLAIN_MODE, 0)]
     texts = remote.read_texts([spec for sha, path in usable for spec in ((sha, path), (f"{sha}^", path))])
     for sha, path in usable:
-        files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
+        files[path] = _revert_file(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
     return files
 
 
-def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
-    """Return the file `now` with one commit reverted, which changed it from `older` to `theirs`."""
+def _revert_file(theirs: str | None, now: str | None, older: str | None) -> str | None:
+    """Return the text `now` without a commit's change from `older` to `theirs`. None stands for a missing file."""
     if now == theirs:
         return older
     if now is None or theirs is None:
-        return now  # another member has decided since
+        return now  # deleted or recreated since
     if older is not None:
         return merge.merge_memory(theirs, now, older).text
     parts = split_frontmatter(now)

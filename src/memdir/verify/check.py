@@ -27,12 +27,12 @@ from memdir.verify.project import ProjectListing, open_project
 from memdir.verify.records import CheckedClaim, ClaimKind, ClaimStatus, Verdict, VerifyState, mark_verified
 
 HOST, EVENT = "memdir", "verify"  # in the recorded events
-_CUT = " cut:"  # in the key of a verdict whose time was too short, followed by that time in seconds
+_CUT = " cut:"  # in the key of a verdict that ran out of time, followed by its time limit in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The verdicts on a store's memories. `fresh` is the number of new ones. `problem` is set if reading failed."""
+    """The verdicts on a store's memories. `fresh` counts the new verdicts; `problem` is set if reading failed."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -82,12 +82,12 @@ def verify(
     fresh = context.check(due, seconds, give_way, on_progress)
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
-    alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
-    reliable = [verdict for verdict in fresh if not problem or all(one.claim.kind in alone for one in verdict.claims)]
+    offline = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
+    reliable = [verdict for verdict in fresh if not problem or all(row.claim.kind in offline for row in verdict.claims)]
     if reliable or moved or (gone and not problem):
         records.write_verdicts(store, [*reliable, *moved], gone)
-    reached = {verdict.name: verdict for verdict in fresh}
-    verdicts = [reached.get(name) or known[name] for name in readable]
+    fresh_by_name = {verdict.name: verdict for verdict in fresh}
+    verdicts = [fresh_by_name.get(name) or known[name] for name in readable]
     return VerifyReport(tuple(verdicts), 0 if problem else len(fresh), problem)
 
 
@@ -107,7 +107,7 @@ def refresh(
 
 
 def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
-    """Update the verdicts of all stores of a project. Return the number of new ones, or None if it is not due."""
+    """Update the verdicts of all stores of a project. Return how many are new, or None if no update is due."""
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
         return None
     note_event(project.private.state, HOST, EVENT, now)
@@ -123,7 +123,7 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims are all true. All memories are changed together."""
+    """Write `verified:` into each memory whose claims are all true, as one change in the history."""
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
     for verdict in report.verdicts:
@@ -143,7 +143,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     return StampResult(changed.change, stamped, tuple(refused))
 
 
-def _read(store: Folder, name: str) -> StoredMemory | None:
+def _read_memory(store: Folder, name: str) -> StoredMemory | None:
     try:
         return store.read(name)
     except MemdirError:
@@ -154,19 +154,19 @@ def _find_due(
     store: Folder,
     headers: Sequence[Header],
     known: Mapping[str, Verdict],
-    holds: Callable[[Verdict], bool],
+    is_valid: Callable[[Verdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
-    """Return the names of the readable memories, the memories to verify, and valid verdicts on rewritten files."""
+    """Return the names of the readable memories, the memories to verify, and valid verdicts with a new signature."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []
     for header in headers:
         give_way()
         cached = known.get(header.name)
-        cached = cached if cached is not None and holds(cached) else None
+        cached = cached if cached is not None and is_valid(cached) else None
         if cached is None or cached.signature != records.render_signature(header.signature):
-            memory = _read(store, header.name)
+            memory = _read_memory(store, header.name)
             if memory is None:
                 continue
             if cached is None or cached.digest != memory.digest:
@@ -178,7 +178,7 @@ def _find_due(
 
 
 class VerifyContext:
-    """The state of the project and the store on which verdicts depend."""
+    """The state of the project and the store, with which verdicts are made and cached verdicts compared."""
 
     def __init__(self, store: Folder, headers: Sequence[Header], project: ProjectListing | None, now: datetime) -> None:
         self.store, self.project, self.now = store, project, now
@@ -187,7 +187,7 @@ class VerifyContext:
         self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
 
     def holds(self, known: Verdict, seconds: float) -> bool:
-        """Return whether a verdict on the same text is valid. Incomplete ones are repeated if there is more time."""
+        """Return whether a cached verdict is current, and, if it is incomplete, was not made in less than `seconds`."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.claims) and (not cut or float(cut) >= seconds)
 
@@ -204,7 +204,7 @@ class VerifyContext:
             on_progress("reading memories", number, len(memories))
             claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         context = LookupContext(self.today, lambda link: find_link_target(link, self.targets), self._had_memory)
-        flat = [claim for of_memory in claims.values() for claim in of_memory]
+        flat = [claim for memory_claims in claims.values() for claim in memory_claims]
         on_progress(f"looking up {len(flat):,} names and dates, history at most {seconds:g} s" if flat else "", 0, 0)
         ends = time.monotonic() + seconds
         results = iter(check_claims(flat, self.project, context, seconds=seconds) if flat else ())
@@ -213,7 +213,7 @@ class VerifyContext:
         for memory in memories:
             give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
-            is_open = is_cut and any(one.status is ClaimStatus.UNKNOWN and not one.claim.reason for one in checked)
+            is_open = is_cut and any(row.status is ClaimStatus.UNKNOWN and not row.claim.reason for row in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
             facts = (memory.header.name, memory.digest, records.find_state(checked), self.now, checked, tree)
             cached.append(Verdict(*facts, records.render_signature(memory.header.signature)))
@@ -237,5 +237,5 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return the claims without weak ones that are not checkable."""
-    return tuple(one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN))
+    """Return the checked claims, except weak claims whose status is unknown."""
+    return tuple(row for row in checked if not (row.claim.is_weak and row.status is ClaimStatus.UNKNOWN))

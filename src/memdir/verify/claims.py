@@ -1,9 +1,9 @@
 """Find the files, names and dates that a memory mentions, with their positions, without disk access.
 
-In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be ordinary
-words. Ambiguous tokens are weak claims, which count only if the project has or had such a thing, so no list of exceptions is
-needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"), placeholders, example paths and
-paths outside the project are not checkable.
+In code spans and shell fences, most tokens with a distinctive form are claims; in prose, only those that cannot be
+ordinary words. Ambiguous tokens are weak claims, which count only if the project has or had something of that name, so
+no list of exceptions is needed. Things that the memory itself calls removed ("`x` was removed", "instead of `y`"),
+placeholders, example paths and paths outside the project are not checkable.
 
 A date is a claim if something ends on it ("freeze until 2026-03-05", "due March 5, 2026"). Dates of observations or past
 events are not. Relative dates were made absolute when the memory was written.
@@ -63,7 +63,7 @@ _TARGETS = {"make": "make", "gmake": "make", "just": "just"}
 _Token = tuple[str, int, int]  # a word of a command, its start and end
 
 
-def _name(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, is_weak: bool = False) -> Claim:
+def _claim(kind: ClaimKind, text: str, start: int, end: int, extra: str = "", *, is_weak: bool = False) -> Claim:
     """Return a claim with a position relative to the given text."""
     return Claim(kind, text, 0, 0, start, end, extra, is_weak=is_weak)
 
@@ -185,7 +185,7 @@ def _read_simple(tokens: Sequence[_Token]) -> Iterator[Claim]:
         assigned = _ASSIGNED.match(tokens[0][0])
         if assigned and assigned[1].isupper() and len(assigned[1]) > 2:
             start = tokens[0][1]
-            yield _name(ClaimKind.VARIABLE, assigned[1], start, start + len(assigned[1]))
+            yield _claim(ClaimKind.VARIABLE, assigned[1], start, start + len(assigned[1]))
         elif not assigned and tokens[0][0] not in _PREFIXES:
             break
         tokens = tokens[1:]
@@ -207,18 +207,18 @@ def _read_argument(token: str, start: int, *, is_foreign: bool) -> Iterator[Clai
     flag = FLAG.match(token)
     if flag:
         if not is_foreign:
-            yield _name(ClaimKind.FLAG, flag[1], start, start + len(flag[1]))
+            yield _claim(ClaimKind.FLAG, flag[1], start, start + len(flag[1]))
         token, start = token.partition("=")[2], start + token.find("=") + 1
     file, _, node = token.partition("::")
     path, line = find_place(file)
     if path and is_path(path, is_code=True):
-        yield _name(ClaimKind.PATH, path, start, start + len(path), line)
+        yield _claim(ClaimKind.PATH, path, start, start + len(path), line)
         if node and re.fullmatch(r"\w+(?:::\w+)*", node):
-            yield _name(ClaimKind.SYMBOL, node.replace("::", "."), start + len(file) + 2, start + len(token))
+            yield _claim(ClaimKind.SYMBOL, node.replace("::", "."), start + len(file) + 2, start + len(token))
     elif path and "/" in path and may_be_path(path, is_code=True):
-        yield _name(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)
+        yield _claim(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)
     elif token.startswith("$") and CONSTANT.match(token.strip("${}")):
-        yield _name(ClaimKind.VARIABLE, token.strip("${}"), start, start + len(token))
+        yield _claim(ClaimKind.VARIABLE, token.strip("${}"), start, start + len(token))
 
 
 def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[Claim]:
@@ -229,13 +229,13 @@ def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[Claim]:
     if tool in _PYTHONS and "-m" in words[1:-1]:
         module, _, end = tokens[words.index("-m") + 1]
         if module != "pip" and _MODULE.match(module):
-            yield _name(ClaimKind.COMMAND, f"{tool} -m {module}", begin, end, f"module:{module}")
+            yield _claim(ClaimKind.COMMAND, f"{tool} -m {module}", begin, end, f"module:{module}")
     elif tool in _NODE:
         yield from _read_node(tool, begin, plain)
     elif tool in _TARGETS:
         target, _, end = next((token for token in plain if _SCRIPT.match(token[0])), ("", 0, 0))
         if target:
-            yield _name(ClaimKind.COMMAND, f"{tool} {target}", begin, end, f"{_TARGETS[tool]}:{target}")
+            yield _claim(ClaimKind.COMMAND, f"{tool} {target}", begin, end, f"{_TARGETS[tool]}:{target}")
 
 
 def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Claim]:
@@ -250,7 +250,7 @@ def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Claim
     script, _, end = plain[1] if is_run else plain[0]
     if _SCRIPT.match(script) and not is_path(script, is_code=True):
         command = f"{tool} {'run ' if is_run else ''}{script}"
-        yield _name(ClaimKind.COMMAND, command, begin, end, f"npm:{script}", is_weak=not is_run)
+        yield _claim(ClaimKind.COMMAND, command, begin, end, f"npm:{script}", is_weak=not is_run)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -283,14 +283,14 @@ _PLAIN = re.compile(r"_?[A-Za-z][A-Za-z0-9]{2,}\Z")
 _DOTTED = re.compile(r"[A-Za-z$][\w$]*(?:\.[A-Za-z$][\w$]*)*(?<!_)")
 _LINK_TARGET = re.compile(r"\]\(([^()\s]{1,300})\)")
 _NO_MORE = "the memory itself says it no longer exists"
-# The line that an approved repair adds, and the things in it (`dream.stale`, `records.render_claim`).
+# The line that an approved repair adds (see `dream.stale`), and the claims in it (see `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
 _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d{2}) has passed")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line with its offset and number, its text without code, and its code spans."""
+    """A line with its offset and number, its text without code (`prose`), and its code spans."""
 
     text: str
     start: int
@@ -301,18 +301,18 @@ class _Line:
 
 
 def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
-    """Return the claims in a memory file in order. Each thing is listed once per line."""
+    """Return the claims in a memory file in order. A claim repeated in a line is listed once."""
     claims: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
-    for claim in islice(_read(text, kind), CLAIMS):
+    for claim in islice(_read_claims(text, kind), CLAIMS):
         claim = replace(claim, reason=_NO_MORE) if claim.text in known and not claim.reason else claim
         claims.setdefault((claim.kind, claim.text, claim.line), claim)
     return tuple(sorted(claims.values(), key=lambda claim: claim.start))
 
 
-def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
+def _read_claims(text: str, kind: Kind | None) -> Iterator[Claim]:
     for line in _read_lines(text):
-        yield from (_place(line, claim) for claim in _read_line(line))
+        yield from (_locate(line, claim) for claim in _read_line(line))
         if kind is Kind.PROJECT and not line.is_shell:
             for day, begin, end in _find_deadlines(line.text):
                 start = line.start
@@ -340,10 +340,10 @@ def _read_line(line: _Line) -> Iterator[Claim]:
         # The target of a Markdown link, if it is a project file and not another memory.
         path, start = target[1].partition("#")[0], target.start(1)
         if "/" in path and is_path(path, is_code=True) and not path.endswith(".md"):
-            yield _name(ClaimKind.PATH, path, start, start + len(path))
+            yield _claim(ClaimKind.PATH, path, start, start + len(path))
 
 
-def _place(line: _Line, claim: Claim) -> Claim:
+def _locate(line: _Line, claim: Claim) -> Claim:
     """Return a claim with its position in the file and, if it cannot be checked, the reason."""
     begin, end, kind, reason = claim.start, claim.end, claim.kind, ""
     before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]
@@ -413,7 +413,7 @@ def _compile_date() -> re.Pattern[str]:
 
 
 def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
-    """Yield each date in a line by which something ends, with its position."""
+    """Yield each date in a line that is the end or deadline of something, with its position."""
     for match in _compile_date().finditer(line):
         lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
         trail = line[match.end() : match.end() + _LEAD_CHARS]
@@ -456,12 +456,12 @@ def _read_whole(code: str, before: str, after: str) -> Iterator[Claim]:
     if (" " in code and not code.endswith(")")) or "://" in code or code.startswith("www."):
         return
     if flag := FLAG.match(code):
-        yield _name(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
+        yield _claim(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
     elif variable := VARIABLE.match(code):
         name = variable[1] or variable[2]
-        yield _name(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
+        yield _claim(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
     elif is_pattern(code):
-        yield _name(ClaimKind.PATH, code, *span)
+        yield _claim(ClaimKind.PATH, code, *span)
     else:
         yield from _read_name(code, before, after)
 
@@ -472,16 +472,16 @@ def _read_name(code: str, before: str, after: str) -> Iterator[Claim]:
     if is_path(path, is_code=True) or (
         path.strip("/") and find_pattern("folder_after").match(after) and re.fullmatch(r"[\w./@+-]+", path)
     ):
-        yield _name(ClaimKind.PATH, path, 0, len(path), line)
+        yield _claim(ClaimKind.PATH, path, 0, len(path), line)
     elif CONSTANT.match(code):
-        yield _name(ClaimKind.CONSTANT, code, 0, len(code))
+        yield _claim(ClaimKind.CONSTANT, code, 0, len(code))
     elif symbol and _is_symbol(symbol, before, after):
         kind = ClaimKind.CONSTANT if CONSTANT.match(symbol[1]) else ClaimKind.SYMBOL
-        yield _name(kind, symbol[1], symbol.start(1), symbol.end(1))
+        yield _claim(kind, symbol[1], symbol.start(1), symbol.end(1))
     elif may_be_path(path, is_code=True):
-        yield _name(ClaimKind.PATH, path, 0, len(path), line, is_weak=True)
+        yield _claim(ClaimKind.PATH, path, 0, len(path), line, is_weak=True)
     elif symbol and _PLAIN.match(code) and code.lower() not in find_words("keywords"):
-        yield _name(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
+        yield _claim(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
 
 
 def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
@@ -503,13 +503,13 @@ def _read_fragment(code: str) -> Iterator[Claim]:
     """Yield the identifiers and definitions in a code expression."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
-        yield _name(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
+        yield _claim(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
     for match in _WORD.finditer(bare):
         name = match[0].removesuffix("()")
         if CONSTANT.match(name):
-            yield _name(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
+            yield _claim(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
         elif any(is_identifier(part) for part in PARTS.split(name)):
-            yield _name(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
+            yield _claim(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
 
 
 def _read_prose(prose: str) -> Iterator[Claim]:
@@ -533,17 +533,17 @@ def _read_word(word: str, token: str, start: int, *, is_thing: bool) -> Iterator
     if re.match(r"[A-Za-z_$][\w$.]*\(\)", token):
         name = token[: token.index("(")]
         if len(name) > 2:
-            yield _name(ClaimKind.SYMBOL, name, start, start + len(name))
+            yield _claim(ClaimKind.SYMBOL, name, start, start + len(name))
     elif is_path(path, is_code=False):
-        yield _name(ClaimKind.PATH, path, start, start + len(path), line)
+        yield _claim(ClaimKind.PATH, path, start, start + len(path), line)
     elif CONSTANT.match(word):
-        yield _name(ClaimKind.CONSTANT, word, *span)
+        yield _claim(ClaimKind.CONSTANT, word, *span)
     elif flag := re.match(r"--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?=\Z|=)", word):
-        yield _name(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
+        yield _claim(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
     elif variable := re.fullmatch(r"\$\{?([A-Z][A-Z0-9_]{2,})\}?", word):
-        yield _name(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
+        yield _claim(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
     elif _DOTTED.fullmatch(word) and any(map(is_identifier, word.split("."))):
         is_clear = is_thing or any(map(is_snake, word.split(".")))
-        yield _name(ClaimKind.SYMBOL, word, *span, is_weak=not is_clear)
+        yield _claim(ClaimKind.SYMBOL, word, *span, is_weak=not is_clear)
     elif may_be_path(path, is_code=False):
-        yield _name(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)
+        yield _claim(ClaimKind.PATH, path, start, start + len(path), line, is_weak=True)

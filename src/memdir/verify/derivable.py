@@ -28,9 +28,9 @@ _FILES = (
     *"CLAUDE.local.md .claude/CLAUDE.md .windsurfrules .clinerules .github/copilot-instructions.md".split(),
 )
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
-_FILE_BYTES = 262_144  # read of an instruction file
-_FOLDER_FILES, _ENTRIES = 200, 2_000  # read, and listed, of a folder of rules
-_LAYOUT_CHARS = 300  # longer sentences say more than the path of a file
+_FILE_BYTES = 262_144  # at most, read of an instruction file
+_FOLDER_FILES, _ENTRIES = 200, 2_000  # at most, read and listed in a folder of rules
+_LAYOUT_CHARS = 300  # a longer sentence says more than the path of a file
 _COMMITS = 2_000
 _WORDS = 5
 _SHOWN = 60
@@ -69,7 +69,7 @@ Reason = tuple[str, str]  # why a text need not be remembered, and where the pro
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Reason, ...]:
     """Return the reasons why a text need not be remembered. `timeout` is the limit for git in seconds."""
     sentences = list(_list_sentences(text))
-    # Five words; two Chinese or Japanese characters count as one.
+    # At least five words; two Chinese or Japanese characters count as one word.
     keys = {fold_words(sentence): sentence for sentence in sentences}
     long = {
         key: sentence for key, sentence in keys.items() if 2 * len(key.split()) - len(_CJK.findall(key)) >= 2 * _WORDS

@@ -1,8 +1,8 @@
-"""Look up claims in a project, to determine whether each is present, moved, gone, expired or not checkable.
+"""Look up claims in a project, to determine whether each is present, moved, gone, passed or not checkable.
 
-All claims are looked up together: with one listing, one pass over the files, and one over the history for missing things.
-A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they may refer to
-something else. A false alarm is worse than a missing one.
+All claims are looked up together: with one listing, one pass over the files, and one pass over the history for missing
+things. A thing is gone only if history shows that it existed. Names that never existed are not checkable, because they
+may refer to something else. A false alarm is worse than a missing one.
 """
 
 import re
@@ -123,7 +123,7 @@ class _ProjectContext:
         return past.follow(self.gone_paths[0], path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
-        """Report that a name was not found in the history. Its meaning is unknown, so it does not count as outdated."""
+        """Report that a name was found neither in the project nor in its history, so the claim is not checkable."""
         note = NEVER if is_whole else _UNREAD
         return CheckedClaim(claim, ClaimStatus.UNKNOWN, note=note if self.has_past else _NO_PAST)
 
@@ -159,8 +159,8 @@ class _PathLookup(_Lookup):
         first, _, rest = bare.partition("/")
         for path in (bare, rest if first == self.project.root.name else ""):
             if path and (existing := self._find_path(path)):
-                # A path that is now the end of another, because it was moved there, is a move and no short form. A
-                # name alone may mean the file of that name that is there, whatever became of another one.
+                # A path that only matches the end of a longer one may have been moved there. A bare file name counts as
+                # moved only if the file kept its name; otherwise it may mean the existing file.
                 gone = self.context.follow(path) if existing != path else None
                 if gone is not None and gone.to and ("/" in path or gone.to.endswith(f"/{path}")):
                     return _report_moved(claim, gone)
@@ -275,10 +275,10 @@ class _WordLookup(_Lookup):
             return self._check_plain(claim)
         words = _list_words(claim)
         results = [self._check_word(claim, word) for word in words]
-        for word, at in zip(words, results, strict=True):
-            if at.status is ClaimStatus.GONE:
-                return replace(at, came=_replace_part(claim, word, at.came))
-        unknown = next((at for at in results if at.status is ClaimStatus.UNKNOWN), None)
+        for word, result in zip(words, results, strict=True):
+            if result.status is ClaimStatus.GONE:
+                return replace(result, came=_replace_part(claim, word, result.came))
+        unknown = next((result for result in results if result.status is ClaimStatus.UNKNOWN), None)
         if unknown is not None or not results:
             return unknown or self.context.not_found(claim)
         return results[-1]
@@ -327,7 +327,7 @@ class _WordLookup(_Lookup):
 
     @cached_property
     def _successors(self) -> dict[str, str]:
-        """Return the current replacement of each word that was replaced, also if that was replaced once more."""
+        """Return the current name of each replacement word: itself, its own replacement, or "" if both are gone."""
         traces = self._traces[0].values()
         came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
         first = look_up(self.project, came)

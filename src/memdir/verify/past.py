@@ -1,7 +1,7 @@
 """Find removed things in git's history: renamed files, and words that were removed or replaced.
 
 There are two passes from the newest commit back, within a time limit. The first reads only file names, with git's rename
-detection. The second reads the patches for all words at once. A thing was removed by the newest commit that removes it.
+detection. The second reads the patches for all words at once. If several commits removed a thing, the newest counts.
 `git log` is streamed with fixed settings, and no code of the repository is run. The replacement of a word is an assumption,
 based on a line with no other difference or on a definition added by the same commit.
 """
@@ -90,16 +90,16 @@ def read_names(root: Path, ends: float) -> tuple[dict[str, RemovedBy], bool]:
     return gone, False
 
 
-def follow(gone: Mapping[str, RemovedBy], path: str, has: Collection[str]) -> RemovedBy | None:
+def follow(gone: Mapping[str, RemovedBy], path: str, existing: Collection[str]) -> RemovedBy | None:
     """Return the last rename or removal of a path, or None. Follows several renames in a row."""
     removal, visited = gone.get(path), {path}
-    while removal is not None and removal.to and removal.to not in has and removal.to not in visited:
+    while removal is not None and removal.to and removal.to not in existing and removal.to not in visited:
         visited.add(removal.to)
         later = gone.get(removal.to)
         if later is None:
             break
         removal = later
-    return removal if removal is None or not removal.to or removal.to in has else RemovedBy(removal.commit)
+    return removal if removal is None or not removal.to or removal.to in existing else RemovedBy(removal.commit)
 
 
 def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[str, WordTrace], bool]:
@@ -193,7 +193,7 @@ def _find_swapped(word: bytes, tokens: list[bytes], added: Sequence[list[bytes]]
 
 
 def _find_new_definitions(word: bytes, hunk: _Hunk) -> set[bytes]:
-    """Return the new definitions where this one was removed, if they are similar or the only ones."""
+    """Return the names that a hunk defines in place of `word`: the only new name, or all that are similar."""
     if not any(is_defined(line, word) for line in hunk.minus):
         return set()
     removed = {name for line in hunk.minus if (name := _find_name(line))}

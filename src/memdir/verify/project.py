@@ -1,8 +1,8 @@
 """Read a project: its files, the words and definitions in them, and the scripts in its manifests.
 
-The files are those that git lists, or a limited number of files outside git. No code of the repository is run or written: no
-hook, no monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the listing is
-incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
+The files are those that git lists, or a limited number of files outside git. No code of the repository is run: no hook,
+no file monitor, no filter. `stat` shows whether a file has changed, because git would run a clean filter. If the
+listing is incomplete, nothing may be reported as gone. Ignored files are not listed, but `has` finds them.
 
 One pass over the files finds all words: each file is split into words by C code, so that a hundred memories take little
 more time than one, and lines are read only in files with a wanted word. Definitions are recognised by the form of the line,
@@ -35,7 +35,7 @@ _KEPT = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$"
 WORDS = bytes(at if at in _KEPT or at >= 128 else 32 for at in range(256))
 _DASHED = bytes(at if at in _KEPT + b"-" or at >= 128 else 32 for at in range(256))
 _C_ENDINGS = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm")
-_FILES = 50  # places kept for one word
+_FILES = 50  # files kept for one word
 _DOCUMENTS = frozenset("md mdx rst txt adoc tex html htm po pot".split())
 _LOGS = re.compile(
     r"(?:^|/)(?:change(?:s|log)|news|history|release[-_]?notes|upgrading|migration[-_]?guide|authors|contributors)\b[^/]*\Z",
@@ -59,21 +59,21 @@ _TYPE = (
 )
 _HEAD = rb"^[ \t]*(?:" + _TYPE + rb"){0,6}?[*&\"']*(?:[\w$]+(?:\.|::))*"
 _TYPED = rb"^[ \t]*(?:" + _TYPE + rb"){1,6}?[*&]*"
-_GIVEN = rb"[ \t]*(?:<[^<>\n]*>)?\((?:[^()\n]|\([^()\n]*\))*\)"  # what a function takes
+_PARAMETERS = rb"[ \t]*(?:<[^<>\n]*>)?\((?:[^()\n]|\([^()\n]*\))*\)"  # the parameters of a function
 _MARK = b"Q9_Z"  # stands for the word that is looked for, so that one pattern serves all words
-# After a word that defines; at the head of a line before `=`, `:` or `(…) {`; after a type; alone in its line.
+# A definition: after a keyword; at the start of a line, before `=`, `:` or `(…) {`; after a type; alone in its line.
 _FORMS = (
     _BEFORE + _MARK,
     _HEAD + _MARK + rb"[\"']?[ \t]*(?::(?!:)|=(?![=>~]))",
-    _HEAD + _MARK + _GIVEN + rb"[ \t]*(?:\{|->|:|=>|const\b|throws\b)",
+    _HEAD + _MARK + _PARAMETERS + rb"[ \t]*(?:\{|->|:|=>|const\b|throws\b)",
     _TYPED + _MARK + rb"[ \t]*\([^\n;]*\r?$",
     rb"^[ \t]*[\"']?" + _MARK + rb"[\"']?[ \t]*,?[ \t]*\r?$",
 )
 _DEFINES = re.compile(b"|".join(_FORMS))
 _DEFINES_C = re.compile(b"|".join((*_FORMS, rb"^" + _MARK + rb"[ \t]*\([^\n;]*\r?$")))
 _IN_WORDS = tuple(bytes((at,)) for at in _KEPT)
-_LINE_BYTES = 1_000  # of a line either side of a word; what is longer was not written by hand
-_PLACES = 500  # of one word in one file that are looked at
+_LINE_BYTES = 1_000  # read of a line on either side of a word; longer lines are generated
+_PLACES = 500  # occurrences of a word that are examined in one file
 
 _TARGETS = re.compile(
     r"^\.PHONY[ \t]*:[ \t]*(.+)$"

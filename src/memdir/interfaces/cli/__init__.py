@@ -58,7 +58,7 @@ GAP = 2  # Spaces between columns.
 _MEMORY_FIELDS = (*"name path title description type scope modified".split(), *LISTED_FIELDS, "author")
 _LEAST = 12  # The minimum width of a truncated column.
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
-# The terminal's escape code of each word of a style.
+# The terminal escape code for each word in `Styled.style`.
 _CODES = {
     "bold": "1",
     "dim": "2",
@@ -89,7 +89,7 @@ NEXT: Mapping[type[MemdirError], str] = {
 _PLAIN = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
 
 Row = dict[str, Any]
-TOKENS = "fresh cached stored output"  # of requests to a model: read fresh, read from the cache, put into it, written
+TOKENS = "fresh cached stored output"  # tokens of model requests: uncached input, cached input, input written to the cache, output
 
 
 class PipeClosedError(Exception):
@@ -238,10 +238,10 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def count_words(number: int, one: str) -> str:
-    """Return a number and its noun, as in `1 memory` and `2 memories`."""
-    plural = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
-    return f"{number} {one if number == 1 else plural}"
+def count_words(number: int, singular: str) -> str:
+    """Return a number and its noun, as in `1 memory` and `2 memories`; `one` is the singular."""
+    plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+    return f"{number} {singular if number == 1 else plural}"
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -315,21 +315,21 @@ def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
 # JSON rows.
 
 
-def fill(fields: str, *sources: object, **given: Any) -> Row:
-    """Return a JSON row of these fields, from the keyword arguments or else the first source that has them.
+def fill(fields: str, *sources: object, **values: Any) -> Row:
+    """Return a JSON row. Each field is a keyword argument, or else an attribute of the first source that has it.
 
-    A source is a record; its `is_NAME` is the field NAME. Times and paths become text; a field with a question mark is
-    null if its text is empty. Other keyword arguments are added. docs/schemas.json lists the fields of every row.
+    The attribute `is_NAME` also fills the field NAME. Times and paths become text; a field that ends in a question mark
+    is null if its text is empty. Keyword arguments that are not in `fields` are added. docs/schemas.json lists the fields of every row.
     """
     row: Row = {}
     for field in fields.split():
         key = field.removesuffix("?")
-        if key not in given:
+        if key not in values:
             value = next(getattr(item, name) for item in sources for name in (key, f"is_{key}") if hasattr(item, name))
             row[key] = None if value == "" and field != key else value
         else:
-            row[key] = given[key]
-    return {key: make_plain(value) for key, value in (row | given).items()}
+            row[key] = values[key]
+    return {key: make_plain(value) for key, value in (row | values).items()}
 
 
 def make_plain(value: Any) -> Any:
@@ -401,7 +401,7 @@ def make_skip_rows() -> list[Row]:
 
 
 def render_error(error: MemdirError) -> str:
-    return _join(str(error), error.hint or next(NEXT[kind] for kind in type(error).__mro__ if kind in NEXT))
+    return _join_hint(str(error), error.hint or next(NEXT[kind] for kind in type(error).__mro__ if kind in NEXT))
 
 
 def render_misuse(error: "ClickException") -> str:
@@ -417,10 +417,10 @@ def render_misuse(error: "ClickException") -> str:
     message = error.format_message()
     for click_words, plain_words in _PLAIN:
         message = message.replace(click_words, plain_words)
-    return _join(message, hint)
+    return _join_hint(message, hint)
 
 
-def _join(message: str, hint: str) -> str:
+def _join_hint(message: str, hint: str) -> str:
     # Long enough for any path, but a hostile argument cannot fill the screen.
     return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", 2_000)
 
@@ -429,12 +429,12 @@ def _join(message: str, hint: str) -> str:
 
 
 def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
-    """Return a unified diff without line endings, noting a missing newline at the end of a file."""
+    """Return the lines of a unified diff, with a note if a file does not end with a newline."""
     # Imported here, because most calls show no diff.
     from difflib import unified_diff
 
     lines = []
-    for line in unified_diff(_split(before), _split(after), old, new):
+    for line in unified_diff(_split_lines(before), _split_lines(after), old, new):
         lines += [line.rstrip("\r\n"), *([] if line.endswith("\n") else ["\\ No newline at end of file"])]
     return lines
 
@@ -447,7 +447,7 @@ def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str
         if change.splice is None:
             return [*title, PURGED]
         parts = zip("-+", change.splice[1:], strict=True)
-        return title + [mark + line.rstrip("\r\n") for mark, part in parts for line in _split(decode(part))]
+        return title + [mark + line.rstrip("\r\n") for mark, part in parts for line in _split_lines(decode(part))]
     try:
         before, after = (decode(read(digest)) if digest else "" for digest in (change.before, change.after))
     except errors.NotFoundError:
@@ -455,7 +455,7 @@ def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str
     return render_text_diff(before, after, old, new)
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Split at line feeds only, keeping them."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
@@ -479,7 +479,7 @@ def run(
     """
     call = CliContext(environ, cwd, interfaces)
     try:
-        code = _run(argv, call)
+        code = _run_command(argv, call)
         flush(sys.stdout)
         return code
     except MemdirError as error:
@@ -491,7 +491,7 @@ def run(
         return DONE
     except OSError as error:
         what = (error.strerror or type(error).__name__).lower()
-        complain(_join(f"{error.filename}: {what}" if error.filename else what, NEXT[errors.DiskError]))
+        complain(_join_hint(f"{error.filename}: {what}" if error.filename else what, NEXT[errors.DiskError]))
         _silence()
     finally:
         if call.project is not None:
@@ -610,7 +610,7 @@ def scope_flag(store: StoreBase) -> str:
     return f" --scope {store.scope.value}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
 
 
-def _run(argv: list[str], call: CliContext) -> int:
+def _run_command(argv: list[str], call: CliContext) -> int:
     # Imported here, because `recall` does not use click, and the others do not search.
     if "recall" in argv:
         from memdir.interfaces.cli.quick import parse_recall, show_recall

@@ -211,9 +211,9 @@ def read_when_options(
     return when
 
 
-def limit_option(default: int | None, text: str, least: int = 1) -> Callable[[Decorated], Decorated]:
+def limit_option(default: int | None, text: str, minimum: int = 1) -> Callable[[Decorated], Decorated]:
     is_shown = default is not None
-    return click.option("--limit", type=click.IntRange(min=least), default=default, show_default=is_shown, help=text)
+    return click.option("--limit", type=click.IntRange(min=minimum), default=default, show_default=is_shown, help=text)
 
 
 def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:

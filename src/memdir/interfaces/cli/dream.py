@@ -79,7 +79,7 @@ def dream_verb(
         elif apply_id is not None:
             result = apply_preview(store, apply_id, now=project.now(), on_progress=show)
         else:
-            result = _dream(call, project, spec, show)
+            result = _run_dream(call, project, spec, show)
     if as_json:
         call.out.json({"dream": _make_dreamed(store, result, project.now()), "status": None})
     elif preview and result.patches is not None:
@@ -88,7 +88,7 @@ def dream_verb(
         _show_dreamed(call.out, result)
 
 
-def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgress) -> DreamResult:
+def _run_dream(call: CliContext, project: Project, spec: str | None, show: OnProgress) -> DreamResult:
     around, insist = find_dream_context(project), spec is not None
     model: Model | None
     try:
@@ -96,11 +96,11 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
     except MemdirError as error:
         if insist:
             raise
-        model = partial(_fail, error)
+        model = partial(_raise_model_error, error)
     return dream(project.private, model=model, now=project.now(), context=around, insist=insist, on_progress=show)
 
 
-def _fail(error: MemdirError, _: Request) -> Reply:
+def _raise_model_error(error: MemdirError, _: Request) -> Reply:
     """Raise ModelError in place of a model that cannot be opened (missing key, unknown name)."""
     raise ModelError(str(error), hint=error.hint)
 
@@ -136,9 +136,9 @@ def _show_progress(call: CliContext) -> Iterator[OnProgress]:
 def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetime) -> None:
     if not patches.patches and not patches.proposals:
         out.line(f"nothing to tidy, according to {patches.by}")
-        _show_spared(out, patches)
+        _show_skipped_count(out, patches)
         return
-    changes = {planned.path: planned for planned in _plan(store, patches, now)}
+    changes = {planned.path: planned for planned in _plan_file_changes(store, patches, now)}
     for patch in patches.patches:
         _show_patch(out, patch)
         for name in patch.names:
@@ -149,7 +149,7 @@ def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetim
         _show_change(out, change)
     for item in map(_make_proposal, patches.proposals):
         out.line(Styled("would ask ", "bold"), Styled(item["title"], "cyan"), f": {item['why']}")
-    _show_spared(out, patches)
+    _show_skipped_count(out, patches)
     out.line()
     _show_cost(out, patches)
     out.line(f"nothing was changed; `memdir dream --apply {patches.id}` applies it, and `memdir undo` reverts it")
@@ -173,7 +173,7 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         out.line(Styled(f"the model failed, so only built-in patterns were used: {patches.error}", "yellow"))
     if applied.change is None and not applied.waiting and not applied.dropped:
         out.line(f"nothing to tidy, according to {patches.by}")
-        _show_spared(out, patches)
+        _show_skipped_count(out, patches)
         _show_cost(out, patches)
         return
     for patch in patches.patches:
@@ -182,7 +182,7 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         out.line(Styled(f"left out, changed or pinned since: {', '.join(applied.dropped)}", "yellow"))
     if applied.waiting:
         out.line(Styled(f"{len(applied.waiting)} to review: `memdir inbox`", "yellow"))
-    _show_spared(out, patches)
+    _show_skipped_count(out, patches)
     proof = applied.proof
     if proof.removed:
         remaining = f"{proof.in_history} in history, {proof.elsewhere} also in another memory"
@@ -204,7 +204,7 @@ def _show_change(out: Output, change: FileChange) -> None:
     out.diff(cli.render_text_diff(decode(change.before or b""), decode(change.after or b""), old, new))
 
 
-def _show_spared(out: Output, patches: PatchSet) -> None:
+def _show_skipped_count(out: Output, patches: PatchSet) -> None:
     if patches.spared:
         out.line(Styled(f"{patches.spared} skipped: a dream that changed them was undone", "dim"))
 
@@ -228,7 +228,7 @@ def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> Row:
         **(fill("change repeated changed dropped waiting", applied) if applied else untouched),
         patches=[fill("kind names reason evidence", patch) for patch in patches.patches],
         proposals=[_make_proposal(proposal) for proposal in patches.proposals],
-        diff=[_make_diff(change) for change in ([] if applied else _plan(store, patches, now))],
+        diff=[_make_diff(change) for change in ([] if applied else _plan_file_changes(store, patches, now))],
         sentences=fill("removed elsewhere in_history", applied.proof) if applied else None,
         tokens=fill(cli.TOKENS, patches.usage) if patches.requests else None,
         dollars=patches.usage.dollars if done.patches else None,
@@ -245,7 +245,7 @@ def _make_diff(change: FileChange) -> Row:
     return {"path": change.path, "before": before, "after": after}
 
 
-def _plan(store: FileStore, patches: PatchSet, now: datetime) -> tuple[FileChange, ...]:
+def _plan_file_changes(store: FileStore, patches: PatchSet, now: datetime) -> tuple[FileChange, ...]:
     return StoreOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
 
 

@@ -95,7 +95,7 @@ def install_verb(
     changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
     _finish(call, changes, **how)
     if not how["as_json"]:
-        _advise(call, hosts, program, has_mcp=has_mcp, is_project=is_project, is_shown=how["is_shown"])
+        _show_next_steps(call, hosts, program, has_mcp=has_mcp, is_project=is_project, is_shown=how["is_shown"])
     if not how["is_shown"]:
         _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
     if not (how["is_shown"] or how["as_json"]):
@@ -106,7 +106,7 @@ def install_verb(
         out.line("`memdir status` shows what happened, `memdir undo` reverts the last change")
 
 
-def _advise(
+def _show_next_steps(
     call: CliContext,
     hosts: Sequence[Host],
     program: install.OwnCommand,
@@ -430,7 +430,7 @@ def import_verb(
     model = call.choose_model(spec) if hits.export is not None else None
     plan = imports.plan_import(store, hits, now=project.now(), origin=origin, since=begin)
     applied = apply_import(store, plan, origin=origin) if is_applied else None
-    rows = [_make_step(step, call) for step in plan.steps]
+    rows = [_make_step_row(step, call) for step in plan.steps]
     if not flags["as_json"]:
         _show_import(call, store, plan, applied, rows)
     learned = None
@@ -494,14 +494,14 @@ def _learn_export(
 
     out, project, known = call.out, call.open(), read_learned(store.state)
 
-    def read() -> Iterator[tuple[str, ExportedChat]]:
+    def list_new_chats() -> Iterator[tuple[str, ExportedChat]]:
         for chat in export.read_chats():
             id = f"{export.service}:{chat.id}"
             if id not in known and (since is None or chat.at is None or chat.at >= since):
                 yield id, chat
 
     model, name = chosen
-    ahead = turns.estimate_chats(chat for _, chat in read())
+    ahead = turns.estimate_chats(chat for _, chat in list_new_chats())
     row = fill("messages tokens", ahead, new=ahead.transcripts, all=export.chats, learned=0, written=[], waiting=0)
     if not (flags["is_learning"] and flags["is_applied"]) or not ahead.transcripts:
         if not flags["as_json"]:
@@ -515,7 +515,7 @@ def _learn_export(
     if not run:
         run = f"run:{project.now():%Y%m%dT%H%M%S}"
         note_learned(store.state, run)
-    for number, (id, chat) in enumerate(read()):
+    for number, (id, chat) in enumerate(list_new_chats()):
         out.progress(f"learning from {shorten(one_line(chat.title), 40)!r}", number, ahead.transcripts)
         now = project.now()
         learned = turns.harvest_chat(
@@ -538,7 +538,7 @@ def _learn_export(
     return row
 
 
-def _make_step(step: ImportStep, call: CliContext) -> Row:
+def _make_step_row(step: ImportStep, call: CliContext) -> Row:
     candidate, is_waiting = step.candidate, step.fate is ImportAction.WAITING
     # Show inbox items by their masked text, without the secret; refused ones have no text.
     fields = frontmatter.parse_fields(step.text if is_waiting else candidate.text)

@@ -116,7 +116,7 @@ def worker_verb(call: CliContext) -> None:
     _run_worker(project, model, lambda entry, _: entries.append(entry))
     left = {entry.path for entry in read_queue(project.private.state)}
     do_worker_chores(project, entries, model)
-    # A session's end leaves a note and starts no worker, so handle notes written since instead of at the next start.
+    # The end of a session queues a turn without starting a worker, so process turns that were queued in the meantime.
     if any(entry.path not in left for entry in read_queue(project.private.state)):
         _run_worker(project, model, lambda entry, _: None)
 
@@ -141,13 +141,13 @@ def _choose_transcripts(
     return [(info.path, SessionFile(state, info.session)) for info in transcripts]
 
 
-def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
+def is_agreed(call: CliContext, estimate: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
     """Show the estimate; ask before using a paid model and return whether to continue."""
-    counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
+    counts = f"{estimate.transcripts} conversations, {estimate.messages} messages"
     price = find_price(name.partition(":")[2])
-    cost = f", about ${ahead.tokens * price[0] / 1e6:.2f}" if price else ""
-    text = f"{counts} in {ahead.pieces} requests to {name}: about {ahead.tokens:,} tokens{cost}"
-    if model is None or is_sure or not ahead.pieces:
+    cost = f", about ${estimate.tokens * price[0] / 1e6:.2f}" if price else ""
+    text = f"{counts} in {estimate.pieces} requests to {name}: about {estimate.tokens:,} tokens{cost}"
+    if model is None or is_sure or not estimate.pieces:
         call.out.progress(text if model is not None else f"{counts}; without a model, at no cost")
         return True
     if not is_terminal(sys.stdin):
@@ -305,7 +305,7 @@ def _read_session(call: CliContext, transcript: Path) -> str:
     return describe_transcript(path).session or str(path)
 
 
-# The setting to change, and how, where notes are skipped for a setting.
+# For each reason that a setting causes: the setting, and how to change it.
 _NOTES_REFUSED = {
     NotesSkip.PAUSED: ("paused", "`memdir resume`"),
     NotesSkip.NO_COMPACTION: ("notes", "see `autoCompactEnabled` in its settings"),
@@ -315,7 +315,7 @@ _NOTES_REFUSED = {
 
 
 def _check_notes(done: notes.NotesResult) -> None:
-    """Raise if the user asked for notes and there are none."""
+    """Raise an error if the update of the notes failed, is running elsewhere, or is prevented by a setting."""
     if done.skipped is NotesSkip.FAILED:
         raise ModelError(f"the notes were not updated: {done.error}", hint="they are unchanged; try again")
     if done.skipped is NotesSkip.BUSY:

@@ -1,6 +1,6 @@
-"""`memdir recall` without click: agents call it all the time, and importing click takes as long as recalling.
+"""`memdir recall` without click: agents call it often, and importing click takes as long as a recall.
 
-What is not understood here (help, mistakes) is left to click; a test compares the two readings.
+Other command lines, such as `--help` or invalid options, are left to click. A test checks that both parse alike.
 """
 
 import re
@@ -81,7 +81,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
     project, out = call.open(), call.out
 
     def show_progress(count: int) -> None:
-        if count % 200 == 0:  # fewer are read in a fraction of a second
+        if count % 200 == 0:  # fewer files are read in a fraction of a second
             out.progress(f"reading memories into the index: {count:,}")
 
     recalled = recall_in_project(
@@ -113,10 +113,10 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
 
 
 def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":
-    """Return the configured model or encoder, or local search if the user asks for best matches or scores."""
+    """Return a function that gets the local search and returns the selector: that search, a model or an encoder."""
     if asked.explain or asked.no_semantic or asked.limit is not None or not selects_in_background(project):
         return lambda search: search
-    # Imported here: most calls ask no model.
+    # Imported here, because most calls do not use a model.
     from memdir.recall.prefetch import open_selector
 
     return partial(open_selector, project)
@@ -135,7 +135,7 @@ def _make_candidate(pick: Pick) -> Row:
 
 
 def _show_memories(out: Output, found: RecallResult, project: Project) -> None:
-    # Imported here: the tables against forged reminders are large, and JSON shows no memory's text.
+    # Imported here, because the module is large and JSON output does not need it.
     from memdir.format.shown import show_memory
 
     now = project.now().astimezone()

@@ -154,7 +154,7 @@ _CHANGES = (
     "memdir history terse-replies --limit 5",
 )
 @name_argument(required=False)
-@limit_option(50, "Maximum number of changes, newest first; 0 for all.", least=0)
+@limit_option(50, "Maximum number of changes, newest first; 0 for all.", minimum=0)
 @scope_option
 def history_verb(call: CliContext, name: str | None, limit: int, scope: str | None, as_json: bool) -> None:
     """List the changes of this directory, or of one memory, even if forgotten. Includes edits made outside memdir.
@@ -207,7 +207,7 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
     undone = store.find_last_change() if change_id is None else store.read_change(change_id)
     if undone is None:
         raise NotFoundError("no changes to undo in this directory")
-    number, changed = _undo(call, store, undone)
+    number, changed = _undo_change(call, store, undone)
     if as_json:
         files = [{"path": file.path, "change": _name_change(file)} for file in changed]
         call.out.json({"undone": make_change_row(undone), "change": number, "changes": files, "more": []})
@@ -300,7 +300,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
     files: list[Row] = []
     for number, change in enumerate(session_changes):
         call.out.progress("undoing", number, len(session_changes))
-        files += [{"path": file.path, "change": _name_change(file)} for file in _undo(call, store, change)[1]]
+        files += [{"path": file.path, "change": _name_change(file)} for file in _undo_change(call, store, change)[1]]
     call.out.progress("")
     drop_learned(store.state, prefix if is_open else session)
     if as_json:
@@ -310,7 +310,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
         call.out.line(f"undone: {cli.count_words(len(session_changes), 'change')} of {session}")
 
 
-def _undo(call: CliContext, store: FileStore, change: Change) -> tuple[int | None, Sequence[ChangedFile]]:
+def _undo_change(call: CliContext, store: FileStore, change: Change) -> tuple[int | None, Sequence[ChangedFile]]:
     """Undo a change; return the number of the undo and the files it changed."""
     number = undo(store, change.id, WriteContext(call.origin(), call.open().now())).change
     return number, store.read_change(number).files if number is not None else ()

@@ -125,7 +125,7 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
     is_flag=True,
     help="Record that it was shown for nothing; after three times it must fit better.",
 )
-@limit_option(20, "Maximum number; 0 for all.", least=0)
+@limit_option(20, "Maximum number; 0 for all.", minimum=0)
 @scope_option
 def why_verb(call: CliContext, name: str, is_useless: bool, limit: int, scope: str | None, as_json: bool) -> None:
     """Show when, at which moment and for which questions or actions a memory was recalled, newest first.

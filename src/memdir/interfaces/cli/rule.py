@@ -172,7 +172,7 @@ def _override(call: CliContext, name: str, session: str, scope: str | None, as_j
 
 
 def list_variants(command: str) -> Iterator[str]:
-    """Yield a command as others may spell it: short options, options last, a relative of `--force`, after `cd`."""
+    """Yield a command and equivalents: short options, options last, other forms of `--force`, after `cd ..`."""
     yield command
     if short := _LONG.sub(lambda option: f"-{option[1]}", command):
         yield short

@@ -43,7 +43,7 @@ def _open(call: CliContext, dsn: str | None, owner_dsn: str | None, data: str | 
     return operations, operations.ServerPlace((call.cwd / folder).absolute(), dsn, owner_dsn)
 
 
-def _need_owner(owner: str) -> str:
+def _require_owner(owner: str) -> str:
     if not owner:
         raise SettingsError("this needs the schema owner's role", key="owner_dsn", hint="pass it with --owner-dsn")
     return owner
@@ -105,7 +105,7 @@ def migrate_verb(call: CliContext, /, **place: Any) -> None:
     """Run the pending migrations, each in a transaction. Safe to run repeatedly and concurrently."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        migrations = operations.migrate(_need_owner(owner))
+        migrations = operations.migrate(_require_owner(owner))
     call.out.line(f"ran {', '.join(migrations)}" if migrations else "nothing to do")
 
 
@@ -134,7 +134,7 @@ def token_verb(
         try:
             tenant = _parse_id(organisation)
             text, expires = operations.make_token(
-                _need_owner(owner), database, tenant, name=name, access=access, days=days
+                _require_owner(owner), database, tenant, name=name, access=access, days=days
             )
         finally:
             database.close()
@@ -152,7 +152,7 @@ def tenant_list_verb(call: CliContext, /, as_json: bool, **place: Any) -> None:
     """List the organisations of this server, oldest first."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        tenants = operations.list_tenants(_need_owner(owner))
+        tenants = operations.list_tenants(_require_owner(owner))
     rows = [{"id": str(id), "name": name, "created": created} for id, name, created in tenants]
     call.show_rows(
         [TableColumn("id", cell="id"), TableColumn("name", cell="name")], rows, as_json=as_json, empty="there is none"
@@ -168,7 +168,7 @@ def tenant_create_verb(call: CliContext, /, name: str, **place: Any) -> None:
     """Create an organisation and print its ID."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        call.out.line(str(operations.create_tenant(_need_owner(owner), name)))
+        call.out.line(str(operations.create_tenant(_require_owner(owner), name)))
 
 
 @tenant_group.command("export", short_help="Export an organisation as a zip file.", examples=(
@@ -181,7 +181,7 @@ def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_j
     """Write every file and row of an organisation to a new zip file that only you can read."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, _):
-        counts = operations.export_tenant(_need_owner(owner), _parse_id(organisation), call.cwd / target)
+        counts = operations.export_tenant(_require_owner(owner), _parse_id(organisation), call.cwd / target)
     _show_counts(call, counts, as_json)
 
 
@@ -197,7 +197,7 @@ def tenant_delete_verb(call: CliContext, /, organisation: str, yes: bool, as_jso
     tenant = _parse_id(organisation)
     confirm(f"Delete organisation {tenant} and all its data?", "this cannot be undone", yes=yes)
     with operations.open_place(where) as (owner, _):
-        counts = operations.delete_tenant(_need_owner(owner), tenant)
+        counts = operations.delete_tenant(_require_owner(owner), tenant)
     _show_counts(call, counts, as_json)
 
 

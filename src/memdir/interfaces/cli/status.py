@@ -63,7 +63,7 @@ from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_clai
 
 _WEEKS_SHOWN = 4
 _LATELY = 5
-_RECALLS = 1_000  # in which late selections are counted
+_RECALLS = 1_000  # the latest recalls, in which background selections are counted
 _SCOPE_LABELS = {Scope.PRIVATE: "this project", Scope.USER: "all projects", Scope.PROJECT: "repository"}
 _WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars seconds"
 _REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
@@ -126,7 +126,7 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     if as_json:
         out.json(row)
         return
-    _show_brief(out, project, row, report, problem)
+    _show_summary(out, project, row, report, problem)
     more = (
         "`memdir status --json` has the rest, `memdir ui --open` shows it as a page, `memdir doctor` looks for faults"
     )
@@ -160,13 +160,13 @@ def _make_scope(store: FileStore, order: str) -> Row:
         history={"changes": changes, "bytes": size},
         last_change=cli.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)}
-        | _count_selected(store),
+        | _count_background_selections(store),
         verdicts=_count_verdicts(store, headers),
     )
 
 
-def _count_selected(store: FileStore) -> dict[str, int]:
-    """Count what was lately selected in the background, and what of it came with the next prompt or not at all."""
+def _count_background_selections(store: FileStore) -> dict[str, int]:
+    """Count the latest background selections, and those that came only with the next prompt or not at all."""
     selected: list[Surfacing] = []
     with suppress(DiskError):  # `doctor` says what is wrong with it
         selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
@@ -175,7 +175,7 @@ def _count_selected(store: FileStore) -> dict[str, int]:
 
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
-    """Count memories by the verdict of the last verification, if it covers their current text."""
+    """Count memories by verification state; a memory that changed since its last check counts as unchecked."""
     checked = records.read_states(store)
     signatures = {header.name: records.render_signature(header.signature) for header in headers}
     counts = Counter(state for name, (state, signature) in checked.items() if signatures.get(name) == signature)
@@ -192,7 +192,7 @@ def _show_state(out: Output, project: Project, row: Row) -> None:
         out.line(Styled(f"paused{when}: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
 
 
-def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
+def _list_recent_events(store: FileStore) -> list[tuple[datetime, str]]:
     """Return the latest changes and recalls, or nothing if history cannot be read (`doctor` reports that)."""
     with suppress(DiskError):
         return [
@@ -206,7 +206,7 @@ def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
     return []
 
 
-def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, problem: str) -> None:
+def _show_summary(out: Output, project: Project, row: Row, report: UsageReport, problem: str) -> None:
     """Print one screen: state, recent activity, items that need review, and costs."""
     now = project.now()
     _show_state(out, project, row)
@@ -223,7 +223,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
         out.line(f"{label:<14}{count_words(scope['memories'], 'memory')}, {used}", Styled(f"  {scope['path']}", "dim"))
-    lately = [event for store in project.stores for event in _list_lately(store)]
+    lately = [event for store in project.stores for event in _list_recent_events(store)]
     out.line()
     out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
     for time, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
@@ -358,7 +358,7 @@ def verify_verb(call: CliContext, names: tuple[str, ...], is_stamping: bool, sco
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
-    """Return the stores to check, each with the names to check, or None for all its memories."""
+    """Return the stores to check, each with the names of the memories to check; None means all memories."""
     if names:
         names_by_store: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
@@ -432,8 +432,8 @@ def doctor_verb(
     """
     out = call.out
     if probe is not None:
-        return _probe(call, probe, seconds, as_json=as_json)
-    findings, fixed = _look(call, scope, is_fixing=is_fixing)
+        return _run_probe(call, probe, seconds, as_json=as_json)
+    findings, fixed = _run_checks(call, scope, is_fixing=is_fixing)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in findings]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([finding for _, finding in findings]), "fixed": fixed})
@@ -461,7 +461,7 @@ def doctor_verb(
 _MOMENTS = {"start": "session start", "prompt": "prompt", "action": "action", "end": "end of a turn"}
 
 
-def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int:
+def _run_probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int:
     # Imported here: it starts a server.
     from memdir.interfaces.probe import record_probe, run_probe
 
@@ -501,16 +501,16 @@ def _probe(call: CliContext, name: str, seconds: float, *, as_json: bool) -> int
     return cli.REFUSED if is_bad else cli.DONE
 
 
-def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
+def _run_checks(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
     except SettingsError as error:
-        # Settings say where memory is: without them nothing else can be looked at.
+        # Settings determine where memory is, so without them nothing else can be checked.
         what = f"{error}; no other checks were made"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
     if call.directory is None and (collision := find_collision(environment, paths)) is not None:
-        # The files there are another project's; nothing can be said of this one's until it has a place.
+        # The directory belongs to another project, and this one has no memory until the collision is resolved.
         hits, where = doctor.check_settings(settings, paths), str(paths.private.path)
         return [
             *(("settings", finding) for finding in hits),

@@ -68,7 +68,7 @@ def promote_verb(call: CliContext, to: str, **given: Any) -> None:
     reference. A vague description, a name already in use and a missing team are refused too. Nothing is committed or
     pushed.
     """
-    _move(call, "promote", Scope(to), **given)
+    _move_memory(call, "promote", Scope(to), **given)
 
 
 @verb(
@@ -81,10 +81,10 @@ def demote_verb(call: CliContext, **given: Any) -> None:
 
     The next sync removes it for the team too; copies that others made or committed remain.
     """
-    _move(call, "demote", Scope.PRIVATE, **given)
+    _move_memory(call, "demote", Scope.PRIVATE, **given)
 
 
-def _move(
+def _move_memory(
     call: CliContext, done: str, to: Scope, *, name: str, named: str | None, scope: str | None, as_json: bool
 ) -> None:
     project, out = call.open_to_write(), call.out
@@ -190,7 +190,7 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
     URL is a server (`memdir serve`), where a missing store is created and, without --store, named after the project.
     Without URL, uses a git branch. For the token see `memdir team join`.
     """
-    return _enter(call, Membership(remote, branch, review=review), create=True, **given)
+    return _join_team(call, Membership(remote, branch, review=review), create=True, **given)
 
 
 @team_verb.command(
@@ -212,17 +212,17 @@ def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review
     URL is a server (`memdir serve`). If there are several stores, pass --store. The server token is prompted for, or
     read from --token-file, and stored in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN overrides it.
     """
-    return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
+    return _join_team(call, Membership(remote, branch, read_only, review), create=False, **given)
 
 
-def _enter(
+def _join_team(
     call: CliContext, member: Membership, *, create: bool, seconds: float, url: str = "", store: str = "", token_file: Any = None,
     as_json: bool,
 ) -> int:  # fmt: skip
     project = call.open_to_write()
     now = project.now()
     if not url:
-        return _report(call, syncing.enter(project, member, now=now, create=create, seconds=seconds), as_json)
+        return _report_sync(call, syncing.enter(project, member, now=now, create=create, seconds=seconds), as_json)
     address = check_server(url)
     token = token_file.read().strip() if token_file else ""
     if not token and not find_token(project.environment, address):
@@ -232,7 +232,7 @@ def _enter(
     result = syncing.enter_server(
         project, address, token, store=store, member=member, now=now, create=create, seconds=seconds
     )
-    return _report(call, result, as_json)
+    return _report_sync(call, result, as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --timeout 20"))
@@ -241,7 +241,7 @@ def _sync(call: CliContext, seconds: float, as_json: bool) -> int:
     """Send local changes and receive those of others. If the remote is offline, the next sync sends them."""
     project = call.open_to_write()
     task = syncing.open_sync(project, seconds=seconds)
-    return _report(call, syncing.sync(task, now=project.now()), as_json)
+    return _report_sync(call, syncing.sync(task, now=project.now()), as_json)
 
 
 @team_verb.command("status", examples=("memdir team status", "memdir team status --json"))
@@ -348,9 +348,9 @@ def _leave(call: CliContext, as_json: bool) -> None:
     call.answer({"left": was_in}, left if was_in else "this project has no team", as_json=as_json)
 
 
-def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
+def _report_sync(call: CliContext, done: SyncResult, as_json: bool) -> int:
     out, code = call.out, cli.REFUSED if done.outcome is SyncOutcome.FAILED else 0
-    row = _make_sync(done)
+    row = _make_sync_row(done)
     if as_json:
         out.json(row)
         return code
@@ -371,7 +371,7 @@ def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
     return code
 
 
-def _make_sync(done: SyncResult) -> Row:
+def _make_sync_row(done: SyncResult) -> Row:
     refused, withheld = ([fill("path why new", file) for file in files] for files in (done.refused, done.withheld))
     facts = {"received": [state.render_row(item) for item in done.received], "refused": refused, "withheld": withheld}
     return fill("outcome error? sent clashes waiting notes change commit?", done, pid=None, **facts)
@@ -448,7 +448,7 @@ def _sync_init(
     setup_now = own.read_setup(project.environment)
     if setup_now and setup_now.recipients and not as_json:
         call.out.line(f"encrypted; the key is {setup_now.key_file}: keep a copy, and copy it to your other machines")
-    return _report(call, result, as_json)
+    return _report_sync(call, result, as_json)
 
 
 @sync_verb.command("now", examples=("memdir sync now", "memdir sync now --json"))
@@ -456,7 +456,7 @@ def _sync_init(
 def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
     """Send local changes and receive those of your other machines. `memdir sync` does the same."""
     project = call.open()
-    return _report(call, own.sync_own(project, now=project.now(), seconds=seconds), as_json)
+    return _report_sync(call, own.sync_own(project, now=project.now(), seconds=seconds), as_json)
 
 
 @sync_verb.command("status", examples=("memdir sync status", "memdir sync status --json"))

@@ -63,7 +63,7 @@ def read_guidance() -> str:
 
 
 def describe_text(leaf: str, text: str) -> str:
-    """Return a description of a text for recall: its beginning, after its name if that alone is too vague."""
+    """Describe a text for recall by its beginning, preceded by the file name if the beginning alone is too vague."""
     begins = shorten(one_line(text[:2000]).lstrip("#-*> "), 140)
     named = f"What an agent wrote down in {leaf}"
     for line in (begins, f"{named}: {begins}") if begins else ():

@@ -91,7 +91,7 @@ class AgentMemory:
             raise make_missing(error, "agent") from None
         own = SdkTools(self._where, by="the Claude Agent SDK")
         tools = [
-            tool(offer.name, offer.description, dict(offer.input))(_make_call(own, offer.name)) for offer in own.offers
+            tool(offer.name, offer.description, dict(offer.input))(_make_tool(own, offer.name)) for offer in own.offers
         ]
         return create_sdk_mcp_server(SERVER, __version__, tools)
 
@@ -100,23 +100,23 @@ class AgentMemory:
         """Return the tools' names in the client, for `allowed_tools`."""
         return [f"mcp__{SERVER}__{offer.name}" for offer in SdkTools.offers]
 
-    async def on_prompt(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def on_prompt(self, hook_input: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Recall for a prompt; returns in time, with the memories that are ready."""
-        text = await asyncio.to_thread(self._recall, given)
+        text = await asyncio.to_thread(self._recall, hook_input)
         if not text:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
 
-    async def on_stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        await asyncio.to_thread(self._note_transcript, given)
+    async def on_stop(self, hook_input: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        await asyncio.to_thread(self._note_transcript, hook_input)
         return {}
 
-    def _recall(self, given: Given) -> str:
-        session = self._open(given)
+    def _recall(self, hook_input: Given) -> str:
+        session = self._open(hook_input)
         if session is None:
             return ""
         rules = session.rules_notice()
-        session.prompt_arrived(str(given.get("prompt", "")))
+        session.prompt_arrived(str(hook_input.get("prompt", "")))
         reminders = session.take_reminders(seconds=self._seconds)
         if reminders is None:
             return rules
@@ -124,8 +124,8 @@ class AgentMemory:
         chars, tokens = HOOK_CHARS - measure_reply(before), HOOK_TOKENS - estimate_tokens(before)
         return before + fit_memories(reminders.recalled.memories, now=now, chars=chars, tokens=tokens)
 
-    def _note_transcript(self, given: Given) -> None:
-        session, path = self._open(given), str(given.get("transcript_path") or "")
+    def _note_transcript(self, hook_input: Given) -> None:
+        session, path = self._open(hook_input), str(hook_input.get("transcript_path") or "")
         if session is not None and path:
             with self._lock:
                 self._transcripts[session.id] = path
@@ -137,8 +137,8 @@ class AgentMemory:
         except MemdirError as error:  # memory never stops an agent
             self._callbacks.error(error)
 
-    def _open(self, given: Given) -> Session | None:
-        id, cwd = str(given.get("session_id") or ""), given.get("cwd")
+    def _open(self, hook_input: Given) -> Session | None:
+        id, cwd = str(hook_input.get("session_id") or ""), hook_input.get("cwd")
         if not id:
             return None
         with self._lock:
@@ -152,9 +152,9 @@ class AgentMemory:
             return self._sessions.get(id)
 
 
-def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
-    async def call(given: Any) -> dict[str, Any]:
-        result = await asyncio.to_thread(tools.call, name, given)
+def _make_tool(tools: SdkTools, name: str) -> Callable[..., Any]:
+    async def run_tool(arguments: Any) -> dict[str, Any]:
+        result = await asyncio.to_thread(tools.call, name, arguments)
         return {"content": [{"type": "text", "text": result.text}], "is_error": result.refused}
 
-    return call
+    return run_tool

@@ -5,8 +5,8 @@
 A value is a JSON object under a namespace and a key, and reads back unchanged. Its longest text becomes the body, so that
 people and recall can read it; the rest follows as a JSON block. Both can be edited by hand. Namespace, key and the name of the
 text field are in the frontmatter, under `item`. If that would not read back as the same value, the block contains everything.
-Other memories are values, too, under their folders and name: {"type", "title", "description", "content"}; a put replaces one
-by an item.
+Memories that LangGraph did not write are values, too, under their folders and name: {"type", "title", "description",
+"content"}; a put replaces such a memory with an item.
 
 All puts of a batch are one change in history. A search with a query returns the results of memdir's search, best first and with
 a score; the rest of the limit is filled with the newest others, whose score is None, as in LangGraph's own stores. Team memories
@@ -40,7 +40,7 @@ except ModuleNotFoundError as error:
 Value = dict[str, Any]
 _ITEM = "item"
 _OPENING, _CLOSING = "```json\n", "\n```\n"
-_RESERVED = frozenset({"logs", "team"})  # top-level folders with another meaning
+_RESERVED = frozenset({"logs", "team"})  # top-level folders that memdir uses itself
 _TITLE_CHARS = 80
 DEEP = NAME_DEPTH - 2  # labels that become folders; the rest of a longer namespace is one folder
 _TRIES = 5  # when another process changes the same memory between reading and writing
@@ -62,7 +62,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One value with its address; `is_found` tells whether a text search can find it."""
+    """A value with its address; `is_found` tells whether a text search can find it."""
 
     address: Address
     value: Value
@@ -123,7 +123,7 @@ class MemdirStore(base.BaseStore):
         folder = make_folder(namespace[:DEEP])
         return [header.name for header in self.store.scan() if not folder or header.name.startswith(f"{folder}/")]
 
-    def _open(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
+    def _load(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
         for name in names:
             memory = self._read(name)
             item = None if memory is None else parse_item(memory)
@@ -136,9 +136,9 @@ class MemdirStore(base.BaseStore):
         names.sort(key=lambda name: -scores.get(name, -1.0))
         hidden: list[tuple[None, StoredItem]] = []
         results: list[tuple[float | None, StoredItem]] = []
-        for name, item in self._open(names, op.namespace_prefix):
+        for name, item in self._load(names, op.namespace_prefix):
             score = scores.get(name)
-            if not _passes(item.value, op.filter or {}):
+            if not _matches_filter(item.value, op.filter or {}):
                 continue
             if score is not None and not item.is_found:
                 hidden.append((None, item))
@@ -146,7 +146,7 @@ class MemdirStore(base.BaseStore):
                 results.append((score, item))
             if len(results) >= most:
                 break
-        return [_make_found(item, score) for score, item in [*results, *hidden][op.offset : most]]
+        return [_make_search_item(item, score) for score, item in [*results, *hidden][op.offset : most]]
 
     def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
         with LocalSearch([self.store]) as search:
@@ -155,11 +155,11 @@ class MemdirStore(base.BaseStore):
         return {pick.header.name: pick.score for pick in picks if pick.dropped in ("", BELOW, WORSE)}
 
     def _list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
-        namespaces = {item.address.namespace for _, item in self._open(self._list(()), ()) if item.address.namespace}
+        namespaces = {item.address.namespace for _, item in self._load(self._list(()), ()) if item.address.namespace}
         matching = [
             namespace
             for namespace in namespaces
-            if all(_matches(namespace, rule) for rule in op.match_conditions or ())
+            if all(_matches_namespace(namespace, rule) for rule in op.match_conditions or ())
         ]
         cut = sorted({namespace[: op.max_depth] for namespace in matching} if op.max_depth is not None else matching)
         return cut[op.offset : op.offset + op.limit]
@@ -195,7 +195,7 @@ class MemdirStore(base.BaseStore):
         return Rewrite(name, text, memory.digest) if text != memory.text else None
 
     def _choose_name(self, address: Address, taken: set[str]) -> str:
-        """Return the item's own name, or a unique name if it is in use, ignoring case."""
+        """Return the memory name for a new item, with a digest if the plain name is in use (ignoring case)."""
         own, marked = make_names(address)
         folder, _, leaf = own.rpartition("/")
         is_free = fold(own) not in taken
@@ -210,37 +210,37 @@ def _make_item(item: StoredItem) -> Any:
     return base.Item(value=item.value, key=address.key, namespace=address.namespace, **times)
 
 
-def _make_found(item: StoredItem, score: float | None) -> Any:
+def _make_search_item(item: StoredItem, score: float | None) -> Any:
     address = item.address
     return base.SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
 
 
-def _passes(value: Any, rules: dict[str, Any]) -> bool:
-    return all(_compare(value.get(key), rule) for key, rule in rules.items())
+def _matches_filter(value: Any, rules: dict[str, Any]) -> bool:
+    return all(_matches_rule(value.get(key), rule) for key, rule in rules.items())
 
 
-def _compare(value: Any, rule: Any) -> bool:
-    """Apply operators, or compare values: a table without operators by field, a list by item."""
+def _matches_rule(value: Any, rule: Any) -> bool:
+    """Return whether a value matches a filter rule: `$` operators, a table by field, a list by item, or equality."""
     if isinstance(rule, dict):
         if any(str(key).startswith("$") for key in rule):
-            return all(_apply(key, value, operand) for key, operand in rule.items())
-        return isinstance(value, dict) and _passes(value, rule)
+            return all(_apply_operator(key, value, operand) for key, operand in rule.items())
+        return isinstance(value, dict) and _matches_filter(value, rule)
     if isinstance(rule, list | tuple):
         is_list = isinstance(value, list | tuple) and len(value) == len(rule)
-        return is_list and all(_compare(one, other) for one, other in zip(value, rule, strict=True))
+        return is_list and all(_matches_rule(one, other) for one, other in zip(value, rule, strict=True))
     return bool(value == rule)
 
 
-def _apply(key: str, value: Any, operand: Any) -> bool:
-    if key not in _COMPARE:
-        raise ValueError(f"unknown filter operator {key!r}; use one of {', '.join(_COMPARE)}")
+def _apply_operator(operator: str, value: Any, operand: Any) -> bool:
+    if operator not in _COMPARE:
+        raise ValueError(f"unknown filter operator {operator!r}; use one of {', '.join(_COMPARE)}")
     try:
-        return bool(_COMPARE[key](value, operand))
+        return bool(_COMPARE[operator](value, operand))
     except (TypeError, ValueError):  # not a number
         return False
 
 
-def _matches(namespace: tuple[str, ...], rule: Any) -> bool:
+def _matches_namespace(namespace: tuple[str, ...], rule: Any) -> bool:
     path = tuple(rule.path)
     if len(path) > len(namespace):
         return False
@@ -259,7 +259,7 @@ def make_folder(namespace: tuple[str, ...]) -> str:
 
 
 def make_names(address: Address) -> tuple[str, str]:
-    """Return the possible names of an item: its own, and a unique one in case that is taken."""
+    """Return two names for an item's memory: a plain one, and one with a digest in case the plain name is in use."""
     folder = make_folder(address.namespace)
     prefix = f"{folder}/" if folder else ""
     own = _make_segment(address.key, is_first=not folder)
@@ -308,7 +308,7 @@ def compose_item(
 
 
 def _find_text(value: Value) -> str | None:
-    """Return the field with the longest text, if it reads back from a body."""
+    """Return the field with the longest text if it can be stored as the body, else None."""
     texts = sorted((key for key, text in value.items() if isinstance(text, str)), key=lambda key: -len(value[key]))
     for key in texts[:1]:
         if value[key].strip() and not find_forbidden(value[key], lines=True):
@@ -367,6 +367,6 @@ def _make_segment(label: str, *, is_first: bool) -> str:
     return label if is_name else _make_unique(label, label)
 
 
-def _make_unique(label: str, whole: str) -> str:
-    digest = digest_of(whole.encode("utf-8", "surrogatepass"))[:10]
+def _make_unique(label: str, hashed: str) -> str:
+    digest = digest_of(hashed.encode("utf-8", "surrogatepass"))[:10]
     return f"{make_slug(label)[: NAME_CHARS // 2].strip('-_')}-{digest}"

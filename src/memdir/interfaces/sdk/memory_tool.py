@@ -49,15 +49,15 @@ except ModuleNotFoundError as error:
 
 ROOT = "/memories"
 LINES_MOST = 999_999
-CHARS_MOST = 16_000  # per view, as the tool's documentation tells models
-_DECODINGS = 3  # a path that still changes after this many is refused
+CHARS_MOST = 16_000  # per view; the tool's documentation tells models this limit
+_DECODINGS = 3  # rounds of decoding; a path that still changes after them is refused
 _PLAIN = "plain"
 _DEPTH = 2
 _AROUND = 2  # lines of a snippet before and after the change
 _SKIPPED = "node_modules"
 _TRIES = 5  # when another process changes the same memory between reading and writing
 _LOGS = "logs"
-Given = Mapping[str, object]
+Arguments = Mapping[str, object]
 
 
 class MemoryTool(BetaAbstractMemoryTool):
@@ -99,15 +99,15 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await anyio.to_thread.run_sync(self.commands.clear)
 
 
-def _run(commands: "MemoryCommands", given: object) -> str:
+def _run(commands: "MemoryCommands", arguments: object) -> str:
     try:
-        return commands.run(given)
+        return commands.run(arguments)
     except RefusedError as error:
         raise ToolError(str(error)) from None
 
 
 class RefusedError(Exception):
-    """A command was refused; the text is for the model."""
+    """Raised when a command is refused; the model reads the message."""
 
 
 class MemoryCommands:
@@ -118,11 +118,11 @@ class MemoryCommands:
         self.store = store
         self.origin = Origin("agent", "by the memory tool", session)
         commands = (self.view, self.create, self.str_replace, self.insert, self.delete, self.rename)
-        self._commands: Mapping[str, Callable[[Given], str]] = {command.__name__: command for command in commands}
+        self._commands: Mapping[str, Callable[[Arguments], str]] = {command.__name__: command for command in commands}
 
-    def run(self, given: object) -> str:
-        """Run one command with its input from the API. Raises RefusedError."""
-        table = given if isinstance(given, Mapping) else {}
+    def run(self, arguments: object) -> str:
+        """Run the command that a tool call contains and return the text for the model. Raises RefusedError if it fails."""
+        table = arguments if isinstance(arguments, Mapping) else {}
         run = self._commands.get(str(table.get("command")))
         if run is None:
             raise RefusedError(f"Error: The parameter `command` must be one of {', '.join(self._commands)}.")
@@ -136,38 +136,38 @@ class MemoryCommands:
 
     def clear(self) -> str:
         """Forget every memory, in one change that `memdir undo` reverts."""
-        names = [header.name for header in self._list(())]
+        names = [header.name for header in self._list_headers(())]
         if names:
             write.forget_many(self.store, names, self._make_context()).check_written()
         return "All memory cleared"
 
-    def view(self, given: Given) -> str:
-        segments = _parse_path(given.get("path"))
-        path = _show(str(given["path"]))
+    def view(self, arguments: Arguments) -> str:
+        segments = _parse_path(arguments.get("path"))
+        path = _show_path(str(arguments["path"]))
         if _is_index(segments) and (text := self.store.index("/".join(segments[:-1]))):
             byline = show_byline(Scope.TEAM) if len(segments) > 1 else ""
-            return _render_lines(path, text, given.get("view_range"), byline)
-        memory = self._find(segments)
+            return _render_lines(path, text, arguments.get("view_range"), byline)
+        memory = self._find_memory(segments)
         if memory is not None:
             name, scope = memory.name, memory.header.scope
             author = find_authors(self.store, [name]).get(name, "") if scope is Scope.TEAM else ""
             byline = show_byline(scope, author)
-            return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), byline)
-        sizes = {_show_name(header.name): header.signature.size for header in self._list(segments)}
+            return _render_lines(path, _open_page(memory.text).text, arguments.get("view_range"), byline)
+        sizes = {_show_name(header.name): header.signature.size for header in self._list_headers(segments)}
         if not sizes and segments:
             raise RefusedError(f"The path {path} does not exist. Please provide a valid path.")
         if index := self.store.index() if not segments else "":
             sizes["MEMORY.md"] = len(index.encode("utf-8", "replace"))
         return _render_folder(path.rstrip("/"), len(segments), sizes)
 
-    def create(self, given: Given) -> str:
-        segments, text = self._read_file_path(given), _read_text(given, "file_text")
-        path, name = _show(str(given["path"])), _make_name(segments)
+    def create(self, arguments: Arguments) -> str:
+        segments, text = self._read_file_path(arguments), _read_text(arguments, "file_text")
+        path, name = _show_path(str(arguments["path"])), _make_name(segments)
         check_name(name)
         check_visible(self.store, name)
         if self._is_folder(segments):
             raise RefusedError(f"Error: The path {path} is a directory. Please provide the path of a file.")
-        text, dated = self._date(text, frontmatter.parse_fields(text).kind)
+        text, dated = self._resolve_dates(text, frontmatter.parse_fields(text).kind)
         plan.check_secrets(text, "", path, self.store.rules, "memories")
         if not _has_frontmatter(text):
             text = _compose_page(segments[-1], text, scope=self.store.scope, dialect=plan.find_dialect(self.store, ""))
@@ -177,42 +177,42 @@ class MemoryCommands:
             raise RefusedError(f"Error: File {path} already exists") from None
         return f"File created successfully at: {path}{dated}"
 
-    def str_replace(self, given: Given) -> str:
-        segments, old = self._read_file_path(given), _read_text(given, "old_str")
-        path, new = _show(str(given["path"])), _read_text(given, "new_str", default="")
+    def str_replace(self, arguments: Arguments) -> str:
+        segments, old = self._read_file_path(arguments), _read_text(arguments, "old_str")
+        path, new = _show_path(str(arguments["path"])), _read_text(arguments, "new_str", default="")
 
         def replace(text: str, kind: Kind | None) -> tuple[str, str]:
             gone = _fit_line_ends(old, text)
             position = _find_once(text, gone, path)
-            fresh, dated = self._date(_fit_line_ends(new, text), kind)
+            fresh, dated = self._resolve_dates(_fit_line_ends(new, text), kind)
             changed = text[:position] + fresh + text[position + len(gone) :]
             return changed, f"The memory file has been edited.{dated}\n{_render_snippet(changed, position, fresh)}"
 
         missing = f"Error: The path {path} does not exist. Please provide a valid path."
-        return self._edit(segments, path, replace, missing)
+        return self._edit_memory(segments, path, replace, missing)
 
-    def insert(self, given: Given) -> str:
-        segments, line, text = self._read_file_path(given), given.get("insert_line"), _read_text(given, "insert_text")
-        path = _show(str(given["path"]))
+    def insert(self, arguments: Arguments) -> str:
+        segments, line = self._read_file_path(arguments), arguments.get("insert_line")
+        text, path = _read_text(arguments, "insert_text"), _show_path(str(arguments["path"]))
 
         def insert(before: str, kind: Kind | None) -> tuple[str, str]:
             lines = frontmatter.split_lines(before)
             if type(line) is not int or not 0 <= line <= len(lines):
                 raise RefusedError(
-                    f"Error: Invalid `insert_line` parameter: {_show(str(line))}. "
+                    f"Error: Invalid `insert_line` parameter: {_show_path(str(line))}. "
                     f"It should be within the range of lines of the file: [0, {len(lines)}]"
                 )
-            fresh, dated = self._date(text, kind)
+            fresh, dated = self._resolve_dates(text, kind)
             head, rest = "".join(lines[:line]), "".join(lines[line:])
             head = head if not head or head.endswith("\n") else head + _fit_line_ends("\n", before)
             fresh = _fit_line_ends(fresh if fresh.endswith("\n") else fresh + "\n", before)
             return head + fresh + rest, f"The file {path} has been edited.{dated}"
 
-        return self._edit(segments, path, insert, f"Error: The path {path} does not exist")
+        return self._edit_memory(segments, path, insert, f"Error: The path {path} does not exist")
 
-    def delete(self, given: Given) -> str:
-        segments = self._read_path(given, "path", "delete")
-        path = _show(str(given["path"]))
+    def delete(self, arguments: Arguments) -> str:
+        segments = self._read_path(arguments, "path", "delete")
+        path = _show_path(str(arguments["path"]))
         try:
             if not (names := self._find_below(segments)):
                 raise NotFoundError(path)
@@ -221,9 +221,9 @@ class MemoryCommands:
             raise RefusedError(f"Error: The path {path} does not exist") from None
         return f"Successfully deleted {path}"
 
-    def rename(self, given: Given) -> str:
-        old, new = self._read_path(given, "old_path", "rename"), self._read_path(given, "new_path", "rename")
-        old_path, new_path = _show(str(given["old_path"])), _show(str(given["new_path"]))
+    def rename(self, arguments: Arguments) -> str:
+        old, new = self._read_path(arguments, "old_path", "rename"), self._read_path(arguments, "new_path", "rename")
+        old_path, new_path = _show_path(str(arguments["old_path"])), _show_path(str(arguments["new_path"]))
         names = self._find_below(old)
         if not names:
             raise RefusedError(f"Error: The path {old_path} does not exist")
@@ -231,7 +231,7 @@ class MemoryCommands:
             raise RefusedError(f"Error: The destination {new_path} is inside {old_path}")
         if self._find_below(new):
             raise RefusedError(f"Error: The destination {new_path} already exists")
-        is_file = self._find(old) is not None
+        is_file = self._find_memory(old) is not None
         moves = [(name, _make_name(new) if is_file else "/".join(new) + name[len("/".join(old)) :]) for name in names]
         check_visible(self.store, moves[0][1])
         try:
@@ -244,11 +244,11 @@ class MemoryCommands:
             raise RefusedError(f"Error: The path {old_path} does not exist") from None
         return f"Successfully renamed {old_path} to {new_path}"
 
-    def _list(self, segments: tuple[str, ...]) -> list[Header]:
+    def _list_headers(self, segments: tuple[str, ...]) -> list[Header]:
         prefix = "".join(f"{segment}/" for segment in segments)
         return [header for _, header in list_memories([self.store], visible=True) if header.name.startswith(prefix)]
 
-    def _find(self, segments: tuple[str, ...]) -> StoredMemory | None:
+    def _find_memory(self, segments: tuple[str, ...]) -> StoredMemory | None:
         if not segments or _is_index(segments) or segments[0].casefold() == _LOGS or self._is_folder(segments):
             return None
         try:
@@ -259,32 +259,32 @@ class MemoryCommands:
 
     def _is_folder(self, segments: tuple[str, ...]) -> bool:
         """Return whether a path without a suffix is a folder; a memory of the same name is listed with its suffix."""
-        return "." not in segments[-1] and bool(self._list(segments))
+        return "." not in segments[-1] and bool(self._list_headers(segments))
 
     def _find_below(self, segments: tuple[str, ...]) -> list[str]:
-        memory = self._find(segments)
-        return [memory.header.name] if memory is not None else [header.name for header in self._list(segments)]
+        memory = self._find_memory(segments)
+        return [memory.header.name] if memory is not None else [header.name for header in self._list_headers(segments)]
 
-    def _read_path(self, given: Given, key: str, verb: str) -> tuple[str, ...]:
-        segments = _parse_path(given.get(key), key)
+    def _read_path(self, arguments: Arguments, key: str, verb: str) -> tuple[str, ...]:
+        segments = _parse_path(arguments.get(key), key)
         if not segments:
             raise RefusedError(f"Error: Cannot {verb} the {ROOT} directory itself")
         if _is_index(segments):
-            path = _show(str(given[key]))
+            path = _show_path(str(arguments[key]))
             raise RefusedError(f"Error: {path} is managed by memdir. Change the memories instead.")
         return segments
 
-    def _read_file_path(self, given: Given) -> tuple[str, ...]:
-        segments = _parse_path(given.get("path"))
+    def _read_file_path(self, arguments: Arguments) -> tuple[str, ...]:
+        segments = _parse_path(arguments.get("path"))
         if not segments:
             raise RefusedError(f"Error: The path {ROOT} is a directory. Please provide the path of a file.")
-        return self._read_path(given, "path", "change")
+        return self._read_path(arguments, "path", "change")
 
-    def _edit(
+    def _edit_memory(
         self, segments: tuple[str, ...], path: str, change: Callable[[str, Kind | None], tuple[str, str]], missing: str
     ) -> str:
         for attempt in range(_TRIES):
-            memory = self._find(segments)
+            memory = self._find_memory(segments)
             if memory is None:
                 raise RefusedError(missing)
             name, page = memory.header.name, _open_page(memory.text)
@@ -317,8 +317,8 @@ class MemoryCommands:
                 overlay.put(plan.plan_pointers(overlay, [new]))
         return list(overlay.list_changes())
 
-    def _date(self, text: str, kind: Kind | None) -> tuple[str, str]:
-        """Return the text and a note on its dates, which are made absolute in a project memory."""
+    def _resolve_dates(self, text: str, kind: Kind | None) -> tuple[str, str]:
+        """Make relative dates absolute if `kind` is project; return the text and a note that lists the changed dates."""
         if kind is not Kind.PROJECT:
             return text, ""
         text, replaced = make_absolute(text, self.store.clock().astimezone())
@@ -326,8 +326,8 @@ class MemoryCommands:
         return text, f"\nRelative dates were made absolute: {changes}" if changes else ""
 
 
-def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
-    value = given.get(key)
+def _read_text(arguments: Arguments, key: str, *, default: str | None = None) -> str:
+    value = arguments.get(key)
     text = default if value is None else value
     if not isinstance(text, str):
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide it as text.")
@@ -337,18 +337,18 @@ def _read_text(given: Given, key: str, *, default: str | None = None) -> str:
 
 
 def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
-    """Return the segments below the root, none for the root itself. Raises RefusedError for other paths."""
+    """Split a path below /memories into segments. Raises RefusedError for any other path."""
     if not isinstance(path, str) or not path:
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide a path that begins with {ROOT}.")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise RefusedError(f"Error: The path {_show(path)} is not in {ROOT}. Please provide a valid path.")
-    if _climbs(path) or find_forbidden(path, lines=False):
-        raise RefusedError(f"Error: The path {_show(path)} is outside {ROOT}. Please provide a valid path.")
+        raise RefusedError(f"Error: The path {_show_path(path)} is not in {ROOT}. Please provide a valid path.")
+    if _leaves_root(path) or find_forbidden(path, lines=False):
+        raise RefusedError(f"Error: The path {_show_path(path)} is outside {ROOT}. Please provide a valid path.")
     return tuple(segment for segment in path.removeprefix(ROOT).split("/") if segment)
 
 
-def _climbs(path: str) -> bool:
-    """Return whether the path contains a parent directory: as written, decoded, or in full-width characters."""
+def _leaves_root(path: str) -> bool:
+    """Return whether a path contains NUL or a segment of dots, also if percent-encoded or in full-width characters."""
     for _ in range(_DECODINGS):
         plain = unicodedata.normalize("NFKC", path).replace("\\", "/")
         if "\0" in plain or any(set(segment) == {"."} for segment in plain.split("/") if segment):
@@ -361,7 +361,7 @@ def _climbs(path: str) -> bool:
 
 
 def _make_name(segments: tuple[str, ...]) -> str:
-    """Return the memory name for a path; a path without a suffix is the name itself."""
+    """Return the memory name for a path: the file name without `.md` or, if it has other dots, with `__` for each dot."""
     *folders, leaf = segments
     stem = leaf.removesuffix(".md")
     return "/".join([*folders, stem if "." not in stem else re.sub(r"(?<=\w)\.(?=\w)", "__", leaf)])
@@ -377,7 +377,7 @@ def _is_index(segments: tuple[str, ...]) -> bool:
     return bool(segments) and segments[-1] == INDEX_FILE
 
 
-def _show(path: str) -> str:
+def _show_path(path: str) -> str:
     return shorten(one_line(path), 300)
 
 
@@ -401,14 +401,14 @@ def _has_frontmatter(text: str) -> bool:
 
 
 def _compose_page(leaf: str, text: str, *, scope: Scope, dialect: Dialect) -> str:
-    """Return the file for plain text, with a type whose text is never reworded: reference or user."""
+    """Return a file with hidden frontmatter for plain text. Its type is reference, or user in user memory."""
     kind = Kind.USER if scope is Scope.USER else Kind.REFERENCE
     fields = {"name": leaf, "description": describe_text(leaf, text), "type": kind.value, _PLAIN: "true"}
     return frontmatter.compose_file(fields, "", dialect) + text
 
 
 def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: str = "") -> str:
-    """Return the file with a new text or name; adds frontmatter if there is none."""
+    """Return the file with this text, renamed to `new_leaf` if given; adds hidden frontmatter if neither has any."""
     new_leaf = new_leaf or leaf
     if not page.frontmatter:
         if _has_frontmatter(text) or _has_frontmatter(page.text):
@@ -422,9 +422,9 @@ def _change_page(page: _Page, leaf: str, text: str, *, scope: Scope, new_leaf: s
     return changed
 
 
-def _fit_line_ends(fresh: str, text: str) -> str:
-    """Return the model's text with the file's line endings, which a view does not show."""
-    return fresh.replace("\n", "\r\n") if "\r\n" in text and "\r" not in fresh else fresh
+def _fit_line_ends(new_text: str, text: str) -> str:
+    """Convert the model's `new_text` to the line endings of the file's `text`, which `view` does not show."""
+    return new_text.replace("\n", "\r\n") if "\r\n" in text and "\r" not in new_text else new_text
 
 
 def _find_once(text: str, old: str, path: str) -> int:
@@ -458,7 +458,7 @@ def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
     lines = [f"{_render_size(sum(sizes.values()))}\t{path}"]
     lines += [f"{_render_size(size)}\t{path}/{show_line(entry)}" for entry, size in sorted(totals.items())]
     head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items and node_modules:"
-    count = _fit(lines)
+    count = _count_fitting(lines)
     rest = f"\n({len(lines) - count} more; view a directory inside to see them)" if count < len(lines) else ""
     return "\n".join([head, *lines[:count]]) + rest
 
@@ -469,8 +469,8 @@ def _render_lines(path: str, text: str, span: object, note: str) -> str:
     if len(lines) > LINES_MOST:
         raise RefusedError(f"File {path} exceeds maximum line limit of 999,999 lines.")
     first, last = _find_span(span, len(lines))
-    numbered = [_number(number, lines[number - 1]) for number in range(first, last + 1)]
-    count = _fit(numbered)
+    numbered = [_number_line(number, lines[number - 1]) for number in range(first, last + 1)]
+    count = _count_fitting(numbered)
     rest = ""
     if count < len(numbered):
         rest = f"\n(truncated: lines {first} to {first + count - 1} of {len(lines)}; view_range shows the others)"
@@ -479,15 +479,15 @@ def _render_lines(path: str, text: str, span: object, note: str) -> str:
     )
 
 
-def _render_snippet(text: str, at: int, fresh: str) -> str:
+def _render_snippet(text: str, offset: int, new_text: str) -> str:
     lines = split_lines(text)
-    first = text.count("\n", 0, at) + 1
-    last = min(first + fresh.count("\n") + _AROUND, len(lines))
-    numbered = [_number(number, lines[number - 1]) for number in range(max(1, first - _AROUND), last + 1)]
-    return "\n".join(numbered[: _fit(numbered)])
+    first = text.count("\n", 0, offset) + 1
+    last = min(first + new_text.count("\n") + _AROUND, len(lines))
+    numbered = [_number_line(number, lines[number - 1]) for number in range(max(1, first - _AROUND), last + 1)]
+    return "\n".join(numbered[: _count_fitting(numbered)])
 
 
-def _number(number: int, line: str) -> str:
+def _number_line(number: int, line: str) -> str:
     return f"{number:>6}\t{show_text(line.removesuffix(chr(10)).removesuffix(chr(13)), TextVoice.FILE)}"
 
 
@@ -499,12 +499,12 @@ def _find_span(span: object, count: int) -> tuple[int, int]:
         if 1 <= first <= max(count, 1) and last >= first - (not count):
             return first, last
     raise RefusedError(
-        f"Error: Invalid `view_range` parameter: {_show(str(span))}. "
+        f"Error: Invalid `view_range` parameter: {_show_path(str(span))}. "
         f"It should be within the range of lines of the file: [1, {count}]"
     )
 
 
-def _fit(lines: list[str]) -> int:
+def _count_fitting(lines: list[str]) -> int:
     """Return how many lines fit into a view, at least one."""
     fitting = sum(size <= CHARS_MOST for size in accumulate(len(line) + 1 for line in lines))
     return max(fitting, 1) if lines else 0

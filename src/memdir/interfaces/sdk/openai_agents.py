@@ -29,10 +29,10 @@ try:
 except ModuleNotFoundError as error:
     raise make_missing(error, "openai-agents") from None
 
-RECALL_SECONDS = 10.0  # a turn has one chance; the local search takes milliseconds, a model longer
+RECALL_SECONDS = 10.0  # the only recall of the turn: local search takes milliseconds, a model takes longer
 _BLOCK = "<system-reminder>"
 
-Item = Any  # a table in the shape of the Responses API
+Item = Any  # an item of the Responses API
 
 
 class MemorySession:

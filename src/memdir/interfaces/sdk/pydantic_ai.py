@@ -26,7 +26,7 @@ try:
 except ModuleNotFoundError as error:
     raise make_missing(error, "pydantic-ai") from None
 
-RECALL_SECONDS = 10.0  # a run has one chance; the local search takes milliseconds, a model longer
+RECALL_SECONDS = 10.0  # the only recall of the run: local search takes milliseconds, a model takes longer
 
 
 class MemoryCapability(AbstractCapability[Any]):
@@ -61,7 +61,7 @@ class MemoryCapability(AbstractCapability[Any]):
 
     async def before_run(self, ctx: Any) -> None:
         self._is_waiting = True
-        text = _join(ctx.prompt)
+        text = _join_texts(ctx.prompt)
         if text.strip():
             self.memory.prompt_arrived(text)
 
@@ -89,7 +89,7 @@ def memory_toolset(where: StoreBase | Project, *, session: str = "") -> Any:
     """Return the seven memory tools for `Agent(toolsets=[…])`; the capability also includes them."""
     own = SdkTools(where, by="pydantic-ai", session=session)
     tools = [
-        Tool.from_schema(_make_call(own, offer.name), offer.name, offer.description, dict(offer.input))
+        Tool.from_schema(_make_tool_function(own, offer.name), offer.name, offer.description, dict(offer.input))
         for offer in own.offers
     ]
     return FunctionToolset(tools, id="memdir")
@@ -110,7 +110,7 @@ def read_history(messages: Iterable[Any]) -> Iterator[Message]:
 def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
     for part in parts:
         if part.part_kind == "user-prompt":
-            yield Message("user", _join(part.content), at=part.timestamp)
+            yield Message("user", _join_texts(part.content), at=part.timestamp)
         elif part.part_kind == "system-prompt":
             yield Message("user", part.content, at=part.timestamp, is_meta=True)
         elif part.part_kind == "tool-return":
@@ -119,13 +119,13 @@ def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
             yield Message("tool", text, at=part.timestamp, answers=id, failed=failed)
 
 
-def _join(prompt: Any) -> str:
+def _join_texts(prompt: Any) -> str:
     parts = [prompt] if isinstance(prompt, str) else list(prompt or ())
     texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
+def _make_tool_function(tools: SdkTools, name: str) -> Callable[..., Any]:
     async def call(**arguments: Any) -> str:
         return (await asyncio.to_thread(tools.call, name, arguments)).text
 

@@ -73,8 +73,8 @@ class Caller:
 
     @property
     def rules_organisation(self) -> bool:
-        """Return whether the caller may change what is not in a store. A token for some stores may not: it would make
-        itself one that can do more."""
+        """Return whether the caller may administer the organisation. A token limited to some stores may not, because it
+        could create a token with more rights."""
         return self.is_admin and not self.stores
 
     @property
@@ -327,7 +327,7 @@ class OidcProvider:
         return keys
 
     def _find_address(self, field: str) -> str:
-        """Return a URL of the provider from its discovery document, which is fetched once an hour."""
+        """Return a URL from the provider's discovery document, which is fetched once an hour."""
         read_at, description = self._described
         if time.monotonic() - read_at > _KEYS_SECONDS:
             description = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")

@@ -84,7 +84,7 @@ from memdir.text import fold, one_line, shorten
 
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
-find_secrets = partial(find_all_secrets, most=20)  # as many as an error names; a text full of them would take seconds
+find_secrets = partial(find_all_secrets, most=20)  # an error names no more; a text full of secrets would take seconds
 _PAGE, _PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
 _FILES_MOST = 2_000  # per push
@@ -188,7 +188,7 @@ class OpenStore:
         return self.write(lambda: change(self.store, list(edits), context, verb=verb, mark=mark))
 
     def write(self, step: Callable[[], WriteResult]) -> Answer:
-        """Write; return the new version, or the inbox item if the change needs review."""
+        """Run an operation that writes, and return its version, or the inbox item if the change needs review."""
         try:
             result = step()
         except ReviewError:
@@ -199,7 +199,7 @@ class OpenStore:
         if len(result.names) == 1 and result.action is not WriteAction.FORGOTTEN:
             digest = result.memory and result.memory.digest
             if result.memory is not None and result.change not in (None, result.memory.header.signature.inode):
-                files = self.store.read_change(result.change or 0).files  # it has changed again since
+                files = self.store.read_change(result.change or 0).files  # the memory has changed again since
                 digest = next((file.after for file in files if file.path == f"{result.name}.md"), None)
         return 200, {"version": result.change, "content_sha256": digest, "repeated": result.repeated}
 
@@ -207,7 +207,7 @@ class OpenStore:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
 
     def _make_proposal(self, changes: Sequence[FileChange], verb: str, doubt: str) -> InboxItem | None:
-        """Return the inbox item for changes that another person has to approve first, else None."""
+        """Return the inbox item for changes that another user must approve first, or None if none has to."""
         is_held = changes and self.review and not self.call.caller.is_admin
         why = "this store requires review" if is_held else doubt
         if not why or self._is_reviewed:
@@ -674,7 +674,7 @@ def _make_value(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation. `right` is the required permission: read, write or admin; the store's own rules also apply."""
+    """One API operation. `right` is the required permission: read, write or admin; the store's own rules also apply."""
 
     method: str
     path: str

@@ -1,9 +1,9 @@
 """The server as an ASGI application: API routes, health, metrics, OpenAPI description and MCP.
 
-Each request gets an ID, is authenticated, counted against the rates of its credential and organisation, checked against its
-endpoint's schemas, and waits for a turn of its organisation before it takes a thread: at most half of the connections serve
-one. One table maps errors to statuses, and every error is JSON. The log has a JSON line per request and per unexpected error,
-without content. The audit log records administration and refusals; stores record their own writes.
+Each request gets an ID, is authenticated, counted against the rate limits of its credential and organisation, and
+checked against its endpoint's schemas. It then waits for its organisation's turn before it occupies a thread: one
+organisation uses at most half of the connections. Every error is JSON. The log has a JSON line per request and
+unexpected error, without content. The audit log records administration and refusals; stores record their own writes.
 """
 
 import json
@@ -76,7 +76,7 @@ _DENIED = {
 }  # fmt: skip
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCANNED_A_MINUTE = 16_777_216  # bytes sent by one credential; each may be searched for secrets and instructions
-_ORGANISATION = 10  # an organisation has so many times the rates of one credential
+_ORGANISATION = 10  # an organisation's rate limits are this many times those of one credential
 _WAITING = 64  # requests of an organisation that wait for their turn; more are refused at once
 _READY_SECONDS = 0.9
 _BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
@@ -85,7 +85,7 @@ _LOG = logging.getLogger("memdir.server")
 
 
 class JsonLog(logging.Formatter):
-    """A log line as JSON. Of an error it has the type and the places, because a message may quote a memory."""
+    """Formats log records as JSON. Errors have only a type and a traceback: a message may quote a memory."""
 
     def format(self, record: logging.LogRecord) -> str:
         row: Json = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(), "level": record.levelname}
@@ -101,14 +101,14 @@ class JsonLog(logging.Formatter):
 
 
 class RateLimit:
-    """Requests or bytes per minute by key, as token buckets in this process."""
+    """Limits requests or bytes per minute for each key, with token buckets in this process."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, key: object, most: int, *, cost: int = 1, now: float | None = None) -> float:
-        """Take `cost` tokens; return 0, or the seconds until there is one. A large cost is paid off later."""
+        """Take `cost` tokens and return 0, or the seconds to wait if none is left. The cost may exceed what is left."""
         now = time.monotonic() if now is None else now
         with self._lock:
             left, refilled_at = self._buckets.pop(key, (float(most), now))
@@ -148,7 +148,7 @@ class Metrics:
 
 
 class TenantTurns:
-    """Lets each organisation use at most half of the connections; what waits takes no thread and no connection."""
+    """Limits each organisation to half of the connections. Waiting requests occupy no thread and no connection."""
 
     def __init__(self, connections: int) -> None:
         self.logins, work = CapacityLimiter(_WAITING), max(1, connections * 3 // 4 - 1)
@@ -156,7 +156,7 @@ class TenantTurns:
         self._turns: dict[UUID, CapacityLimiter] = {}
 
     def hold(self, tenant: UUID) -> CapacityLimiter:
-        """Return a context of a turn. Raises RateError if too many requests wait for one."""
+        """Return the organisation's limiter. Raises RateError if too many of its requests are waiting."""
         turn = self._turns.setdefault(tenant, CapacityLimiter(self._share))
         if turn.statistics().tasks_waiting >= _WAITING:
             raise RateError(1.0)
@@ -203,7 +203,7 @@ class ApiServer:
         return caller
 
     def count(self, caller: Caller, *, size: int = 0) -> None:
-        """Count a request, or bytes that it sent. Raises RateError if the credential or its organisation had too many."""
+        """Count a request or the bytes of its body. Raises RateError above the credential's or organisation's limit."""
         most, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
         for who, times in ((caller.actor, 1), ("", _ORGANISATION)):
             if wait := self.rates.take((caller.tenant, who, bool(size)), most * times, cost=cost):
@@ -439,7 +439,7 @@ _ROUTE, _CALLER = "memdir.route", "memdir.caller"
 
 
 class _LoggedApp:
-    """Gives each request an ID, and logs and counts it when it was answered."""
+    """Gives each request an ID, and logs and counts the request once it was answered."""
 
     def __init__(self, server: ApiServer, app: Starlette) -> None:
         self._server, self._app = server, app
@@ -481,7 +481,7 @@ async def show_unexpected(_: Request, error: Exception) -> Response:
 
 
 def _check_key(call: Call, asked: list[object]) -> None:
-    """Raise DeniedError if an idempotency key was used for another request; the reason may be worded differently."""
+    """Raise DeniedError if this idempotency key was used for another request. `why` and `session` may differ."""
     values = {key: value for key, value in call.body.items() if key not in WORDS}
     digest = digest_of(json.dumps([*asked, values], sort_keys=True).encode())
     key = f"{call.caller.actor}:{call.key}"
@@ -499,7 +499,7 @@ def _list_etags(request: Request, name: str) -> list[str]:
 
 
 def _read_precondition(call: Call, endpoint: Endpoint, headers: Mapping[str, str]) -> Call:
-    """Return the call with the digest that If-Match or If-None-Match demands, as if it were in the request."""
+    """Return the call with the digest from If-Match or If-None-Match as its `content_sha256`."""
     match, none = headers.get("if-match", "").strip(), headers.get("if-none-match", "").strip()
     if none not in ("", "*") or (match and none):
         raise FormatError("only If-None-Match: * can be used here", field="If-None-Match", hint="use one precondition")

@@ -146,7 +146,7 @@ class PostgresCluster:
         return len(status) > 7 and status[7].strip() in ("ready", "standby")
 
     def _stop_orphan(self) -> None:
-        """Stop a server that survived its killed parent; only memdir uses this folder."""
+        """Stop a server that still runs although its memdir process was killed; only memdir uses this folder."""
         with suppress(FileNotFoundError, ValueError, ProcessLookupError):
             pid = int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
             if os.readlink(f"/proc/{pid}/exe").rpartition("/")[2] == "postgres":

@@ -30,14 +30,14 @@ from memdir.store.contract import utc_now
 RUNNING = "running.json"
 _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
-# Referenced tables come first. What is derived from them is not exported; it has no foreign keys.
+# Referenced tables come first. Derived tables are not exported and have no foreign keys.
 KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
 TABLES = (*KEPT, "search", "searched", "postings", "terms", "idempotency")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """The database: its DSNs, or a folder for a private one."""
+    """The database: its DSNs, or without these the folder of a private PostgreSQL server."""
 
     folder: Path
     dsn: str | None = None
@@ -123,7 +123,7 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
 
 
 def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, bool]]:
-    """Return (check, result, passed) for each check of the server."""
+    """Check the server, and return the name, the result and whether it passed, for each check."""
     rows: list[tuple[str, str, bool]] = []
 
     def note(name: str, run: Callable[[], str]) -> bool:

@@ -40,7 +40,7 @@ from memdir.postgres.search import PostgresSearch
 
 COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"
 _SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # lifetime of a session, and of a login at the provider
-_LOGINS_A_MINUTE = 60  # started per address
+_LOGINS_A_MINUTE = 60  # logins started per address
 _OIDC = "/login/oidc"  # starts a login, and receives the provider's redirect
 _SESSIONS, _SITES = 10_000, 200  # kept in memory
 _FORM_BYTES = 4096
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class MemberSession:
-    """A login. `renew` reads the current caller from the database and raises DeniedError once access has ended."""
+    """A logged-in session. `renew` reads its caller from the database, and raises DeniedError once access has ended."""
 
     renew: Callable[[], Caller]
     csrf: str
@@ -100,7 +100,7 @@ class MemberPage:
     # Login
 
     def _check_origin(self, request: Request) -> None:
-        """Raise DeniedError unless the request came from our own page, which a cookie alone does not prove."""
+        """Raise DeniedError unless the request came from our own page; a cookie alone does not prove that."""
         host = request.headers.get("host", "")
         own = {self._server.public_url} if self._server.public_url else {f"http://{host}", f"https://{host}"}
         sites = set(request.headers.getlist("sec-fetch-site")) - {"same-origin"}

@@ -26,16 +26,16 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 _TEXTS = {"true": True, "false": False}
 
 
-def text(most: int, least: int = 0, **more: object) -> Schema:
-    return {"type": "string", "maxLength": most, **({"minLength": least} if least else {}), **more}
+def text(max_length: int, min_length: int = 0, **more: object) -> Schema:
+    return {"type": "string", "maxLength": max_length, **({"minLength": min_length} if min_length else {}), **more}
 
 
 def one_of(*values: str) -> Schema:
     return {"type": "string", "enum": list(values)}
 
 
-def whole(least: int, most: int = 2**53) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": most}
+def whole(minimum: int, maximum: int = 2**53) -> Schema:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum}
 
 
 def maybe(schema: Schema) -> Schema:
@@ -46,8 +46,8 @@ def table(properties: Mapping[str, Schema], *required: str) -> Schema:
     return {"type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False}
 
 
-def rows(items: Schema, most: int | None = None) -> Schema:
-    return {"type": "array", "items": items} | ({} if most is None else {"maxItems": most})
+def rows(items: Schema, max_items: int | None = None) -> Schema:
+    return {"type": "array", "items": items} | ({} if max_items is None else {"maxItems": max_items})
 
 
 STRING, NUMBER, FLAG, ANY = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
@@ -98,25 +98,25 @@ def check_value(value: object, schema: Schema, place: str) -> None:
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     is_number = not isinstance(value, bool) or "boolean" in types
     if not (is_number and any(isinstance(value, _TYPES[name]) for name in types)):
-        raise _unfit(place, f"is not of type {' or '.join(types)}")
+        raise _make_error(place, f"is not of type {' or '.join(types)}")
     if isinstance(value, str):
         _check_text(value, schema, place)
     elif isinstance(value, int) and not isinstance(value, bool):
         if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            raise _unfit(place, f"is not from {schema.get('minimum')} to {schema.get('maximum')}")
+            raise _make_error(place, f"is not from {schema.get('minimum')} to {schema.get('maximum')}")
     elif isinstance(value, dict):
         known = schema.get("properties")
         if known is not None:
             for key in schema.get("required", ()):
                 if key not in value:
-                    raise _unfit(place, f"needs {key}")
+                    raise _make_error(place, f"needs {key}")
             for key, member in value.items():
                 if key not in known:
-                    raise _unfit(place, f"has an unknown field {shorten(one_line(str(key)), 40)!r}")
+                    raise _make_error(place, f"has an unknown field {shorten(one_line(str(key)), 40)!r}")
                 check_value(member, known[key], f"{place}.{key}")
     elif isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
-            raise _unfit(place, f"has more than {schema['maxItems']:,} items")
+            raise _make_error(place, f"has more than {schema['maxItems']:,} items")
         for item in value:
             check_value(item, schema["items"], f"{place}[]")
 
@@ -125,16 +125,16 @@ def _check_text(value: str, schema: Schema, place: str) -> None:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:  # half a surrogate pair
-        raise _unfit(place, "is not valid Unicode") from None
+        raise _make_error(place, "is not valid Unicode") from None
     if "enum" in schema and value not in schema["enum"]:
-        raise _unfit(place, f"is not one of {', '.join(map(str, schema['enum']))}")
+        raise _make_error(place, f"is not one of {', '.join(map(str, schema['enum']))}")
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
-        raise _unfit(place, f"does not have {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
+        raise _make_error(place, f"does not have {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
     if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
-        raise _unfit(place, f"does not match {schema['pattern']}")
+        raise _make_error(place, f"does not match {schema['pattern']}")
 
 
-def _unfit(place: str, why: str) -> FormatError:
+def _make_error(place: str, why: str) -> FormatError:
     return FormatError(f"{place} {why}", field=place, hint="GET /openapi.json describes every request")
 
 
@@ -144,7 +144,7 @@ def read_query(params: "Iterable[tuple[str, str]]", endpoint: "Endpoint") -> Jso
     for key, value in params:
         schema = endpoint.query.get(key)
         if schema is None or key in values:
-            raise _unfit("the query", f"has an unknown or repeated parameter {shorten(one_line(key), 40)!r}")
+            raise _make_error("the query", f"has an unknown or repeated parameter {shorten(one_line(key), 40)!r}")
         if schema["type"] == "integer":
             values[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
         else:
@@ -152,7 +152,7 @@ def read_query(params: "Iterable[tuple[str, str]]", endpoint: "Endpoint") -> Jso
         check_value(values[key], schema, key)
     for key in endpoint.needs:
         if key not in values:
-            raise _unfit("the query", f"needs {key}")
+            raise _make_error("the query", f"needs {key}")
     return values
 
 

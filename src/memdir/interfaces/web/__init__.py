@@ -1,14 +1,14 @@
-"""HTTP: the server that MCP, the page and the team server share (`listen`), and the page of `memdir ui`.
+"""HTTP: the server that MCP, the web interface and the team server share (`listen`), and the web interface itself.
 
-    listen.py    a server with an end to each wait and a limit on connections; the checks of host and origin
-    access.py    who may use the page: one-time token, cookie, and the headers of every answer
-    site.py      the stores behind a page, a list of their memories that is kept up to date, and events when files change
-    pages.py     what the list and one memory show, as plain tables; review.py: inbox and dream; overview.py: the rest
-    actions.py   what a person does on a page, each one a change that can be undone
-    render.py    Markdown, differences and times as HTML or words; icons
-    app.py       addresses, templates and errors; `make_app` and `serve`
+    listen.py    a server with timeouts and a connection limit; the checks of the Host and Origin headers
+    access.py    access control: one-time token, cookie, and the headers of every response
+    site.py      the stores behind the pages, an up-to-date list of their memories, and change events
+    pages.py     the content of the list and memory pages; review.py: of inbox and dream; overview.py: of the rest
+    actions.py   the user's actions; each is a change that can be undone
+    render.py    Markdown, diffs and times as HTML or text; icons
+    app.py       routes, templates and errors; `make_app` and `serve`
 
-The page is HTML made on the server, with a JSON twin of each address. It holds no rule of memory. `make_app` takes a function
-from a request to its `Site`, and the middleware that lets requests in, so that another server can mount it with stores
-and accounts of its own. This file imports nothing.
+Pages are rendered on the server, each with a JSON version. They make no decisions about memory. `make_app` takes a
+function that returns the `Site` of a request, and its caller adds the middleware for access, so that another server can
+mount the application with its own stores and accounts. This file imports nothing.
 """

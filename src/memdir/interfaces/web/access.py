@@ -71,7 +71,7 @@ class LoopbackGate:
         if status:
             await refuse(send, status, why, *_HEADERS)
         elif inner == OPEN and scope["method"] == "POST":
-            await self._exchange(receive, send)
+            await self._issue_cookie(receive, send)
         else:
             known = {**scope, "root_path": self.root, CSRF: self._sessions.get(session, "")}
             await self._app(known, receive, add_headers(send))
@@ -102,7 +102,7 @@ class LoopbackGate:
         cookie = morsel.value.encode("utf-8", "replace") if morsel else b""
         return next((session for session in self._sessions if hmac.compare_digest(session.encode(), cookie)), "")
 
-    async def _exchange(self, receive: Receive, send: Send) -> None:
+    async def _issue_cookie(self, receive: Receive, send: Send) -> None:
         body, more = b"", True
         while more and len(body) <= _TOKEN_BYTES:
             message = await receive()
@@ -122,11 +122,11 @@ class LoopbackGate:
 def add_headers(send: Send) -> Send:
     """Add our headers to every response that does not set them."""
 
-    async def give(message: "AsgiScope") -> None:
+    async def send_with_headers(message: "AsgiScope") -> None:
         if message["type"] == "http.response.start":
             names = {name.lower() for name, _ in message.get("headers", [])}
             added = [header for header in _HEADERS if header[0] not in names]
             message = {**message, "headers": [*message.get("headers", []), *added]}
         await send(message)
 
-    return give
+    return send_with_headers

@@ -63,7 +63,7 @@ class MergeNeeded(Exception):
         self.data = data
 
 
-def _path(home: str, name: str) -> str:
+def _make_path(home: str, name: str) -> str:
     return f"/m/{home}/{quote_path(name)}"
 
 
@@ -87,7 +87,7 @@ def save_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     store, base, expect, context = site.store(home), form["base"], form["expect"], _make_context(site)
     fields = FieldChanges() if form.has("text") else _find_changes(base, form)
     if form["text"] == base or not (fields or form.has("text")):
-        return ActionResult("Nothing was changed.", _path(home, name))
+        return ActionResult("Nothing was changed.", _make_path(home, name))
     try:
         if fields:
             result = write.update(store, name, fields, context, expect=expect)
@@ -96,7 +96,7 @@ def save_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     except (ConflictError, NotFoundError):
         text = write.compose_update(name, base, fields, site.now()) if fields else form["text"]
         raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
-    return _report(result, f"Saved {_name(result)}.", _path(home, name))
+    return _make_result(result, f"Saved {_name_memory(result)}.", _make_path(home, name))
 
 
 def _find_changes(base: str, form: Form) -> FieldChanges:
@@ -111,7 +111,7 @@ def _find_changes(base: str, form: Form) -> FieldChanges:
 
 
 def _read_fields(form: Form) -> dict[str, Any]:
-    """Return the optional fields in a form; lists have one item per line, and flags have a hidden field that marks them."""
+    """Return the optional fields in a form. Lists have one item per line; a hidden field shows that a flag was offered."""
     values = dict[str, Any]()
     for row in FIELDS:
         if row.schema is FLAG and form.has(f"{row.key}_shown"):
@@ -129,11 +129,11 @@ def _read_when(form: Form) -> When:
     return When(always, **lists, enforce=Enforce(decision) if decision in set(Enforce) else None)
 
 
-def _name(result: WriteResult) -> str:
+def _name_memory(result: WriteResult) -> str:
     return plain(result.memory.header.title, 80) if result.memory else plain(result.name, 80)
 
 
-def _report(result: WriteResult, text: str, to: str) -> ActionResult:
+def _make_result(result: WriteResult, text: str, to: str) -> ActionResult:
     """Return the message for a write; if it needs review, its inbox item is opened next."""
     if result.review is None:
         return ActionResult(text, to, _find_undo(result))
@@ -153,7 +153,7 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
     return {
         "home": home,
         "name": name,
-        "path": _path(home, name),
+        "path": _make_path(home, name),
         "who": name_who(change.origin.who) if change else "Another process",
         "when": show_time(change.at, now) if change else "",
         "is_gone": theirs is None,
@@ -170,24 +170,24 @@ def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, m
 def pin_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     pinned = form["pinned"] == "1"
     result = write.pin(site.store(home), [name], pinned, _make_context(site))
-    return _report(result, f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name))
+    return _make_result(result, f"{'Pinned' if pinned else 'Unpinned'}.", _make_path(home, name))
 
 
 def rate_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     _check_on(site)
     note_useless(site.store(home), name)
-    return ActionResult("Noted. After three times this memory is shown only if it fits better.", _path(home, name))
+    return ActionResult("Noted. After three times this memory is shown only if it fits better.", _make_path(home, name))
 
 
 def forget_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     result = write.forget(site.store(home), name, _make_context(site), expect=form["expect"] or None)
-    return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")
+    return _make_result(result, f"Forgot {_name_memory(result)}. It stays in history.", "/memories")
 
 
 def restore_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     change = int(form["change"]) if form["change"].isdecimal() else None
     result = write.restore(site.store(home), name, _make_context(site), change=change)
-    return _report(result, f"Restored {_name(result)}.", _path(home, name))
+    return _make_result(result, f"Restored {_name_memory(result)}.", _make_path(home, name))
 
 
 def move_to(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -198,7 +198,7 @@ def move_to(site: Site, home: str, name: str, form: Form) -> ActionResult:
     verb = "demote" if to is Scope.PRIVATE else "promote"
     target, new_name = find_scope_store(site.project, name, to)
     result = move(store, name, target, new_name, _make_context(site), verb=verb)
-    return _report(result, f"Moved to {name_scope(to)}.", _path(target.scope.value, new_name))
+    return _make_result(result, f"Moved to {name_scope(to)}.", _make_path(target.scope.value, new_name))
 
 
 def verify_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -209,7 +209,7 @@ def verify_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     report = verify(store, root, [name], now=site.now())
     stale = sum(len(verdict.stale) for verdict in report.verdicts)
     text = report.problem or (f"Outdated claims: {stale}." if stale else "Verified: no outdated claims.")
-    return ActionResult(text, _path(home, name), tone="w" if stale or report.problem else "g")
+    return ActionResult(text, _make_path(home, name), tone="w" if stale or report.problem else "g")
 
 
 def remember(site: Site, form: Form) -> ActionResult:
@@ -226,8 +226,8 @@ def remember(site: Site, form: Form) -> ActionResult:
             raise FormatError("the text is empty", field="words", hint="enter the text to remember")
         result = write.remember([store], form["words"], context)
     if result.action is WriteAction.FORGOTTEN:
-        return _report(result, f"Forgot {_name(result)}. It stays in history.", "/memories")
-    return _report(result, f"Remembered {_name(result)}.", _path(home, result.name))
+        return _make_result(result, f"Forgot {_name_memory(result)}. It stays in history.", "/memories")
+    return _make_result(result, f"Remembered {_name_memory(result)}.", _make_path(home, result.name))
 
 
 def change_many(site: Site, form: Form) -> ActionResult:
@@ -249,7 +249,7 @@ def change_many(site: Site, form: Form) -> ActionResult:
     words = {"forget": "Forgot", "pin": "Pinned", "unpin": "Unpinned", "check": "Checked"}.get(verb, "Did nothing with")
     text = f"{words} {len(keys)} {'memory' if len(keys) == 1 else 'memories'}."
     if waiting := next((result for result in results if result.review), None):
-        return _report(waiting, text, "/memories")
+        return _make_result(waiting, text, "/memories")
     return ActionResult(text, "/memories", tuple(key for result in results for key in _find_undo(result)))
 
 
@@ -266,7 +266,7 @@ def undo(site: Site, form: Form) -> ActionResult:
         names = [form[f"only-{key}"]] if form.has(f"only-{key}") else []
         result = write.undo(store, change.id, _make_context(site), names=names)
         if result.review is not None:
-            return _report(result, "", back)
+            return _make_result(result, "", back)
         undo_keys = [*_find_undo(result), *undo_keys]
     return ActionResult("Undone.", back, tuple(undo_keys))
 

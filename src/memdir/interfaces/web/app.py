@@ -1,6 +1,6 @@
 """Routes, templates and error pages of the web interface.
 
-`find_site` returns the stores of a request and `middleware` checks access. Each page has a JSON version at the same URL with
+`find_site` returns the stores of a request, and the caller checks access. Each page has a JSON version at the same URL with
 `.json`. Every change is a POST of a form with the session's CSRF token.
 """
 
@@ -85,7 +85,7 @@ def make_app(find_site: FindSite, *, on_end: Callable[[], None] = lambda: None) 
         on_end()
 
     routes = [
-        Route("/", lambda request: RedirectResponse(f"{_base(request)}/memories", 303)),
+        Route("/", lambda request: RedirectResponse(f"{_find_base_path(request)}/memories", 303)),
         *pages_of.page("/memories", "memories.html", pages.show_memories),
         *pages_of.page("/new", "new.html", pages.show_new),
         *pages_of.page("/inbox", "inbox.html", review.show_inbox),
@@ -106,7 +106,7 @@ def make_app(find_site: FindSite, *, on_end: Callable[[], None] = lambda: None) 
         ),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
-    handlers: Any = {MemdirError: pages_of.fail, HTTPException: pages_of.miss}
+    handlers: Any = {MemdirError: pages_of.show_error, HTTPException: pages_of.show_http_error}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=live)
 
 
@@ -145,8 +145,8 @@ class _Pages:
         frame = pages.make_frame(site, site.memories())
         twin = f"{request.url.path.removesuffix('.json')}.json"
         field = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
-        context = {"seen": data.get("seen", site.published), "base": _base(request), "frame": frame}
-        here = request.url.path.removeprefix(_base(request))
+        context = {"seen": data.get("seen", site.published), "base": _find_base_path(request), "frame": frame}
+        here = request.url.path.removeprefix(_find_base_path(request))
         params = dict(request.query_params)
         params.pop("done", None)
         query = f"?{urlencode(params)}" if params else ""
@@ -203,14 +203,14 @@ class _Pages:
         await run_in_threadpool(site.refresh)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"done": result.text, "to": result.to, "undo": list(result.undo)})
-        return self._go(request, result)
+        return self._redirect(request, result)
 
     def _show_conflict(self, request: Request, site: Site, conflict: MergeNeeded) -> Response:
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse(_make_plain(conflict.data), 409)
         return HTMLResponse(self._render(request, site, "conflict.html", conflict.data), 409)
 
-    def _go(self, request: Request, result: ActionResult) -> Response:
+    def _redirect(self, request: Request, result: ActionResult) -> Response:
         path, _, anchor = result.to.partition("#")
         if result.text:
             number = f"{len(self._notices)}-{id(result):x}"
@@ -218,7 +218,7 @@ class _Pages:
             while len(self._notices) > _KEPT_NOTICES:
                 self._notices.popitem(last=False)
             path += f"{'&' if '?' in path else '?'}done={number}"
-        return RedirectResponse(f"{_base(request)}{path}{f'#{anchor}' if anchor else ''}", 303)
+        return RedirectResponse(f"{_find_base_path(request)}{path}{f'#{anchor}' if anchor else ''}", 303)
 
     # The rest
 
@@ -245,18 +245,18 @@ class _Pages:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     def open(self, request: Request) -> Response:
-        return HTMLResponse(self._templates.get_template("open.html").render(base=_base(request)))
+        return HTMLResponse(self._templates.get_template("open.html").render(base=_find_base_path(request)))
 
-    def fail(self, request: Request, error: Exception) -> Response:
+    def show_error(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status", 0) or next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-        return self._answer(request, status, str(error), getattr(error, "hint", ""))
+        return self._render_error(request, status, str(error), getattr(error, "hint", ""))
 
-    def miss(self, request: Request, error: Exception) -> Response:
+    def show_http_error(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 500)
         message = "page not found" if status == 404 else str(getattr(error, "detail", ""))
-        return self._answer(request, status, message, "")
+        return self._render_error(request, status, message, "")
 
-    def _answer(self, request: Request, status: int, message: str, hint: str) -> Response:
+    def _render_error(self, request: Request, status: int, message: str, hint: str) -> Response:
         if request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"error": plain(message, 500), "hint": plain(hint, 300)}, status)
         data: Row = {"status": status, "message": plain(message, 500), "hint": plain(hint, 300)}
@@ -266,7 +266,7 @@ class _Pages:
             return HTMLResponse(f"<!doctype html><title>memdir</title><p>{escape(data['message'])}", status)
 
 
-def _base(request: Request) -> str:
+def _find_base_path(request: Request) -> str:
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
@@ -274,7 +274,7 @@ def _read_params(request: Request) -> dict[str, str]:
     params = {**dict(request.query_params), **{key: str(value) for key, value in request.path_params.items()}}
     if "name" in params and request.url.path.endswith(".json"):
         params["name"] = params["name"].removesuffix(".json")
-    return {**params, "base": _base(request)}
+    return {**params, "base": _find_base_path(request)}
 
 
 def _make_plain(value: Any) -> Any:

@@ -112,7 +112,7 @@ class BoundedProtocol(H11Protocol):
             else:
                 transport.write(_BUSY)
                 transport.close()
-        self._watch()
+        self._restart_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -122,25 +122,25 @@ class BoundedProtocol(H11Protocol):
 
     def handle_events(self) -> None:
         super().handle_events()
-        self._watch()
+        self._restart_timeout()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self.since = self.loop.time()
-        self._watch()
+        self._restart_timeout()
 
     def pause_writing(self) -> None:
         super().pause_writing()
         self._is_stuck = True
-        self._watch()
+        self._restart_timeout()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._is_stuck = False
-        self._watch()
+        self._restart_timeout()
 
-    def _watch(self) -> None:
-        """Start the timeout of the current wait, once for each wait."""
+    def _restart_timeout(self) -> None:
+        """Start the timeout for what the connection waits for now; if that has not changed, keep the running timeout."""
         wait = self._find_wait()
         if wait == self._wait:
             return
@@ -207,10 +207,10 @@ def find_foreign(
     return ""
 
 
-async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) -> None:
+async def refuse(send: Send, status: int, reason: str, *extra: tuple[bytes, bytes]) -> None:
     """Answer in one line and close without reading the rest of the request."""
-    body = why.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *more]
+    body = reason.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *extra]
     headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -219,13 +219,13 @@ async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) 
 def _limit_body(app: App, limit: int) -> App:
     """Return the application with a body limit: it gets 413 when reading more than `limit` bytes, after all other checks."""
 
-    async def capped(scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def limited_app(scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await app(scope, receive, send)
         announced = b"".join(group_headers(scope)[b"content-length"][:1])
         size, is_refused = 0, False
 
-        async def take() -> MutableMapping[str, Any]:
+        async def receive_limited() -> MutableMapping[str, Any]:
             nonlocal size, is_refused
             is_large = not size and announced.isdigit() and int(announced) > limit
             message: MutableMapping[str, Any] = {} if is_large else await receive()
@@ -235,10 +235,10 @@ def _limit_body(app: App, limit: int) -> App:
                 await refuse(send, 413, f"the request exceeds {limit} bytes")
             return {"type": "http.disconnect"} if is_refused else message
 
-        async def give(message: MutableMapping[str, Any]) -> None:
+        async def send_unless_refused(message: MutableMapping[str, Any]) -> None:
             if not is_refused:
                 await send(message)
 
-        await app(scope, take, give)
+        await app(scope, receive_limited, send_unless_refused)
 
-    return capped
+    return limited_app

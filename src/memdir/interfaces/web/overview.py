@@ -69,7 +69,7 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, spell
 
 
 def _list_shown(site: Site) -> list[Row]:
-    """Return what was shown to agents last, and at which moment. On a server the prompts are those of other members."""
+    """Return the latest recalls with their prompts; none on a server, where the prompts are those of other members."""
     files = site.files.items() if site.project is not None else ()
     recalls = [(home, recall) for home, store in files for recall in store.recalls(limit=_SHOWN)]
     recalls.sort(key=lambda entry: entry[1].at, reverse=True)

@@ -122,7 +122,7 @@ def show_memories(site: Site, params: Params) -> Row:
     chosen = {key: params.get(key, "") for key in ("type", "scope", "age", "state", "author", "never")}
     tests = [test for key, value in chosen.items() if value and (test := _TESTS[key](value, now)) is not None]
     rows = [row for row in listed.rows if all(test(row) for test in tests)] if tests else listed.rows
-    counts: Row = site.memo("counts", lambda: _count(listed, now))
+    counts: Row = site.memo("counts", lambda: _count_by_filter(listed, now))
     sort = params.get("sort", "changed")
     if sort in _SORTS and sort != "changed":
         rows = sorted(rows, key=_SORTS[sort], reverse=sort == "recalled")
@@ -151,14 +151,14 @@ def show_memories(site: Site, params: Params) -> Row:
     return data
 
 
-def _count(listed: SiteList, now: datetime) -> Row:
+def _count_by_filter(listed: SiteList, now: datetime) -> Row:
     rows = listed.rows
     return {
         "type": Counter(row.header.kind.value if row.header.kind else "none" for row in rows),
         "scope": Counter(row.header.scope.value for row in rows),
         "author": Counter(row.who for row in rows),
-        "state": Counter(_state_of(row) for row in rows),
-        "age": Counter(age for age in _AGES for is_so in [_is_aged(age, now)] for row in rows if is_so(row)),
+        "state": Counter(_name_state(row) for row in rows),
+        "age": Counter(age for age in _AGES for is_so in [_make_age_test(age, now)] for row in rows if is_so(row)),
         "never": sum(not row.uses for row in rows),
     }
 
@@ -220,21 +220,21 @@ def find_row(listed: SiteList, site: Site, pick: Pick) -> MemoryRow | None:
     return listed.by_key.get(f"{home_of(site, pick.header.scope)}/{pick.header.name}")
 
 
-def _is_aged(age: str, now: datetime) -> Callable[[MemoryRow], bool]:
+def _make_age_test(age: str, now: datetime) -> Callable[[MemoryRow], bool]:
     if age == "older":
         return lambda row: now - row.changed > timedelta(days=_AGES["month"])
     return lambda row: now - row.changed <= timedelta(days=_AGES.get(age, 10**5))
 
 
-def _state_of(row: MemoryRow) -> str:
+def _name_state(row: MemoryRow) -> str:
     return "problem" if row.header.problem else row.state.value if row.state else "unknown"
 
 
 _TESTS: dict[str, Callable[[str, datetime], Callable[[MemoryRow], bool] | None]] = {
     "type": lambda value, now: lambda row: (row.header.kind.value if row.header.kind else "none") == value,
     "scope": lambda value, now: lambda row: row.header.scope.value == value,
-    "age": _is_aged,
-    "state": lambda value, now: None if value == "forgotten" else lambda row: _state_of(row) == value,
+    "age": _make_age_test,
+    "state": lambda value, now: None if value == "forgotten" else lambda row: _name_state(row) == value,
     "author": lambda value, now: lambda row: row.who == value,
     "never": lambda value, now: lambda row: not row.uses,
 }

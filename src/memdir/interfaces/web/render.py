@@ -95,7 +95,7 @@ def _change_children(
         if token.type == "code_inline":
             claim = next((one for one in claims if one.claim.text and one.claim.text in token.content), None)
             if claim is not None:
-                token.attrSet("class", f"claim {_class_of(claim)}".strip())
+                token.attrSet("class", f"claim {_find_css_class(claim)}".strip())
             yield token
         elif token.type == "text" and not inside:
             yield from _split_links(token.content, links)
@@ -109,19 +109,19 @@ def _split_links(text: str, links: Mapping[str, str]) -> Iterator[Token]:
         target = links.get(fold(match[1].strip().removesuffix(".md")))
         if target is None:
             continue
-        yield _text(text[end : match.start()])
+        yield _make_text_token(text[end : match.start()])
         yield Token("link_open", "a", 1, attrs={"href": target})
-        yield _text((match[2] or match[1]).strip())
+        yield _make_text_token((match[2] or match[1]).strip())
         yield Token("link_close", "a", -1)
         end = match.end()
-    yield _text(text[end:])
+    yield _make_text_token(text[end:])
 
 
-def _text(content: str) -> Token:
+def _make_text_token(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-def _class_of(checked: CheckedClaim) -> str:
+def _find_css_class(checked: CheckedClaim) -> str:
     return "bad" if checked.is_stale else "ok" if checked.status is ClaimStatus.PRESENT else ""
 
 
@@ -134,7 +134,7 @@ def split_blocks(
     for begin, end, is_plain in _find_blocks(text[document.start :][:limit]):
         low, high = document.start + begin, document.start + end
         sentences = [sentence for sentence in document.sentences if low <= sentence.start < high]
-        # A label goes with its first sentence, a mark of emphasis with the sentence before it.
+        # A block begins with a label such as **Why:**; closing emphasis marks stay with the sentence before them.
         leads = {sentence.part: max(low, sentence.part.start) for sentence in reversed(sentences)}
         starts = [leads.pop(sentence.part, sentence.start) for sentence in sentences] if is_plain else []
         starts = [low, *starts[1:]]
@@ -160,7 +160,7 @@ def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def mark_words(text: str, words: Iterable[str]) -> Markup:
-    """Return plain text with these words marked in any form."""
+    """Return plain text as HTML with every grammatical form of these words marked."""
     marked = {term for word in words for term in parse_terms(word)}
 
     def mark(match: re.Match[str]) -> str:
@@ -205,11 +205,11 @@ def render_diff(before: str, after: str, *, context: int = _CONTEXT, most: int =
     return tuple(lines)
 
 
-def _mark_changes(one: str, other: str) -> tuple[Markup, Markup]:
-    left, right = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (one, other))
+def _mark_changes(old: str, new: str) -> tuple[Markup, Markup]:
+    left, right = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (old, new))
     matcher = SequenceMatcher(None, left, right, autojunk=False)
     if len(left) * len(right) > 250_000 or matcher.ratio() < 0.4:
-        return Markup(escape(one)), Markup(escape(other))
+        return Markup(escape(old)), Markup(escape(new))
     marked: tuple[list[str], list[str]] = ([], [])
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         for parts, words, name in ((marked[0], left[i1:i2], "del"), (marked[1], right[j1:j2], "ins")):
@@ -284,7 +284,7 @@ def kind(name: str) -> Markup:
 
 
 def find_words(texts: Iterable[str]) -> dict[str, str]:
-    """Return the most common spelling of each term."""
+    """Map each search term to its most common spelling in the texts."""
     counters: dict[str, Counter[str]] = {}
     for text in texts:
         for word in dict.fromkeys(token.strip(".,;:!?()[]\"'`").lower() for token in text.split()):

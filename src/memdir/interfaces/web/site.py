@@ -119,7 +119,7 @@ class Site:
 
     @contextmanager
     def search(self) -> Iterator[LocalSearch]:
-        """Provide the local selector, which stays open and compares files only after the list changed.
+        """Provide the local search, which stays open and compares files only after the list changed.
 
         With `make_search`, each call opens its own.
         """
@@ -150,9 +150,9 @@ class Site:
     # The list
 
     def memories(self) -> SiteList:
-        """Return the current list, as far as possible without comparing each file."""
+        """Return the current list; reads a store again only if its folders, history or index changed."""
         self._used = time.monotonic()
-        self._watch()
+        self._start_watching()
         if any(self._stamps.get(key) != self._stamp(key) for key in self.stores):
             self.refresh()
         return self._list
@@ -168,7 +168,7 @@ class Site:
                 (
                     row
                     for key in self.stores
-                    for row in (self._read(key) if key in stale else unchanged)
+                    for row in (self._read_rows(key) if key in stale else unchanged)
                     if row.home == key
                 ),
                 key=lambda row: (row.changed, row.header.name),
@@ -189,7 +189,7 @@ class Site:
         return self._stamps.get(key) != self._stamp(key)
 
     def _stamp(self, key: str) -> tuple[object, ...]:
-        """Return values that change whenever the store does, without opening its files."""
+        """Return values that change when the store changes, except for edits inside a file; opens no files."""
         store = self.stores[key]
         if not isinstance(store, Folder):
             last = store.find_last_change()
@@ -203,7 +203,7 @@ class Site:
         ]
         return tuple(_read_time(path) for path in paths)
 
-    def _read(self, key: str) -> list[MemoryRow]:
+    def _read_rows(self, key: str) -> list[MemoryRow]:
         store = self.stores[key]
         states: dict[str, tuple[VerifyState, str]] = {}
         recalls = RecallCounts()
@@ -243,7 +243,7 @@ class Site:
 
     # Watching and events
 
-    def _watch(self) -> None:
+    def _start_watching(self) -> None:
         if self.files and (self._watcher is None or not self._watcher.is_alive()):
             self._watcher = threading.Thread(target=self._watch_files, name="memdir-watch", daemon=True)
             self._watcher.start()
@@ -273,7 +273,7 @@ class Site:
         queue: asyncio.Queue[tuple[str, int]] = asyncio.Queue(_EVENTS)
         self._tabs[queue] = asyncio.get_running_loop()
         self._used = time.monotonic()
-        self._watch()
+        self._start_watching()
         return queue
 
     def close_tab(self, queue: asyncio.Queue[tuple[str, int]]) -> None:
@@ -284,10 +284,10 @@ class Site:
         self.published += 1
         for queue, loop in list(self._tabs.items()):
             with suppress(RuntimeError):  # its loop has ended
-                loop.call_soon_threadsafe(_put, queue, (event, self.published))
+                loop.call_soon_threadsafe(_put_event, queue, (event, self.published))
 
 
-def _put(queue: asyncio.Queue[tuple[str, int]], event: tuple[str, int]) -> None:
+def _put_event(queue: asyncio.Queue[tuple[str, int]], event: tuple[str, int]) -> None:
     with suppress(asyncio.QueueFull):
         queue.put_nowait(event)
 
