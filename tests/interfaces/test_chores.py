@@ -128,7 +128,7 @@ def test_chores_are_done_in_one_order_and_any_error_is_reported(hooks: Hooks) ->
         assert problems == [("notes", "the disk is full")] and not (hooks.state / "index.db").exists()
         do_chores(context, lambda chore, error: problems.append((chore, str(error))), QUICK_CHORES)
     assert len(problems) == 2 and (hooks.state / "index.db").exists()
-    order = "notes verify index sessions history dream team_sync sync".split()
+    order = "notes verify index sessions dream team_sync sync".split()
     assert [chore.name.lower() for chore in TurnChore] == order
 
 
